@@ -1,0 +1,53 @@
+"""Errors that a user can mend: one sentence each (found, expected, what to do) and a documented exit code.
+
+Must not know where it is raised from; every room may import it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every `prony` command (documented in docs/commands.md)."""
+
+    OK = 0
+    DEFECT = 1
+    """A fault of Prony itself; the details are in a log file that the message names."""
+    USAGE = 2
+    """Bad input: an unknown name, an absurd number, a plan that cannot be read."""
+    INVALID = 3
+    """The measurement ran and was judged invalid: no headline figure is printed."""
+    ENVIRONMENT = 4
+    """The machine cannot do it: a tool is missing, a build failed, a server did not start, a port is taken."""
+    STORE = 5
+    """The results could not be read or written."""
+    INTERRUPTED = 130
+
+
+class PronyError(Exception):
+    """Something a user can mend. `str()` is the sentence to print; `details` may hold the last lines of a log."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+    def __init__(self, message: str, *, details: str | None = None) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class UsageError(PronyError):
+    """Bad input on the command line or in a file."""
+
+    exit_code = ExitCode.USAGE
+
+
+class EnvironmentFault(PronyError):
+    """The machine, a tool, a build or a server under test does not do what is needed."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class StoreError(PronyError):
+    """The catalogue of results cannot be read or written."""
+
+    exit_code = ExitCode.STORE

@@ -1,0 +1,172 @@
+"""What the engine said: the events of docs/engine.md as values. Must not know who asked for the load.
+
+A field that an engine could not read is None, never a made-up zero.
+"""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from prony.evidence.base import Record
+
+
+class EngineRecord(Record):
+    """An engine value; a newer engine may add keys, which are kept out of the way."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
+
+
+class Histogram(EngineRecord):
+    """An HdrHistogram (V2 compressed, base64), three significant digits, in nanoseconds."""
+
+    unit: str = "ns"
+    count: int
+    mean_ns: float | None = None
+    min_ns: int | None = None
+    max_ns: int | None = None
+    saturated: int = 0
+    v2: str
+
+
+class Answer(EngineRecord):
+    """How often one pair of status and body length was seen."""
+
+    status: int
+    body_bytes: int
+    count: int
+
+
+class EngineThread(EngineRecord):
+    """One measuring thread over the window. Loop lag: how old an event may be before it is looked at."""
+
+    cpu: int | None = None
+    pinned: bool | None = None
+    cpu_s: float | None = None
+    wall_s: float | None = None
+    loops: int | None = None
+    loop_lag_p50_ns: int | None = None
+    loop_lag_p99_ns: int | None = None
+    loop_lag_max_ns: int | None = None
+
+
+class Gap(EngineRecord):
+    """A span in which nothing completed although requests were in flight (start is from the start of the run)."""
+
+    start_ms: float
+    duration_ms: float
+    in_flight: int
+
+
+class Counters(EngineRecord):
+    """Counted over the whole run or over the window; keys as in docs/engine.md."""
+
+    sent: int = 0
+    completed: int = 0
+    failed: int = 0
+    abandoned: int = 0
+    errors: dict[str, int] = Field(default_factory=dict)
+    status: dict[str, int] = Field(default_factory=dict)
+    answers: tuple[Answer, ...] = ()
+    answers_other: int = 0
+    bytes_sent: int | None = None
+    bytes_received: int | None = None
+    connect_attempts: int | None = None
+    connections_opened: int | None = None
+    connections_closed_by_server: int | None = None
+    connections_closed_by_client: int | None = None
+    tls_handshakes: int | None = None
+    tls_resumptions: int | None = None
+    service_time_sum_s: float | None = None
+    in_flight_integral_s: float | None = None
+    clipped_cycle_s: float | None = None
+    users: int | None = None
+    think_drawn_sum_s: float | None = None
+    think_actual_sum_s: float | None = None
+    think_count: int | None = None
+    think_overshoot: Histogram | None = None
+    eaddrnotavail: int | None = None
+    emfile: int | None = None
+
+
+class Window(Counters):
+    """The measured part of the run."""
+
+    opened_ms: float
+    duration_s: float
+    complete: bool = True
+    service_time: Histogram | None = None
+    latency: Histogram | None = None
+    threads: tuple[EngineThread, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    gaps_total: int = 0
+
+
+class IntervalRow(EngineRecord):
+    """One second of the run, all threads together (t_ms is the row's end, from the start of the run)."""
+
+    t_ms: float
+    duration_ms: float
+    in_window: bool = False
+    completed: int
+    failed: int = 0
+    errors: dict[str, int] = Field(default_factory=dict)
+    bytes_received: int | None = None
+    in_flight: int | None = None
+    users: int | None = None
+    connections_open: int | None = None
+    connections_opened: int | None = None
+    mean_ns: float | None = None
+    p50_ns: int | None = None
+    p90_ns: int | None = None
+    p99_ns: int | None = None
+    max_ns: int | None = None
+    client_cpu: float | None = None
+    loop_lag_p99_ns: int | None = None
+
+    @property
+    def completed_per_s(self) -> float:
+        """Completed requests per second of this row's own duration."""
+        return self.completed / (self.duration_ms / 1000) if self.duration_ms > 0 else 0.0
+
+
+class Mark(EngineRecord):
+    """The moment at which so many requests had completed since the start of the run."""
+
+    requests: int
+    elapsed_ms: float
+    mean_ns: float | None = None
+    p50_ns: int | None = None
+    p99_ns: int | None = None
+    errors: int = 0
+
+
+class ReadyThread(EngineRecord):
+    """Where a measuring thread runs."""
+
+    cpu: int | None = None
+    pinned: bool | None = None
+
+
+class Ready(EngineRecord):
+    """The engine is about to send."""
+
+    version: str
+    driver: str
+    driver_reason: str = ""
+    pid: int
+    addresses: tuple[str, ...] = ()
+    threads: tuple[ReadyThread, ...] = ()
+    started_unix_ns: int
+    started_monotonic_ns: int
+
+
+class EngineReport(EngineRecord):
+    """Everything one run of the engine said."""
+
+    ready: Ready
+    rows: tuple[IntervalRow, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    reason: str
+    elapsed_ms: float
+    totals: Counters
+    window: Window | None = None

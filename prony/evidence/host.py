@@ -1,0 +1,99 @@
+"""What the machine was and did. Must not know what was measured on it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from prony.evidence.base import Record
+
+
+class Fingerprint(Record):
+    """The host and its software; two results are comparable as they stand only when `key` is equal."""
+
+    key: str
+    """A short hash over the fields that can change a figure (not over host name, uptime or free memory)."""
+    hostname: str
+    architecture: str
+    cpu_model: str
+    cpus: int
+    cores: int | None = None
+    sockets: int | None = None
+    smt: bool | None = None
+    numa_nodes: int | None = None
+    cpu_max_mhz: float | None = None
+    governor: str | None = None
+    turbo: bool | None = None
+    caches: dict[str, str] = Field(default_factory=dict)
+    memory_bytes: int
+    swap_bytes: int | None = None
+    kernel: str
+    os: str
+    hypervisor: str | None = None
+    clocksource: str | None = None
+    mitigations: str | None = None
+    thp: str | None = None
+    cgroup_cpu_quota: float | None = None
+    software: dict[str, str] = Field(default_factory=dict)
+    """Versions that matter: prony, engine, python, jdk …"""
+    sysctls: dict[str, str] = Field(default_factory=dict)
+
+
+class PortRange(Record):
+    """The ephemeral ports of this network namespace."""
+
+    low: int
+    high: int
+    reserved: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many ports may be used per (source, destination) pair."""
+        return max(0, self.high - self.low + 1 - self.reserved)
+
+
+class CpuPartition(Record):
+    """Who may run where. `shared` when the host has too few CPUs to keep them apart."""
+
+    server: tuple[int, ...]
+    client: tuple[int, ...]
+    shared: bool = False
+    note: str = ""
+
+
+class CpuUse(Record):
+    """One CPU over the window: shares of wall time."""
+
+    cpu: int
+    busy: float
+    steal: float
+    irq: float = 0.0
+    """Interrupt and soft-interrupt time, part of `busy`."""
+
+
+class HostWindow(Record):
+    """The machine over the measured window."""
+
+    wall_s: float
+    cpus: tuple[CpuUse, ...] = ()
+    others_on_server_cpus: float | None = None
+    """CPU of processes that are neither server, client nor lab, on the server's CPUs, as a share of their wall time."""
+    others_on_client_cpus: float | None = None
+    busiest_other: str | None = None
+    sockets_open: dict[str, int] = Field(default_factory=dict)
+    """TCP sockets by state at the window's start."""
+    sockets_close: dict[str, int] = Field(default_factory=dict)
+    mhz_open: float | None = None
+    mhz_close: float | None = None
+    swap_in_bytes: int | None = None
+    kernel_log_lines: int | None = None
+    """New kernel log lines of warning level or worse; None when the log cannot be read."""
+    sysctls_changed: tuple[str, ...] | None = None
+
+
+class Limits(Record):
+    """Descriptor limits of the lab's own (client) side and ports, read before the run."""
+
+    descriptors_soft: int | None = None
+    descriptors_hard: int | None = None
+    ports: PortRange | None = None
+    time_wait_to_target: int | None = None

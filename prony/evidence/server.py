@@ -1,0 +1,124 @@
+"""What the server under test looked like from outside (kernel) and inside (its runtime). Must not know how it was started.
+
+None means: could not be read. Nothing here is derived or judged.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from prony.evidence.base import Record
+
+
+class JvmSnapshot(Record):
+    """One reading of the platform MXBeans by the agent."""
+
+    t_monotonic_s: float
+    uptime_s: float
+    heap_used_bytes: int
+    heap_committed_bytes: int
+    heap_max_bytes: int
+    non_heap_used_bytes: int
+    pools_used_bytes: dict[str, int] = Field(default_factory=dict)
+    classes_loaded: int
+    classes_loaded_total: int
+    threads_live: int
+    threads_peak: int
+    gc_count: int
+    gc_time_s: float
+    jit_time_s: float | None = None
+    process_cpu_s: float | None = None
+    vm: str = ""
+    gc_names: tuple[str, ...] = ()
+
+
+class ProcessSample(Record):
+    """One reading of /proc for the server's process tree."""
+
+    t_monotonic_s: float
+    cpu_user_s: float
+    cpu_system_s: float
+    rss_bytes: int
+    peak_rss_bytes: int | None = None
+    threads: int
+    descriptors: int | None = None
+    processes: int = 1
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time together."""
+        return self.cpu_user_s + self.cpu_system_s
+
+
+class StartUp(Record):
+    """From the exec of a fresh process to its first right answer."""
+
+    time_to_listen_s: float | None = None
+    time_to_ready_s: float | None = None
+    reported: dict[str, float] = Field(default_factory=dict)
+    """Figures that the application itself reported at ready, under its own names (experiment C: jvm.memory.used …)."""
+    jvm: JvmSnapshot | None = None
+    process: ProcessSample | None = None
+
+
+class ServerIdentity(Record):
+    """Which server this was, exactly."""
+
+    name: str
+    title: str = ""
+    versions: dict[str, str] = Field(default_factory=dict)
+    runtime: str = ""
+    command: tuple[str, ...] = ()
+    build_key: str | None = None
+    pid: int | None = None
+    port: int | None = None
+    owns_port: bool | None = None
+    """Whether the listening socket belongs to the process that was started; None when it could not be told."""
+    owned: bool = True
+    """False when Prony did not start this server (prony load URL)."""
+    descriptor_limit_soft: int | None = None
+
+
+class CgroupThrottle(Record):
+    """CPU quota counters of the server's cgroup, as differences over the window."""
+
+    periods: int
+    throttled_periods: int
+    throttled_s: float
+
+
+class ServerWindow(Record):
+    """The server over exactly the measured window (readings nearest to its borders, interpolated where needed)."""
+
+    wall_s: float
+    granted_cpus: float
+    cpu_user_s: float | None = None
+    cpu_system_s: float | None = None
+    peak_rss_bytes: int | None = None
+    rss_end_bytes: int | None = None
+    threads_end: int | None = None
+    descriptors_end: int | None = None
+    jvm_open: JvmSnapshot | None = None
+    jvm_close: JvmSnapshot | None = None
+    throttle: CgroupThrottle | None = None
+    died: str | None = None
+    """How the process ended inside the window (exit code, signal); None when it lived."""
+
+    @property
+    def cpu_s(self) -> float | None:
+        """User and system time together, None when either is unknown."""
+        if self.cpu_user_s is None or self.cpu_system_s is None:
+            return None
+        return self.cpu_user_s + self.cpu_system_s
+
+
+class Probe(Record):
+    """One request that the lab itself sent before the load: what a right answer looks like on this server."""
+
+    step: str
+    status: int
+    body_bytes: int
+    content_type: str | None = None
+    meets_expectation: bool
+    why_not: str | None = None
+    keeps_alive: bool | None = None

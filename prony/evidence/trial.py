@@ -1,0 +1,118 @@
+"""All that one trial left behind, as one value: the only input of the judge. Must not know how it was obtained."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from prony.evidence.base import Record
+from prony.evidence.engine import EngineReport
+from prony.evidence.host import CpuPartition, HostWindow, Limits
+from prony.evidence.server import Probe, ServerIdentity, ServerWindow, StartUp
+
+
+class LoadFacts(Record):
+    """What was asked of the engine, in the terms of the checks."""
+
+    model: Literal["closed", "open"]
+    users: int | None = None
+    think_kind: str = "none"
+    think_mean_ms: float = 0.0
+    offered_per_s: float | None = None
+    arrivals: Literal["constant", "poisson"] | None = None
+    keep_alive: bool = True
+    max_requests_per_connection: int | None = None
+    tls: bool = False
+    sources: int = 1
+    destinations: int = 1
+    duration_s: float | None = None
+    expected_requests_per_s: float | None = None
+    """A forecast of the rate (probe or calibration), for the port forecast before the run."""
+    claim: Literal["capacity", "latency", "protocol"] = "capacity"
+    """What the figure is used for: a capacity claim needs a bound, a latency claim does not."""
+    content_declared: bool = False
+    """True when the workload says what a right answer looks like."""
+
+
+class Ceiling(Record):
+    """A declared limit that is not CPU: e.g. 200 worker threads ÷ 0.15 s = 1333 requests/s."""
+
+    name: str
+    per_s: float
+    explanation: str
+
+
+class Calibration(Record):
+    """What the engine reached against the reference server with this request and answer size, on these CPUs."""
+
+    ceiling_per_s: float
+    body_bytes: int
+    duration_s: float
+    client_cpu: float | None = None
+
+
+class Phase(Record):
+    """A named stretch of the run, in the engine's time."""
+
+    name: Literal["published", "warm-up", "settle", "window", "after"]
+    start_ms: float
+    end_ms: float
+    server_cpus: tuple[int, ...] = ()
+
+
+class WarmUp(Record):
+    """How the warm-up went."""
+
+    method: Literal["all-cpus", "pinned", "fixed"]
+    cap_s: float
+    steady: bool | None
+    """True when steady was detected before the cap; None when nobody looked (fixed)."""
+    time_to_steady_s: float | None = None
+    """From the first request to the start of the steady stretch (under `method`; the load is the trial's own)."""
+    reason: str = ""
+
+
+class Evidence(Record):
+    """Everything known about one trial. Missing parts are None and make the checks that need them *unknown*."""
+
+    load: LoadFacts
+    engine: EngineReport | None = None
+    server: ServerIdentity
+    start_up: StartUp | None = None
+    server_window: ServerWindow | None = None
+    host_window: HostWindow | None = None
+    partition: CpuPartition | None = None
+    limits: Limits | None = None
+    probes: tuple[Probe, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
+    calibration: Calibration | None = None
+    warm_up: WarmUp | None = None
+    phases: tuple[Phase, ...] = ()
+    clean_stop: bool | None = None
+    """Whether the server was gone after it was told to stop."""
+
+
+class TrialRecord(Record):
+    """One trial as it is stored: what it was, what it left behind. Judgement is kept beside it, never inside."""
+
+    id: str
+    experiment_id: str
+    server: str
+    workload: str
+    load_name: str
+    block: int
+    position: int
+    """Place within its block (the order is drawn from the seed)."""
+    seed: int
+    quick: bool = False
+    kind: Literal["trial", "control"] = "trial"
+    """A control (e.g. pinned from the start) is shown but takes no part in the comparison."""
+    started_at: datetime
+    ended_at: datetime
+    evidence: Evidence
+    failure: str | None = None
+    """One sentence when the trial could not be finished (server died, never ready, interrupted)."""
+    fingerprint_key: str
+    notes: tuple[str, ...] = Field(default=())
