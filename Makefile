@@ -1,0 +1,59 @@
+# Prony's front door. `make help` lists what there is.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .stamps
+ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
+DEMO_REPORT ?= report.html
+
+.PHONY: help setup demo test test-rust test-python lint format bench lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(STAMPS)/installed ## Make .venv with the locked dependencies and build the engine (release)
+
+$(STAMPS)/venv: requirements/lock.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version). Name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@command -v cargo >/dev/null || { echo "cargo was not found: install Rust (rustup.rs or your distribution's package), then try again"; exit 2; }
+	@mkdir -p $(STAMPS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/venv pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony $(ENGINE_SOURCES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and write report.html
+	$(BIN)/prony compare spring-tomcat spring-jetty spring-undertow --quick --report $(DEMO_REPORT)
+
+test: setup test-rust test-python ## All tests: Rust, Python, and end to end against real servers
+
+test-rust: setup
+	cargo test --locked --manifest-path engine/Cargo.toml --release
+
+test-python: setup
+	$(BIN)/python -m pytest
+
+lint: setup ## rustfmt, clippy, ruff, mypy
+	cargo fmt --manifest-path engine/Cargo.toml --check
+	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets --release -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy prony
+
+format: setup ## Let rustfmt and ruff write
+	cargo fmt --manifest-path engine/Cargo.toml
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
+	  --no-emit-trusted-host --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+
+clean: ## Remove everything that make built here
+	rm -rf $(VENV) $(STAMPS) engine/target
