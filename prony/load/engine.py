@@ -1,0 +1,229 @@
+"""One run of `prony-engine`: its process, its commands, its events as values. Must not know what the load is for.
+
+The engine stops by itself when its standard input closes, so it never outlives the laboratory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import Counters, EngineReport, IntervalRow, Mark, Ready, Window
+from prony.load.contract import EngineLoad, engine_plan
+
+BINARY = "prony-engine"
+STOP_GRACE_S = 5.0
+
+
+def find_engine() -> Path:
+    """The engine's binary: `PRONY_ENGINE`, beside this Python, or on the PATH. Raises EnvironmentFault."""
+    named = os.environ.get("PRONY_ENGINE")
+    if named:
+        if os.access(named, os.X_OK):
+            return Path(named)
+        raise EnvironmentFault(f"PRONY_ENGINE names {named}, which is not an executable file; unset it or correct it")
+    beside = Path(sys.executable).parent / BINARY
+    if beside.is_file():
+        return beside
+    found = shutil.which(BINARY)
+    if found:
+        return Path(found)
+    raise EnvironmentFault(
+        "prony-engine was not found beside this Python or on the PATH; install Prony with its engine: make setup, or pip install ."
+    )
+
+
+def engine_version() -> str:
+    """The version that the binary prints, `unknown` when it cannot be asked."""
+    try:
+        done = subprocess.run([find_engine(), "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired, EnvironmentFault):
+        return "unknown"
+    return done.stdout.strip().removeprefix(f"{BINARY} ") or "unknown"
+
+
+class EngineRun:
+    """A running engine. Events are taken with `next_event`; `stop` ends it in order and `report` is what it left behind."""
+
+    def __init__(self, load: EngineLoad) -> None:
+        self.load = load
+        self.rows: list[IntervalRow] = []
+        self.marks: list[Mark] = []
+        self.ready: Ready | None = None
+        self._finished: dict[str, Any] | None = None
+        self._error: str | None = None
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._stderr: list[str] = []
+        self._ended = False
+        try:
+            self._process = subprocess.Popen(
+                [find_engine(), "run"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # Ctrl-C reaches the lab alone, which then ends the engine in order
+            )
+        except OSError as fault:
+            raise EnvironmentFault(f"the engine could not be started: {fault.strerror}") from fault
+        self._readers = [
+            threading.Thread(target=self._read_events, daemon=True),
+            threading.Thread(target=self._read_diagnostics, daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        self._send(engine_plan(load))
+
+    @property
+    def pid(self) -> int:
+        """The engine's process id."""
+        return self._process.pid
+
+    def next_event(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next event as the engine wrote it, None when nothing came in time or nothing more will come.
+
+        Rows, marks, `ready` and `finished` are kept as well. Raises EnvironmentFault when the engine reports an error
+        or ends without `finished`.
+        """
+        if self._ended:
+            return None
+        try:
+            event = self._events.get(timeout=max(0.0, timeout_s))
+        except queue.Empty:
+            return None
+        if event is None:
+            self._ended = True
+            if self._finished is None:
+                raise EnvironmentFault(self._why_it_ended(), details="\n".join(self._stderr[-20:]) or None)
+            return None
+        self._keep(event)
+        return event
+
+    @property
+    def finished(self) -> bool:
+        """Whether the engine has said its last word."""
+        return self._finished is not None or self._ended
+
+    def open_window(self, duration_s: float) -> None:
+        """Ask for a measured window of this length, from now on (a few milliseconds from now)."""
+        self._send({"command": "window", "duration_ms": round(duration_s * 1000)})
+
+    def stop(self) -> None:
+        """End the run in order and take every event that is still to come."""
+        if not self._ended:
+            self._send({"command": "stop"})
+            deadline = time.monotonic() + STOP_GRACE_S
+            while not self.finished and time.monotonic() < deadline:
+                self.next_event(deadline - time.monotonic())
+        self.close()
+
+    def close(self) -> None:
+        """Make sure that the process is gone."""
+        if self._process.stdin and not self._process.stdin.closed:
+            try:
+                self._process.stdin.close()
+            except BrokenPipeError:
+                pass
+        try:
+            self._process.wait(STOP_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for reader in self._readers:
+            reader.join(1.0)
+
+    def run_to_end(self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None) -> EngineReport:
+        """Follow a run that is bounded by itself; raises EnvironmentFault when it does not end in time."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            while not self.finished:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise EnvironmentFault(f"the engine did not end within {timeout_s:.0f} s")
+                event = self.next_event(left)
+                if event and event.get("event") == "interval" and on_row:
+                    on_row(self.rows[-1])
+        finally:
+            self.close()
+        return self.report()
+
+    def report(self) -> EngineReport:
+        """Everything the run said. Raises EnvironmentFault when it has not finished."""
+        if self.ready is None or self._finished is None:
+            raise EnvironmentFault(self._why_it_ended(), details="\n".join(self._stderr[-20:]) or None)
+        done = self._finished
+        return EngineReport(
+            ready=self.ready,
+            rows=tuple(self.rows),
+            marks=tuple(self.marks),
+            reason=done["reason"],
+            elapsed_ms=done["elapsed_ms"],
+            totals=Counters.model_validate(done["totals"]),
+            window=None if done.get("window") is None else Window.model_validate(done["window"]),
+        )
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        kind = event.get("event")
+        try:
+            if kind == "interval":
+                self.rows.append(IntervalRow.model_validate(event))
+            elif kind == "mark":
+                self.marks.append(Mark.model_validate(event))
+            elif kind == "ready":
+                self.ready = Ready.model_validate(event)
+            elif kind == "finished":
+                self._finished = event
+            elif kind == "error":
+                self._error = str(event.get("message", ""))
+        except ValidationError as fault:
+            raise EnvironmentFault(
+                f"the engine's '{kind}' event does not fit the contract of this laboratory "
+                f"(engine {engine_version()}): run make setup again so that both are of one version",
+                details=str(fault),
+            ) from fault
+
+    def _why_it_ended(self) -> str:
+        if self._error:
+            return f"the engine refused the load: {self._error}"
+        code = self._process.poll()
+        last = next((line for line in reversed(self._stderr) if line.strip()), "it printed no reason")
+        ended = "is still running" if code is None else f"ended with exit code {code}"
+        return f"the engine {ended} without a report: {last}"
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # it has ended; its last words say why
+
+    def _read_events(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            for line in self._process.stdout:
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    event = {"event": "error", "message": f"it wrote a line that is not JSON: {line[:80]!r}"}
+                self._events.put(event)
+        finally:
+            self._events.put(None)
+
+    def _read_diagnostics(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._stderr.append(line.rstrip())
+            del self._stderr[:-200]

@@ -1,0 +1,104 @@
+"""The reference server (`prony-engine serve`) as the engine's yardstick. Must not know any trial."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition
+from prony.evidence.trial import Calibration
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun, find_engine
+from prony.plan.workload import Expectation, Step, Workload
+
+WARM_S = 0.5
+MEASURED_S = 1.5
+
+
+def calibrate(
+    partition: CpuPartition, workload: Workload, users: int, body_bytes: int, driver: str = "auto"
+) -> Calibration:
+    """The rate that the engine reaches with this request and an answer of this length, on these CPUs.
+
+    The reference server runs on the server's CPUs and does nothing else, so the ceiling is that of the pair: what the
+    engine could have measured if the server under test had cost nothing more. Raises EnvironmentFault.
+    """
+    server = _start(partition, body_bytes)
+    try:
+        url = f"http://{_address(server)}"
+        steps = tuple(
+            Step(name=step.name, method=step.method, path=step.path, headers=step.headers, body=step.body,
+                 expect=Expectation(status=(200,)))
+            for step in workload.steps
+        )  # fmt: skip
+        run = EngineRun(
+            EngineLoad(
+                url=url,
+                workload=workload.model_copy(update={"steps": steps}),
+                users=users,
+                cpus=partition.client,
+                driver=driver,  # type: ignore[arg-type]
+                after_s=WARM_S + MEASURED_S + 3,
+            )
+        )
+        try:
+            return _measure(run, body_bytes)
+        finally:
+            run.close()
+    finally:
+        _stop(server)
+
+
+def _measure(run: EngineRun, body_bytes: int) -> Calibration:
+    while run.ready is None and not run.finished:
+        run.next_event(5.0)
+    run.next_event(WARM_S) if WARM_S else None
+    run.open_window(MEASURED_S)
+    while not run.finished:
+        event = run.next_event(10.0)
+        if event is None or event.get("event") == "window_closed":
+            break
+    run.stop()
+    window = run.report().window
+    if window is None or window.completed == 0:
+        raise EnvironmentFault("the engine could not be calibrated against its reference server: no request completed")
+    cpu = max((t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s), default=None)
+    return Calibration(
+        ceiling_per_s=window.completed / window.duration_s,
+        body_bytes=body_bytes,
+        duration_s=window.duration_s,
+        client_cpu=cpu,
+    )
+
+
+def _start(partition: CpuPartition, body_bytes: int) -> subprocess.Popen[str]:
+    cpus = partition.server if not partition.shared else ()
+    command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard", "--body-bytes", str(body_bytes)]
+    if cpus:
+        command += ["--cpus", ",".join(map(str, cpus))]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+
+
+def _address(server: subprocess.Popen[str]) -> str:
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    try:
+        return str(json.loads(line)["address"])
+    except (ValueError, KeyError) as fault:
+        raise EnvironmentFault("the reference server did not start; run `prony-engine serve` to see why") from fault
+
+
+def _stop(server: subprocess.Popen[str]) -> None:
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.close()
+    try:
+        server.wait(5)
+    except subprocess.TimeoutExpired:
+        os.kill(server.pid, 9)
+        server.wait()
+    server.stdout.close()

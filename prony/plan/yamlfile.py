@@ -1,0 +1,118 @@
+"""YAML files into models, with errors that name the file, the line and the nearest valid key. Must not know what the models mean."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from prony.errors import UsageError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """`, did you mean 'x'?` for the known word most like this one, or nothing."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f", did you mean '{close[0]}'?" if close else ""
+
+
+def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...], int]]:
+    """The file's top-level mapping, and the 1-based line of every key path within it.
+
+    Raises UsageError when the file cannot be read, is not YAML or is not a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"{path}: cannot be read: {reason}") from fault
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as fault:
+        line = fault.problem_mark.line + 1 if fault.problem_mark else 1
+        raise UsageError(f"{path}:{line}: this is not valid YAML: {fault.problem}") from fault
+    except yaml.YAMLError as fault:
+        raise UsageError(f"{path}: this is not valid YAML: {fault}") from fault
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError(f"{path}: expected keys with values (a YAML mapping), found {type(data).__name__}")
+    lines: dict[tuple[object, ...], int] = {}
+    _collect_lines(node, (), lines)
+    return data, lines
+
+
+def _collect_lines(node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*at, key.value)
+            lines[here] = key.start_mark.line + 1
+            _collect_lines(value, here, lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            here = (*at, index)
+            lines[here] = value.start_mark.line + 1
+            _collect_lines(value, here, lines)
+
+
+def validate(
+    model: type[M], data: dict[str, object], path: Path, lines: dict[tuple[object, ...], int] | None = None
+) -> M:
+    """The model made from `data`; UsageError naming file, line, key, and what was expected."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as fault:
+        raise UsageError("\n".join(_explain(error, model, path, lines or {}) for error in _first(fault))) from fault
+
+
+def _first(fault: ValidationError) -> list[dict[str, object]]:
+    """At most five errors: a person mends the first ones first."""
+    return [dict(error) for error in fault.errors(include_url=False)][:5]
+
+
+def _explain(
+    error: dict[str, object], model: type[BaseModel], path: Path, lines: dict[tuple[object, ...], int]
+) -> str:
+    loc = error["loc"]
+    at = loc if isinstance(loc, tuple) else ()
+    line = next((lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in lines), 1)
+    where = ".".join(str(part) for part in at) or "the file"
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        known = _keys_at(model, at[:-1])
+        hint = nearest(str(at[-1]), known)
+        return f"{path}:{line}: unknown key '{where}'{hint or f'; known here: {', '.join(known)}'}"
+    if kind == "missing":
+        return f"{path}:{line}: the key '{where}' is missing"
+    found = repr(error.get("input"))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{path}:{line}: '{where}' is {found if len(found) < 60 else found[:57] + '…'}: {message}"
+
+
+def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:
+    """The valid keys of the model that sits at this place, as far as it can be followed."""
+    here: type[BaseModel] = model
+    for part in at:
+        if isinstance(part, int):
+            continue
+        field = here.model_fields.get(str(part))
+        if field is None:
+            continue
+        inner = _model_in(field.annotation)
+        if inner is not None:
+            here = inner
+    return sorted(field.alias or name for name, field in here.model_fields.items())
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        found = _model_in(inner)
+        if found is not None:
+            return found
+    return None
