@@ -1,1 +1,118 @@
-def main() -> None: print("hi")
+"""The front door: sub-commands, and how every fault ends (one sentence, the documented exit code, never a traceback)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+import prony
+from prony.cli import compare, doctor, load, report, results, servers
+from prony.errors import ExitCode, PronyError
+
+app = typer.Typer(
+    name="prony",
+    help="Measure web servers under load, and print a number only together with the evidence that it is true.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("compare")(compare.command)
+app.command("load")(load.command)
+app.command("servers")(servers.command)
+app.command("doctor")(doctor.command)
+app.add_typer(results.app, name="results")
+app.command("report")(report.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"prony {prony.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Measure web servers under load, and print a number only together with the evidence that it is true."""
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: ends a measurement like Ctrl-C does."""
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    raise _Terminated(signal.Signals(number).name)
+
+
+def main() -> int:
+    """Run the command line; returns the exit code (prony.errors.ExitCode)."""
+    logging.basicConfig(level=logging.CRITICAL)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminate)
+    try:
+        code = app(standalone_mode=False)
+        return int(code) if isinstance(code, int) else ExitCode.OK
+    except PronyError as fault:
+        _say(str(fault))
+        if fault.details:
+            print("\n".join(f"  | {line}" for line in fault.details.splitlines()), file=sys.stderr)
+        return fault.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted; every trial that had finished is stored (prony results list)")
+        return ExitCode.INTERRUPTED
+    except typer.Exit as end:
+        return int(end.exit_code)
+    except BrokenPipeError:
+        _quiet_stdout()
+        return ExitCode.OK
+    except Exception as fault:
+        if _is_usage(fault):
+            return _usage(fault)
+        return _defect(fault)
+
+
+def _say(text: str) -> None:
+    print(f"prony: {text}", file=sys.stderr)
+
+
+def _quiet_stdout() -> None:
+    """The reader has gone: nothing more may be written, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_usage(fault: Exception) -> bool:
+    return hasattr(fault, "format_message") and hasattr(fault, "exit_code")
+
+
+def _usage(fault: Exception) -> int:
+    """A mistake on the command line, in the words of the library that parses it."""
+    context = getattr(fault, "ctx", None)
+    _say(str(fault.format_message()).rstrip("."))  # type: ignore[attr-defined]
+    if context is not None:
+        print(f"Try: {context.command_path} --help", file=sys.stderr)
+    return ExitCode.USAGE
+
+
+def _defect(fault: Exception) -> int:
+    """A fault of Prony itself: the traceback goes to a file, the user gets one sentence."""
+    with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as log:
+        traceback.print_exception(fault, file=log)
+    name = Path(log.name)
+    _say(f"this is a defect of Prony ({type(fault).__name__}: {fault}); the details are in {name}, please report them")
+    return ExitCode.DEFECT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

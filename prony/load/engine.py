@@ -116,6 +116,11 @@ class EngineRun:
         """Whether the engine has said its last word."""
         return self._finished is not None or self._ended
 
+    @property
+    def end_reason(self) -> str:
+        """Why the engine ended, in its own word."""
+        return str(self._finished.get("reason", "unknown")) if self._finished else "it is still running"
+
     def open_window(self, duration_s: float) -> None:
         """Ask for a measured window of this length, from now on (a few milliseconds from now)."""
         self._send({"command": "window", "duration_ms": round(duration_s * 1000)})

@@ -62,6 +62,15 @@ class Step(Record):
         return path
 
 
+class Published(Record):
+    """Figures that somebody printed for this workload on other hardware: history, for shape and order, never a target."""
+
+    source: str
+    note: str = "other hardware, other versions: for shape and order, not a target"
+    figures: dict[str, dict[str, float]]
+    """Figure (its name in the table of figures) -> server -> value."""
+
+
 class Workload(Record):
     """A scenario of one or more steps; every user walks it again and again."""
 
@@ -70,6 +79,9 @@ class Workload(Record):
     steps: tuple[Step, ...] = Field(min_length=1)
     users: int = Field(default=10, ge=1)
     """Users when the command line names none."""
+    delay_ms: float | None = Field(default=None, gt=0)
+    """How long the server waits by design; with a limit on workers it makes a ceiling that is not CPU."""
+    published: Published | None = None
 
     @property
     def content_declared(self) -> bool:

@@ -1,0 +1,45 @@
+"""Checks of what a user typed that several commands share. Must not run anything."""
+
+from __future__ import annotations
+
+import re
+
+from prony.errors import UsageError
+
+MAX_USERS = 1_000_000
+MAX_TRIALS = 1_000
+MAX_SECONDS = 7 * 24 * 3600.0
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def users(value: int) -> int:
+    """A number of users, 1 to a million."""
+    if not 1 <= value <= MAX_USERS:
+        raise UsageError(f"{value} users were asked for; expected 1 to {MAX_USERS:,}")
+    return value
+
+
+def trials(value: int) -> int:
+    """A number of trials per server, 1 to a thousand."""
+    if not 1 <= value <= MAX_TRIALS:
+        raise UsageError(f"{value} trials were asked for; expected 1 to {MAX_TRIALS:,}")
+    return value
+
+
+def requests(value: int) -> int:
+    """A total of requests."""
+    if not 1 <= value <= 10**12:
+        raise UsageError(f"{value} requests were asked for; expected 1 to 10^12")
+    return value
+
+
+def seconds(text: str, what: str, *, at_least_s: float = 0.0) -> float:
+    """A time such as `30`, `30s`, `1.5m`, `2h`, `500ms`, in seconds."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?\s*", text)
+    if match is None:
+        raise UsageError(f"{what} is '{text}'; expected a time such as 30s, 1.5m or 500ms")
+    value = float(match[1]) * _UNITS_S[match[2] or "s"]
+    if not at_least_s <= value <= MAX_SECONDS:
+        raise UsageError(f"{what} is {text}; expected {at_least_s:g} s to 7 days")
+    return value

@@ -1,0 +1,194 @@
+"""Runs one trial from a fresh process to its end and returns the evidence. Must not judge, store or print.
+
+The order of a trial: start (timed) -> the published protocol's first requests on the server's own CPUs -> warm-up under the
+trial's own load -> back on the server's own CPUs, settle -> window -> stop, and check that it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prony.evidence.host import HostWindow
+from prony.evidence.server import Probe, ServerWindow, StartUp
+from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, WarmUp
+from prony.host.sampler import HostSampler
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun
+from prony.plan.spec import TrialPlan
+from prony.server.launch import RunningServer
+from prony.trial.listener import Listener
+from prony.trial.probing import probe_workload
+from prony.trial.session import ServerDied, Session, over_window
+from prony.trial.surroundings import Surroundings
+from prony.trial.warmup import SteadyWatch
+
+START_ESTIMATE_S = 5.0
+PUBLISHED_ESTIMATE_S = 9.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a trial left behind; `failure` says in one sentence why it ended before its time."""
+
+    evidence: Evidence
+    failure: str | None = None
+
+
+@dataclass(slots=True)
+class TrialRun:
+    """One trial on a server that has just been launched. `run()` is the way in; the server is stopped however it ends."""
+
+    plan: TrialPlan
+    server: RunningServer
+    surroundings: Surroundings
+    listener: Listener
+    ceilings: Sequence[Ceiling] = ()
+    seed: int = 1
+    _engine: EngineRun | None = None
+    _phases: list[Phase] = field(default_factory=list)
+    _probes: tuple[Probe, ...] = ()
+    _start_up: StartUp | None = None
+    _warm_up: WarmUp | None = None
+    _server_window: ServerWindow | None = None
+    _host_window: HostWindow | None = None
+
+    def run(self) -> Outcome:
+        """Measure. Raises EnvironmentFault when the server never gets ready or the engine cannot run."""
+        failure: str | None = None
+        try:
+            self.listener.phase("start", START_ESTIMATE_S)
+            self._start_up = self.server.wait_ready(self._probe, self.plan.start_timeout_s)
+            partition = self.surroundings.partition
+            with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
+                self._engine = EngineRun(self._load())
+                failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
+        finally:
+            if self._engine is not None:
+                self._engine.stop()
+            self.listener.phase("stop", 1)
+            clean = self.server.stop()
+        return Outcome(self._evidence(clean), failure)
+
+    def _under_load(self, session: Session, sampler: HostSampler) -> str | None:
+        """Everything between the first and the last request; a sentence when the server died in it."""
+        try:
+            session.start()
+            if self.plan.published_requests:
+                self._published(session)
+            self._warm(session)
+            self._measure(session, sampler)
+        except ServerDied as death:
+            return str(death)
+        return None
+
+    def _published(self, session: Session) -> None:
+        """The server on its own CPUs, as a published run finds it, until the mark or the cap."""
+        start_ms = session.now_ms()
+        self.listener.phase("published", PUBLISHED_ESTIMATE_S)
+        while not session.engine.marks and session.now_ms() - start_ms < self.plan.published_cap_s * 1000:
+            session.next()
+        self._note_phase("published", start_ms, session.now_ms(), self.surroundings.partition.server)
+
+    def _warm(self, session: Session) -> None:
+        """Warm up until steady (or the cap), then settle on the server's own CPUs."""
+        warm = self.plan.warm_up
+        own = self.surroundings.partition.server
+        pinned = warm.method == "pinned" or self.surroundings.partition.shared
+        cpus = own if pinned else self.surroundings.all_cpus
+        self.listener.phase("warm-up", warm.cap_s)
+        first = self._stretch(session, "warm-up", cpus, warm.min_s, warm.cap_s)
+        self.listener.phase("settle", warm.settle_min_s)
+        last = self._stretch(session, "settle", own, warm.settle_min_s, warm.settle_cap_s)
+        decisive = first if first.steady else last
+        since_ms = decisive.state.since_ms if decisive.steady and decisive.state else None
+        self._warm_up = WarmUp(
+            method="pinned" if pinned else "all-cpus",
+            cap_s=warm.cap_s + warm.settle_cap_s,
+            steady=last.steady,
+            time_to_steady_s=None if since_ms is None else since_ms / 1000,
+            reason=last.state.reason if last.state else "",
+        )
+
+    def _stretch(
+        self, session: Session, name: str, cpus: tuple[int, ...], min_s: float, cap_s: float
+    ) -> SteadyWatch:
+        """One stretch of load with the server on these CPUs, until it is steady or the cap is reached."""
+        self.server.set_affinity(cpus)
+        start_ms = session.now_ms()
+        watch = session.watch(SteadyWatch(min_s, cap_s, start_ms))
+        self._note_phase("warm-up" if name == "warm-up" else "settle", start_ms, session.now_ms(), cpus)
+        return watch
+
+    def _measure(self, session: Session, sampler: HostSampler) -> None:
+        own = self.surroundings.partition.server
+        self.listener.phase("window", self.plan.window_s)
+        measured = session.measure(self.plan.window_s)
+        self._server_window = over_window(measured, granted_cpus=float(len(own)))
+        if measured.opened.process and measured.closed.process:
+            self._host_window = sampler.window(
+                measured.opened.process.t_monotonic_s, measured.closed.process.t_monotonic_s
+            )
+        self._note_phase("window", measured.opened.t_ms, measured.closed.t_ms, own)
+
+    def _note_phase(self, name: str, start_ms: float, end_ms: float, cpus: tuple[int, ...]) -> None:
+        self._phases.append(
+            Phase.model_validate(
+                {"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": cpus}
+            )
+        )
+
+    def _probe(self) -> Probe | None:
+        """Every step of the workload once: the first wrong answer, else the last; None before it answers at all."""
+        probes = probe_workload("127.0.0.1", self.server.identity.port or 0, self.plan.workload)
+        if probes is None:
+            return None
+        self._probes = probes
+        return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
+
+    def _own_pids(self) -> set[int]:
+        pids = set(self.server.pids())
+        if self._engine is not None:
+            pids.add(self._engine.pid)
+        return pids
+
+    def _load(self) -> EngineLoad:
+        return EngineLoad(
+            url=f"http://127.0.0.1:{self.server.identity.port}",
+            workload=self.plan.workload,
+            users=self.plan.users,
+            cpus=self.surroundings.partition.client,
+            driver=self.plan.driver,
+            after_s=self.plan.deadline_s,
+            request_timeout_ms=self.plan.request_timeout_ms,
+            marks=(self.plan.published_requests,) if self.plan.published_requests else (),
+            seed=self.seed,
+        )
+
+    def _evidence(self, clean_stop: bool) -> Evidence:
+        return Evidence(
+            load=load_facts(self.plan),
+            engine=self._engine.report() if self._engine is not None else None,
+            server=self.server.identity,
+            start_up=self._start_up,
+            server_window=self._server_window,
+            host_window=self._host_window,
+            partition=self.surroundings.partition,
+            limits=self.surroundings.limits,
+            probes=self._probes,
+            ceilings=tuple(self.ceilings),
+            calibration=self.surroundings.calibration,
+            warm_up=self._warm_up,
+            phases=tuple(self._phases),
+            clean_stop=clean_stop,
+        )
+
+
+def load_facts(plan: TrialPlan) -> LoadFacts:
+    """What this plan asks of the engine, in the terms of the checks."""
+    return LoadFacts(
+        model="closed",
+        users=plan.users,
+        duration_s=plan.deadline_s,
+        content_declared=plan.workload.content_declared,
+    )

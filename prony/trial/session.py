@@ -1,0 +1,162 @@
+"""Server and engine together while the load runs: waits for events and notices at once when the server dies.
+
+Must not know the order of a trial's phases.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prony.errors import EnvironmentFault
+from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerIdentity, ServerWindow
+from prony.load.engine import EngineRun
+from prony.trial.listener import Listener
+from prony.trial.warmup import SteadyWatch
+
+LOOK_EVERY_S = 0.25
+"""How often the server's life is checked while the engine is silent."""
+WINDOW_GRACE_S = 10.0
+
+
+class Subject(Protocol):
+    """The server as a session needs it, whether Prony started it or not."""
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Which server this is."""
+
+    def sample(self) -> ProcessSample | None:
+        """The process tree's counters now."""
+
+    def jvm(self) -> JvmSnapshot | None:
+        """The runtime's counters now; None when there is no agent."""
+
+    def exit_description(self) -> str | None:
+        """How the process ended; None while it lives or when that cannot be told."""
+
+    def throttle(self) -> CgroupThrottle | None:
+        """CPU quota counters of its cgroup so far."""
+
+
+class ServerDied(Exception):
+    """The server ended while it was under load; `str()` says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """The server at one border of the window."""
+
+    t_ms: float
+    process: ProcessSample | None
+    jvm: JvmSnapshot | None
+    throttle: CgroupThrottle | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The two borders of a window."""
+
+    opened: Border
+    closed: Border
+
+
+class Session:
+    """An engine that offers its load to a subject."""
+
+    def __init__(self, engine: EngineRun, subject: Subject, listener: Listener) -> None:
+        self.engine = engine
+        self.subject = subject
+        self._listener = listener
+
+    def start(self) -> None:
+        """Wait until the engine sends. Raises EnvironmentFault."""
+        while self.engine.ready is None:
+            if self.engine.next_event(5.0) is None:
+                raise EnvironmentFault("the engine did not get ready within 5 s")
+
+    def now_ms(self) -> float:
+        """The time on the engine's clock: both read CLOCK_MONOTONIC."""
+        assert self.engine.ready is not None
+        return (time.monotonic_ns() - self.engine.ready.started_monotonic_ns) / 1e6
+
+    def next(self) -> dict[str, Any]:
+        """The next event. Raises ServerDied, or EnvironmentFault when the engine ends before its time."""
+        while True:
+            event = self.engine.next_event(LOOK_EVERY_S)
+            if event is None:
+                self._still_alive()
+                if self.engine.finished:
+                    raise EnvironmentFault(f"the engine ended before the measurement: {self.engine.end_reason}")
+                continue
+            if event.get("event") == "interval":
+                self._listener.row(self.engine.rows[-1])
+                self._still_alive()
+            return event
+
+    def until(self, name: str, timeout_s: float) -> dict[str, Any]:
+        """The next event of this name; raises EnvironmentFault when it does not come in time."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            event = self.next()
+            if event.get("event") == name:
+                return event
+        raise EnvironmentFault(f"the engine did not say '{name}' within {timeout_s:.0f} s")
+
+    def watch(self, watch: SteadyWatch) -> SteadyWatch:
+        """Follow the rows until the watch is satisfied."""
+        while True:
+            event = self.next()
+            if event.get("event") == "interval" and watch.row(self.engine.rows[-1], self.subject.jvm()):
+                return watch
+
+    def measure(self, window_s: float) -> Measured:
+        """Open a window of this length and read the server at both of its borders."""
+        self.engine.open_window(window_s)
+        opened = self._border(self.until("window_opened", WINDOW_GRACE_S))
+        closed = self._border(self.until("window_closed", window_s + WINDOW_GRACE_S))
+        return Measured(opened, closed)
+
+    def _border(self, event: dict[str, Any]) -> Border:
+        return Border(
+            t_ms=float(event["t_ms"]),
+            process=self.subject.sample(),
+            jvm=self.subject.jvm(),
+            throttle=self.subject.throttle(),
+        )
+
+    def _still_alive(self) -> None:
+        end = self.subject.exit_description()
+        if end is not None:
+            raise ServerDied(f"the server ended under load: {end}")
+
+
+def over_window(measured: Measured, granted_cpus: float) -> ServerWindow | None:
+    """The server's use of CPU and memory between the two borders; None when it could not be read."""
+    opened, closed = measured.opened, measured.closed
+    if opened.process is None or closed.process is None:
+        return None
+    return ServerWindow(
+        wall_s=closed.process.t_monotonic_s - opened.process.t_monotonic_s,
+        granted_cpus=granted_cpus,
+        cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
+        cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
+        peak_rss_bytes=closed.process.peak_rss_bytes,
+        rss_end_bytes=closed.process.rss_bytes,
+        threads_end=closed.process.threads,
+        descriptors_end=closed.process.descriptors,
+        jvm_open=opened.jvm,
+        jvm_close=closed.jvm,
+        throttle=_throttled(opened.throttle, closed.throttle),
+    )
+
+
+def _throttled(opened: CgroupThrottle | None, closed: CgroupThrottle | None) -> CgroupThrottle | None:
+    if opened is None or closed is None:
+        return None
+    return CgroupThrottle(
+        periods=closed.periods - opened.periods,
+        throttled_periods=closed.throttled_periods - opened.throttled_periods,
+        throttled_s=closed.throttled_s - opened.throttled_s,
+    )

@@ -1,0 +1,42 @@
+"""When is a trial warm? Follows the rows of one phase and says whether to go on. Pure but for the rows it is given.
+
+Must not know processes or pinning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prony.evidence.engine import IntervalRow
+from prony.evidence.server import JvmSnapshot
+from prony.judge.steady import SteadyState, steady_state
+
+
+@dataclass(slots=True)
+class SteadyWatch:
+    """Waits between `min_s` and `cap_s` (from the phase's first row) for a steady stretch of rows."""
+
+    min_s: float
+    cap_s: float
+    start_ms: float
+    rows: list[IntervalRow] = field(default_factory=list)
+    jvm: list[JvmSnapshot] = field(default_factory=list)
+    state: SteadyState | None = None
+
+    def row(self, row: IntervalRow, jvm: JvmSnapshot | None) -> bool:
+        """Take one row (and a reading of the JVM of about the same moment); True when the phase is over."""
+        if row.t_ms - row.duration_ms < self.start_ms:
+            return False  # began before this phase: it describes two regimes at once
+        self.rows.append(row)
+        if jvm is not None:
+            self.jvm.append(jvm)
+        elapsed_s = (row.t_ms - self.start_ms) / 1000
+        if elapsed_s < self.min_s:
+            return False
+        self.state = steady_state(self.rows, self.jvm)
+        return self.state.steady or elapsed_s >= self.cap_s
+
+    @property
+    def steady(self) -> bool:
+        """Whether the last look found the phase steady."""
+        return self.state is not None and self.state.steady
