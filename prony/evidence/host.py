@@ -90,6 +90,25 @@ class HostWindow(Record):
     sysctls_changed: tuple[str, ...] | None = None
 
 
+class HostRow(Record):
+    """One second of the machine (t_ms is the row's end, from the start of the engine's run, as in `IntervalRow`)."""
+
+    t_ms: float
+    duration_ms: float
+    server_cpus_busy: float | None = None
+    """Share of the server's CPU set that was busy, with whatever."""
+    client_cpus_busy: float | None = None
+    steal: float | None = None
+    """The highest steal share among the CPUs of both sets."""
+    server_cpu: float | None = None
+    """CPU seconds per second of the server's processes."""
+    server_rss_bytes: int | None = None
+    established: int | None = None
+    """TCP sockets of this network namespace, as `ss -s` counts them."""
+    time_wait: int | None = None
+    mhz: float | None = None
+
+
 class Limits(Record):
     """Descriptor limits of the lab's own (client) side and ports, read before the run."""
 

@@ -1,0 +1,88 @@
+"""Pinning processes and threads to CPUs. A refusal is told, not fatal: the judge decides what it is worth.
+Must not choose the CPUs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.host.proc import cpus_text
+from prony.host.topology import allowed_cpus
+
+_ROUNDS = 8
+"""A thread may start another one while its process is being pinned; a child thread inherits its mask, so
+few rounds settle it.
+"""
+
+_granted: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """How an attempt to pin ended; `note` says in one sentence why it did not work."""
+
+    done: bool
+    note: str = ""
+
+
+def granted_cpus() -> tuple[int, ...]:
+    """The CPUs that this process was started with, also after the lab has pinned itself to the client's
+    side.
+    """
+    return _granted if _granted is not None else allowed_cpus()
+
+
+def pin_self(cpus: Collection[int]) -> Pinning:
+    """Pin all threads of this process."""
+    global _granted
+    if _granted is None:
+        _granted = allowed_cpus()
+    return pin_process(os.getpid(), cpus)
+
+
+def pin_thread(cpus: Collection[int]) -> Pinning:
+    """Pin the calling thread only."""
+    return _pin(0, cpus)
+
+
+def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
+    """Pin all threads of a process, also those that start meanwhile."""
+    wanted = set(cpus)
+    seen: set[int] = set()
+    for _ in range(_ROUNDS):
+        try:
+            threads = {int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()}
+        except OSError:
+            return Pinning(False, f"Process {pid} could not be pinned: it is gone.")
+        fresh = threads - seen
+        if not fresh:
+            return Pinning(True)
+        for thread in fresh:
+            result = _pin(thread, wanted)
+            if not result.done and _alive(pid, thread):
+                return result
+        seen |= fresh
+    return Pinning(True)
+
+
+def _alive(pid: int, thread: int) -> bool:
+    return Path(f"/proc/{pid}/task/{thread}").exists()
+
+
+def _pin(thread: int, cpus: Collection[int]) -> Pinning:
+    where = f"CPUs {cpus_text(cpus)}" if cpus else "no CPU"
+    try:
+        os.sched_setaffinity(thread, set(cpus))
+    except PermissionError:
+        return Pinning(False, f"Not pinned to {where}: no permission to change the affinity of this process.")
+    except ProcessLookupError:
+        return Pinning(False, f"Not pinned to {where}: the thread is gone.")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return Pinning(
+            False, f"Not pinned to {where}: {reason} (this process may run on {cpus_text(allowed_cpus())})."
+        )
+    return Pinning(True)

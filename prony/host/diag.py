@@ -1,0 +1,124 @@
+"""TCP sockets from the kernel's sock_diag over netlink: fast enough for 100,000 sockets. Must not interpret
+them.
+
+The layouts are those of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator
+
+from prony.host.proc import now_s
+
+STATES = {
+    1: "established",
+    2: "syn_sent",
+    3: "syn_recv",
+    4: "fin_wait_1",
+    5: "fin_wait_2",
+    6: "time_wait",
+    7: "close",
+    8: "close_wait",
+    9: "last_ack",
+    10: "listen",
+    11: "closing",
+    12: "syn_recv",
+}
+"""Kernel numbers (include/net/tcp_states.h) to names; 12 is a half-open connection that has no full socket
+yet.
+"""
+
+TIME_WAIT = 6
+_ALL_STATES = 0xFFFFFFFF
+
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLM_F_REQUEST_DUMP = 0x001 | 0x300
+_NLMSG_ERROR = 2
+_NLMSG_DONE = 3
+
+_HEADER = struct.Struct("=IHHII")
+_REQUEST = struct.Struct("=BBBBI")
+_IDENTITY = struct.Struct("!HH16s16s4x8x")
+"""Ports and addresses of one socket (network order), then the interface and a cookie that are not used
+here.
+"""
+_FAMILY_AND_STATE = struct.Struct("=BB")
+
+_RECEIVE_BYTES = 256 * 1024
+_PATIENCE_S = 2.0
+"""A dump that takes longer is given up: the figure is then unknown."""
+
+
+def count_by_state() -> dict[str, int] | None:
+    """TCP sockets of this network namespace by state, IPv4 and IPv6 together; None when the kernel refuses.
+
+    About 0.3 µs of this process's time per socket.
+    """
+    found: Counter[int] = Counter()
+    try:
+        for family in (socket.AF_INET, socket.AF_INET6):
+            for body, offset in _dump(family, _ALL_STATES, 0):
+                found[body[offset + 1]] += 1
+    except OSError:
+        return None
+    named: Counter[str] = Counter()
+    for state, count in found.items():
+        named[STATES.get(state, f"state_{state}")] += count
+    return dict(sorted(named.items()))
+
+
+def time_wait_to(address: str, port: int) -> int | None:
+    """Sockets in TIME_WAIT whose other end is `address`:`port` (a numeric address), None when the kernel
+    refuses.
+
+    Those are the connections whose local port a new connection to this target cannot have.
+    """
+    wanted = ipaddress.ip_address(address)
+    mapped = {wanted.packed}
+    if isinstance(wanted, ipaddress.IPv4Address):
+        mapped.add(b"\0" * 10 + b"\xff\xff" + wanted.packed)
+    count = 0
+    try:
+        for family in (socket.AF_INET, socket.AF_INET6):
+            size = 4 if family == socket.AF_INET else 16
+            for body, offset in _dump(family, 1 << TIME_WAIT, port):
+                _, destination_port, _, destination = _IDENTITY.unpack_from(body, offset + 4)
+                if destination_port == port and destination[:size] in mapped:
+                    count += 1
+    except OSError:
+        return None
+    return count
+
+
+def _dump(family: int, states: int, destination_port: int) -> Iterator[tuple[bytes, int]]:
+    """Every matching socket as (buffer, offset of its inet_diag_msg). OSError when the kernel refuses or is
+    too slow.
+    """
+    identity = _IDENTITY.pack(0, destination_port, b"", b"")
+    body = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, states) + identity
+    message = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0) + body
+    deadline_s = now_s() + _PATIENCE_S
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG) as link:
+        link.settimeout(_PATIENCE_S)
+        link.send(message)
+        while True:
+            if now_s() > deadline_s:
+                raise TimeoutError("the kernel's list of sockets took too long")
+            answer = link.recv(_RECEIVE_BYTES)
+            offset = 0
+            while offset + _HEADER.size <= len(answer):
+                length, kind, _, _, _ = _HEADER.unpack_from(answer, offset)
+                if kind == _NLMSG_DONE:
+                    return
+                if kind == _NLMSG_ERROR:
+                    code = struct.unpack_from("=i", answer, offset + _HEADER.size)[0]
+                    raise OSError(-code, "sock_diag refused")
+                if length < _HEADER.size:
+                    raise OSError("sock_diag sent a message that cannot be read")
+                yield answer, offset + _HEADER.size
+                offset += (length + 3) & ~3

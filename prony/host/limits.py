@@ -1,0 +1,91 @@
+"""Descriptor limits and ephemeral ports of the lab's own side. Must not forecast: that is the judge's."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony.evidence.host import Limits, PortRange
+from prony.host import diag
+from prony.host.proc import ROOT, parse_cpus, read_int, read_text
+
+Target = tuple[str, int]
+"""Host (name or address) and port."""
+
+
+def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
+    """Read the limits as they stand now. `time_wait_to_target` is None without a target or when it cannot
+    be told.
+    """
+    soft, hard = descriptor_limits()
+    return Limits(
+        descriptors_soft=soft,
+        descriptors_hard=hard,
+        ports=port_range(root),
+        time_wait_to_target=None if target is None else time_wait_to(target),
+    )
+
+
+def descriptor_limits() -> tuple[int | None, int | None]:
+    """(soft, hard) of RLIMIT_NOFILE; an unlimited one counts as the kernel's own bound fs.nr_open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    bound = read_int("/proc/sys/fs/nr_open")
+    return (
+        bound if soft == resource.RLIM_INFINITY else soft,
+        bound if hard == resource.RLIM_INFINITY else hard,
+    )
+
+
+def raise_descriptors(wanted: int | None = None) -> int | None:
+    """Raise the soft limit to the hard one, or only as far as `wanted`; never lowers it. Returns the soft
+    limit that holds then.
+
+    What this process starts afterwards inherits it, so call it in the client and not before a server is
+    started whose own defaults are to be measured.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft != hard:
+        aim = hard if wanted is None else (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard))
+        if aim == resource.RLIM_INFINITY:
+            aim = read_int("/proc/sys/fs/nr_open") or soft
+        if aim > soft:
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (aim, hard))
+            except (OSError, ValueError):
+                return descriptor_limits()[0]
+    return descriptor_limits()[0]
+
+
+def port_range(root: Path = ROOT) -> PortRange | None:
+    """The ephemeral ports of this network namespace and how many of them are reserved."""
+    words = (read_text(root / "proc/sys/net/ipv4/ip_local_port_range") or "").split()
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
+        return None
+    low, high = int(words[0]), int(words[1])
+    return PortRange(low=low, high=high, reserved=_reserved(root, low, high))
+
+
+def _reserved(root: Path, low: int, high: int) -> int:
+    text = read_text(root / "proc/sys/net/ipv4/ip_local_reserved_ports") or ""
+    try:
+        ports = parse_cpus(text)  # the same notation: 8080,9148-9150
+    except UsageError:
+        return 0
+    return sum(low <= port <= high for port in ports)
+
+
+def time_wait_to(target: Target) -> int | None:
+    """Sockets in TIME_WAIT towards a target, over all addresses that its name stands for."""
+    host, port = target
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    counts = [
+        diag.time_wait_to(address, port)
+        for address in sorted({str(entry[4][0]).partition("%")[0] for entry in found})
+    ]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,152 @@
+"""What processes other than Prony's own used of the CPU. Must not decide whether that is too much.
+
+Two readings bound the truth from above, and the smaller one is used: *busy CPU minus own CPU* on a CPU set
+counts interrupts that belong to nobody, *the sum over all other processes* counts other CPUs too. The
+second one holds only where all processes of the machine can be seen.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.host.proc import (
+    ROOT,
+    TICKS_PER_S,
+    ProcessStat,
+    all_processes,
+    now_s,
+    read_bytes,
+    read_text,
+    threads_total,
+)
+
+SEEN_SHARE = 0.9
+"""When fewer of the kernel's tasks than this can be seen, a container or hidepid hides the rest."""
+
+UNSURE_SHARE = 0.02
+"""How wide the bracket between lower and upper bound may be before the figure is called unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """All processes at one moment."""
+
+    t_monotonic_s: float
+    processes: dict[int, ProcessStat]
+    complete: bool | None
+    """Whether all tasks of the machine were seen; None when that could not be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class OthersUse:
+    """CPU time of all other processes between two censuses."""
+
+    cpu_s: float
+    busiest: str | None
+    complete: bool | None
+
+
+def census(root: Path = ROOT) -> Census:
+    """Look at every process once: some 10 µs each, so before and after a window, never within."""
+    processes = all_processes(root)
+    total = threads_total(root)
+    seen = sum(process.threads for process in processes.values())
+    return Census(now_s(), processes, None if total is None else seen >= SEEN_SHARE * total)
+
+
+def others_between(before: Census, after: Census, own: Collection[tuple[int, int]]) -> OthersUse:
+    """CPU seconds of everything but `own` (pid, start tick), including short-lived children that somebody
+    waited for.
+
+    A process that ended and was waited for has left its time in its parent's reaped time, from which what
+    it had used before the first census is taken off again. ksoftirqd handles the network traffic of the
+    load and is not counted.
+    """
+    gained: list[tuple[int, ProcessStat]] = []
+    for pid, late in after.processes.items():
+        if _excluded(late, own):
+            continue
+        early = before.processes.get(pid)
+        if early is not None and early.started_ticks == late.started_ticks:
+            gain = late.own_ticks - early.own_ticks + late.reaped_ticks - early.reaped_ticks
+        else:
+            gain = late.own_ticks + late.reaped_ticks
+        gained.append((gain, late))
+    ended = 0
+    for pid, early in before.processes.items():
+        late_or_none = after.processes.get(pid)
+        gone = late_or_none is None or late_or_none.started_ticks != early.started_ticks
+        if gone and not _excluded(early, own):
+            ended += early.own_ticks + early.reaped_ticks
+    still_there = sum(
+        late.own_ticks - before.processes[late.pid].own_ticks
+        for _, late in gained
+        if late.pid in before.processes and before.processes[late.pid].started_ticks == late.started_ticks
+    )
+    ticks = max(still_there, sum(gain for gain, _ in gained) - ended)
+    complete = after.complete if before.complete else before.complete
+    return OthersUse(
+        ticks / TICKS_PER_S, _busiest(gained, after.t_monotonic_s - before.t_monotonic_s), complete
+    )
+
+
+def _excluded(process: ProcessStat, own: Collection[tuple[int, int]]) -> bool:
+    if process.kernel_thread and process.name.startswith("ksoftirqd/"):
+        return True
+    return (process.pid, process.started_ticks) in own
+
+
+def _busiest(gained: list[tuple[int, ProcessStat]], span_s: float) -> str | None:
+    if not gained or span_s <= 0:
+        return None
+    ticks, process = max(gained, key=lambda entry: entry[0])
+    if ticks <= 0:
+        return None
+    share = ticks / TICKS_PER_S / span_s
+    return f"{process.name} (pid {process.pid}), {share:.1%} of one CPU"
+
+
+def share_of_others(
+    *,
+    busy_s: float,
+    irq_s: float,
+    own_s: float,
+    others: OthersUse | None,
+    irq_accounted: bool | None,
+    capacity_s: float,
+) -> float | None:
+    """The share of a CPU set (capacity = CPUs x wall) that others used; None when it cannot be bounded
+    closely enough.
+
+    `irq_accounted`: whether the kernel keeps interrupt time out of the processes' own time
+    (CONFIG_IRQ_TIME_ACCOUNTING); then it must be taken off the busy time, else it must not.
+    """
+    if capacity_s <= 0:
+        return None
+    upper = max(0.0, busy_s - own_s) / capacity_s
+    lower = max(0.0, busy_s - irq_s - own_s) / capacity_s
+    if irq_accounted is not None:
+        lower = upper = lower if irq_accounted else upper
+    if others is not None and others.complete:
+        return min(upper, others.cpu_s / capacity_s)
+    if upper - lower <= UNSURE_SHARE:
+        return upper
+    return lower if lower > UNSURE_SHARE else None
+
+
+def irq_time_accounted(root: Path = ROOT) -> bool | None:
+    """CONFIG_IRQ_TIME_ACCOUNTING of the running kernel, None when its configuration cannot be read."""
+    packed = read_bytes(root / "proc/config.gz")
+    text: str | None = None
+    if packed is not None:
+        try:
+            text = gzip.decompress(packed).decode("ascii", "replace")
+        except (OSError, EOFError):
+            text = None
+    if text is None:
+        release = read_text(root / "proc/sys/kernel/osrelease")
+        text = read_text(root / "boot" / f"config-{release}") if release else None
+    return None if text is None else "CONFIG_IRQ_TIME_ACCOUNTING=y" in text

@@ -1,0 +1,150 @@
+"""Who may run where: disjoint CPU sets for the server under test and for the client. Must not pin anything
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from prony.errors import UsageError
+from prony.evidence.host import CpuPartition
+from prony.host.proc import cpus_text
+from prony.host.topology import Core, Topology
+
+CLIENT_SHARE = 0.25
+"""The client's part of the cores: an answer costs most servers several times the 5 µs or so that it costs
+the client.
+"""
+
+SMALLEST_NODE_CORES = 4
+"""A NUMA node with fewer cores than this is too small to hold server and client; then all nodes are used."""
+
+
+def partition(
+    topology: Topology,
+    allowed: Collection[int],
+    *,
+    server: Sequence[int] | None = None,
+    client: Sequence[int] | None = None,
+) -> CpuPartition:
+    """Divide the allowed CPUs between server and client.
+
+    Hardware threads of one core always go to the same side, the client gets about a quarter of the cores
+    (at least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are
+    taken as they are after a check; a CPU that does not exist or is not allowed, an empty set and an
+    overlap are UsageErrors. `shared` is true when some core has to serve both sides.
+    """
+    for role, named in (("server", server), ("client", client)):
+        if named is not None:
+            _check(role, named, topology, allowed)
+    usable = [cpu for cpu in topology.cpus if cpu in allowed]
+    if not usable:
+        raise UsageError(
+            f"None of this machine's CPUs ({cpus_text(topology.cpus)}) may be used by this process "
+            f"(allowed: {cpus_text(allowed) or 'none'}); change its affinity or cpuset."
+        )
+    if server is not None and client is not None:
+        return _named(topology, server, client)
+    if server is not None:
+        return _named(topology, server, _rest(topology, usable, server, "server"))
+    if client is not None:
+        return _named(topology, _rest(topology, usable, client, "client"), client)
+    return _automatic(_cores(topology, usable))
+
+
+def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collection[int]) -> None:
+    if not named:
+        raise UsageError(f"The {role}'s CPU set is empty; name at least one of {cpus_text(topology.cpus)}.")
+    missing = [cpu for cpu in named if cpu not in topology.cpus]
+    if missing:
+        raise UsageError(
+            f"The {role}'s CPU set names CPU {cpus_text(missing)}, which this machine does not have; "
+            f"it has {cpus_text(topology.cpus)}."
+        )
+    barred = [cpu for cpu in named if cpu not in allowed]
+    if barred:
+        raise UsageError(
+            f"The {role}'s CPU set names CPU {cpus_text(barred)}, which this process may not use; "
+            f"its affinity mask or cpuset allows {cpus_text(allowed)}."
+        )
+
+
+def _rest(topology: Topology, usable: Sequence[int], named: Sequence[int], role: str) -> list[int]:
+    """What one side leaves to the other: whole cores if possible, else single hardware threads."""
+    touched = {cpu for core in topology.cores if set(core.cpus) & set(named) for cpu in core.cpus}
+    rest = [cpu for cpu in usable if cpu not in touched] or [cpu for cpu in usable if cpu not in named]
+    if not rest:
+        raise UsageError(
+            f"The {role}'s CPU set {cpus_text(named)} leaves no CPU for the other side; "
+            f"this process may use {cpus_text(usable)}."
+        )
+    return rest
+
+
+def _named(topology: Topology, server: Sequence[int], client: Sequence[int]) -> CpuPartition:
+    overlap = set(server) & set(client)
+    if overlap:
+        raise UsageError(
+            f"CPU {cpus_text(overlap)} is in both sets; server ({cpus_text(server)}) and client "
+            f"({cpus_text(client)}) must not share a CPU."
+        )
+    split = [core for core in topology.cores if set(core.cpus) & set(server) and set(core.cpus) & set(client)]
+    return CpuPartition(
+        server=tuple(sorted(set(server))),
+        client=tuple(sorted(set(client))),
+        shared=bool(split),
+        note=_split_note(split),
+    )
+
+
+def _split_note(split: Sequence[Core]) -> str:
+    if not split:
+        return ""
+    pairs = "; ".join(cpus_text(core.cpus) for core in split)
+    return f"Server and client share a physical core (hardware threads {pairs}), so each slows the other."
+
+
+def _cores(topology: Topology, usable: Collection[int]) -> list[Core]:
+    """The cores as far as they may be used."""
+    trimmed = []
+    for core in topology.cores:
+        cpus = tuple(cpu for cpu in core.cpus if cpu in usable)
+        if cpus:
+            trimmed.append(Core(cpus, core.package, core.node))
+    return trimmed
+
+
+def _automatic(cores: list[Core]) -> CpuPartition:
+    if len(cores) == 1:
+        return _one_core(cores[0])
+    note = ""
+    nodes = sorted({core.node for core in cores})
+    if len(nodes) > 1:
+        by_node = {node: [core for core in cores if core.node == node] for node in nodes}
+        largest = max(nodes, key=lambda node: (len(by_node[node]), -node))
+        if len(by_node[largest]) >= SMALLEST_NODE_CORES:
+            cores = by_node[largest]
+            note = (
+                f"Only NUMA node {largest} of {len(nodes)} is used, so that memory stays near; "
+                "name the CPU sets to use the others."
+            )
+        else:
+            note = f"The CPUs lie on {len(nodes)} NUMA nodes that are too small to hold both sides."
+    count = max(1, round(len(cores) * CLIENT_SHARE))
+    server, client = cores[:-count], cores[-count:]
+    return CpuPartition(
+        server=tuple(sorted(cpu for core in server for cpu in core.cpus)),
+        client=tuple(sorted(cpu for core in client for cpu in core.cpus)),
+        note=note,
+    )
+
+
+def _one_core(core: Core) -> CpuPartition:
+    if len(core.cpus) == 1:
+        return CpuPartition(
+            server=core.cpus,
+            client=core.cpus,
+            shared=True,
+            note=f"There is only one CPU ({core.cpus[0]}): server and client take it from each other.",
+        )
+    return CpuPartition(server=core.cpus[:-1], client=core.cpus[-1:], shared=True, note=_split_note([core]))

@@ -1,0 +1,226 @@
+"""Reading /proc and /sys: small parsers that say None when something cannot be read. Must not know what it
+is read for.
+
+Every reader takes `root`, so that a fake tree can stand in for the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import UsageError
+
+ROOT = Path("/")
+TICKS_PER_S: int = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
+
+_READ_BYTES = 65536
+KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD in the flags of /proc/PID/stat (include/linux/sched.h)."""
+
+
+def now_s() -> float:
+    """CLOCK_MONOTONIC in seconds: the clock that the engine and all samples share."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def read_bytes(path: str | Path) -> bytes | None:
+    """The content of a small file, None when it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        parts = [os.read(descriptor, _READ_BYTES)]
+        while parts[-1]:
+            parts.append(os.read(descriptor, _READ_BYTES))
+        return b"".join(parts)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def read_text(path: str | Path) -> str | None:
+    """The stripped text of a small file, None when it cannot be read."""
+    raw = read_bytes(path)
+    return None if raw is None else raw.decode("utf-8", "replace").strip()
+
+
+def read_int(path: str | Path) -> int | None:
+    """The integer in a file of one number, None when it cannot be read or is no number."""
+    text = read_text(path)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def key_values(text: str, separator: str = ":") -> dict[str, str]:
+    """Lines of `key<separator>value` as a dict; the first line of a key wins (as in /proc/cpuinfo for CPU
+    0).
+    """
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, sign, value = line.partition(separator)
+        if sign:
+            found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """The CPUs of a list like `0-3,8`, ascending. An unreadable list is a UsageError that shows the form."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        part = part.strip()
+        if not part:
+            continue
+        low, dash, high = part.partition("-")
+        if not low.isdecimal() or (dash and not high.isdecimal()):
+            raise UsageError(f"'{text}' is not a list of CPUs; write it like 0-3,8.")
+        first, last = int(low), int(high) if dash else int(low)
+        if last < first or last > 65535:
+            raise UsageError(f"'{part}' in '{text}' is not a range of CPUs; write it like 0-3,8.")
+        cpus.update(range(first, last + 1))
+    return tuple(sorted(cpus))
+
+
+def cpus_text(cpus: Iterable[int]) -> str:
+    """The inverse of `parse_cpus`: `0-3,8`."""
+    ranges: list[tuple[int, int]] = []
+    for cpu in sorted(set(cpus)):
+        if ranges and ranges[-1][1] == cpu - 1:
+            ranges[-1] = (ranges[-1][0], cpu)
+        else:
+            ranges.append((cpu, cpu))
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def read_cpus(path: str | Path) -> tuple[int, ...] | None:
+    """A kernel CPU list file, None when it cannot be read."""
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        return parse_cpus(text)
+    except UsageError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTicks:
+    """One CPU line of /proc/stat, cumulative clock ticks (guest time is already inside user time)."""
+
+    user: int
+    system: int
+    idle: int
+    irq: int
+    steal: int
+
+    @property
+    def busy(self) -> int:
+        """Ticks in which the CPU did something of this machine's own (not idle, not stolen)."""
+        return self.user + self.system + self.irq
+
+    @property
+    def total(self) -> int:
+        """All ticks that were accounted."""
+        return self.busy + self.idle + self.steal
+
+
+def cpu_ticks(root: Path = ROOT) -> dict[int, CpuTicks] | None:
+    """Cumulative ticks by CPU from /proc/stat, None when it cannot be read."""
+    raw = read_bytes(root / "proc/stat")
+    if raw is None:
+        return None
+    found: dict[int, CpuTicks] = {}
+    for line in raw.split(b"\n"):
+        if not line.startswith(b"cpu"):
+            break
+        if line[3:4] == b" ":
+            continue
+        fields = line.split()
+        try:
+            ticks = [int(field) for field in fields[1:9]]
+            cpu = int(fields[0][3:])
+        except ValueError:
+            continue
+        if len(ticks) < 8:
+            ticks += [0] * (8 - len(ticks))
+        user, nice, system, idle, io_wait, irq, soft_irq, steal = ticks
+        found[cpu] = CpuTicks(user + nice, system, idle + io_wait, irq + soft_irq, steal)
+    return found or None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """What Prony uses of /proc/PID/stat."""
+
+    pid: int
+    parent: int
+    name: str
+    kernel_thread: bool
+    own_ticks: int
+    """User and system time of all its threads."""
+    reaped_ticks: int
+    """User and system time of its children that ended and were waited for (and of theirs)."""
+    threads: int
+    started_ticks: int
+    """When it started, in ticks since boot: with the pid, the identity of a process."""
+    last_cpu: int
+    rss_bytes: int
+
+
+def process_stat(pid: int, root: Path = ROOT) -> ProcessStat | None:
+    """One process, None when it is gone or hidden."""
+    return _parse_process(pid, read_bytes(f"{root}/proc/{pid}/stat"))
+
+
+def _parse_process(pid: int, raw: bytes | None) -> ProcessStat | None:
+    if not raw:
+        return None
+    # The name stands in brackets and may itself hold brackets and blanks: the last bracket ends it.
+    opened, closed = raw.find(b"("), raw.rfind(b")")
+    fields = raw[closed + 2 :].split()
+    if opened < 0 or closed < 0 or len(fields) < 37:
+        return None
+    return ProcessStat(
+        pid=pid,
+        parent=int(fields[1]),
+        name=raw[opened + 1 : closed].decode("utf-8", "replace"),
+        kernel_thread=bool(int(fields[6]) & KERNEL_THREAD),
+        own_ticks=int(fields[11]) + int(fields[12]),
+        reaped_ticks=int(fields[13]) + int(fields[14]),
+        threads=int(fields[17]),
+        started_ticks=int(fields[19]),
+        last_cpu=int(fields[36]),
+        rss_bytes=int(fields[21]) * PAGE_BYTES,
+    )
+
+
+def all_processes(root: Path = ROOT) -> dict[int, ProcessStat]:
+    """Every process that can be seen, kernel threads included. About 10 µs each."""
+    found: dict[int, ProcessStat] = {}
+    try:
+        names = os.listdir(root / "proc")  # noqa: PTH208 - names alone, hundreds of them: no Path for each
+    except OSError:
+        return found
+    for name in names:
+        if name.isdecimal():
+            stat = process_stat(int(name), root)
+            if stat is not None:
+                found[stat.pid] = stat
+    return found
+
+
+def threads_total(root: Path = ROOT) -> int | None:
+    """How many tasks the kernel has in all (also those hidden from this process), from /proc/loadavg."""
+    text = read_text(root / "proc/loadavg")
+    try:
+        return None if text is None else int(text.split()[3].partition("/")[2])
+    except (IndexError, ValueError):
+        return None

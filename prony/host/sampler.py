@@ -1,0 +1,251 @@
+"""The machine once a second while a trial runs, and what it did over the exact window. Must not judge, and
+must cost next to nothing.
+
+The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads at once what
+is too dear for every second (all processes, all sockets, the kernel settings).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from prony.evidence.host import HostRow, HostWindow
+from prony.evidence.server import ProcessSample
+from prony.host import hardware
+from prony.host.affinity import Pinning, pin_thread
+from prony.host.kmsg import KernelLog
+from prony.host.others import census, irq_time_accounted
+from prony.host.own import OwnUse
+from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
+from prony.host.sockets import socket_sums, sockets
+from prony.host.sysctls import read_sysctls
+from prony.host.window import Mark, Snapshot, cpu_use, host_window, mean_busy
+
+KEPT_SNAPSHOTS = 4000
+"""More than an hour of seconds; beyond, the older half is thinned, except for the marks (memory stays
+bounded in a soak).
+"""
+
+SHORTEST_ROW = 0.5
+"""A mark may fall just beside a sample; a row shorter than this part of the interval is joined to the next."""
+
+MHZ_CPUS = 16
+"""The frequency is read of so many CPUs at most each second."""
+
+
+class HostSampler:
+    """Samples the host until it is stopped; `with HostSampler(...) as sampler:` does both ends.
+
+    `own_pids` gives the processes that belong to Prony (server tree, engine); the lab itself is added.
+    `watch` adds processes to sample at the same moments. A trial calls `mark()` just before it opens the
+    window and just after it closes, then `window(open_monotonic_s, close_monotonic_s)` with the engine's
+    own times.
+    """
+
+    def __init__(
+        self,
+        server_cpus: Collection[int],
+        client_cpus: Collection[int],
+        own_pids: Callable[[], set[int]],
+        *,
+        interval_s: float = 1.0,
+        root: Path = ROOT,
+    ) -> None:
+        self._server_cpus = frozenset(server_cpus)
+        self._client_cpus = frozenset(client_cpus)
+        self._own_pids = own_pids
+        self._interval_s = interval_s
+        self._root = root
+        self._own = OwnUse(self._server_cpus, self._client_cpus, root)
+        self._watched: dict[str, tuple[Callable[[], ProcessSample | None], list[ProcessSample]]] = {}
+        self._snapshots: list[Snapshot] = []
+        self._marks: list[Mark] = []
+        self._rows: list[tuple[float, HostRow]] = []
+        self._row_base: Snapshot | None = None
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._log = KernelLog(root)
+        self._irq_accounted = irq_time_accounted(root)
+        self._pids: set[int] = set()
+        self.pinning = Pinning(False, "The sampler has not started.")
+        self.cost_s = 0.0
+        """CPU seconds that sampling itself has used so far, marks included."""
+
+    def watch(self, name: str, read: Callable[[], ProcessSample | None]) -> None:
+        """Call `read` at every sample; its values come back by `samples(name)`. `server` also feeds
+        `series()`.
+        """
+        with self._lock:
+            self._watched[name] = (read, [])
+
+    def samples(self, name: str) -> tuple[ProcessSample, ...]:
+        """All values of a watched process so far, oldest first."""
+        with self._lock:
+            return tuple(self._watched[name][1]) if name in self._watched else ()
+
+    def start(self) -> HostSampler:
+        """Take the first sample and mark, then sample in the background."""
+        self.mark()
+        self._thread = threading.Thread(target=self._run, name="prony-sampler", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End the sampling; what was sampled stays readable. Harmless when called twice."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._log.close()
+
+    def __enter__(self) -> HostSampler:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        self.pinning = pin_thread(self._client_cpus)
+        due_s = now_s() + self._interval_s
+        while not self._stopped.wait(max(0.0, due_s - now_s())):
+            self.sample()
+            due_s = max(due_s + self._interval_s, now_s())
+
+    def sample(self) -> float:
+        """Take one sample now (also from another thread); its CLOCK_MONOTONIC seconds."""
+        return self._sample(marked=False)
+
+    def mark(self) -> float:
+        """Sample now and read what is too dear for every second; its CLOCK_MONOTONIC seconds.
+
+        Costs some milliseconds of CPU (more with thousands of processes or sockets), so it belongs just
+        outside of the window.
+        """
+        before_s = time.thread_time()
+        mark = Mark(
+            t_monotonic_s=now_s(),
+            sysctls=read_sysctls(self._root),
+            sockets=sockets(self._root),
+            mhz=self._mhz(),
+            census=census(self._root),
+        )
+        with self._lock:
+            self._marks.append(mark)
+        self.cost_s += time.thread_time() - before_s
+        return self._sample(marked=True)
+
+    def _mhz(self) -> float | None:
+        cpus = tuple(sorted(self._server_cpus))[:MHZ_CPUS]
+        return hardware.current_mhz(cpus, self._root)
+
+    def _sample(self, *, marked: bool) -> float:
+        before_s = time.thread_time()
+        with self._lock:
+            with suppress(Exception):  # a process that is just ending; the last known set still holds
+                self._pids = set(self._own_pids())
+            snapshot = self._read(marked)
+            for read, values in self._watched.values():
+                try:
+                    value = read()
+                except Exception:
+                    value = None  # a reading that fails is missing, not zero, and must not end the sampling
+                if value is not None:
+                    values.append(value)
+            self._snapshots.append(snapshot)
+            base = self._row_base or snapshot
+            if snapshot.t_monotonic_s - base.t_monotonic_s >= SHORTEST_ROW * self._interval_s:
+                self._rows.append((snapshot.t_monotonic_s, self._row(base, snapshot)))
+                base = snapshot
+            self._row_base = base
+            if len(self._snapshots) > KEPT_SNAPSHOTS:
+                half = len(self._snapshots) // 2
+                older = self._snapshots[:half]
+                self._snapshots[:half] = [kept for at, kept in enumerate(older) if at % 2 == 0 or kept.marked]
+            self.cost_s += time.thread_time() - before_s
+        return snapshot.t_monotonic_s
+
+    def _read(self, marked: bool) -> Snapshot:
+        t_s = now_s()
+        ticks = cpu_ticks(self._root) or {}
+        uptime_ticks = (
+            int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S) if self._root == ROOT else None
+        )
+        self._own.update(self._pids | {os.getpid()}, uptime_ticks)
+        pages = key_values(read_text(self._root / "proc/vmstat") or "", " ").get("pswpin")
+        used = self._server_cpus | self._client_cpus
+        return Snapshot(
+            t_monotonic_s=t_s,
+            cpus={cpu: value for cpu, value in ticks.items() if cpu in used},
+            own_server_s=self._own.server_s,
+            own_client_s=self._own.client_s,
+            swapped_in_bytes=int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None,
+            kernel_lines=self._log.count(),
+            mhz=self._mhz(),
+            sockets=socket_sums(self._root),
+            marked=marked,
+        )
+
+    def _row(self, before: Snapshot, after: Snapshot) -> HostRow:
+        """The row between two snapshots, its time still on the monotonic clock."""
+        duration_s = after.t_monotonic_s - before.t_monotonic_s
+        server = self._watched["server"][1][-2:] if "server" in self._watched else []
+        server_cpu = None
+        if len(server) == 2 and server[1].t_monotonic_s > server[0].t_monotonic_s:
+            server_cpu = (server[1].cpu_s - server[0].cpu_s) / (
+                server[1].t_monotonic_s - server[0].t_monotonic_s
+            )
+        steals = [cpu_use(cpu, before.cpus, after.cpus) for cpu in after.cpus]
+        sums = after.sockets or {}
+        return HostRow(
+            t_ms=after.t_monotonic_s * 1000,
+            duration_ms=duration_s * 1000,
+            server_cpus_busy=mean_busy(self._server_cpus, before.cpus, after.cpus),
+            client_cpus_busy=mean_busy(self._client_cpus, before.cpus, after.cpus),
+            steal=max((use.steal for use in steals if use is not None), default=None),
+            server_cpu=server_cpu,
+            server_rss_bytes=server[-1].rss_bytes if server else None,
+            established=sums.get("established"),
+            time_wait=sums.get("time_wait"),
+            mhz=after.mhz,
+        )
+
+    def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
+        """The rows so far, their `t_ms` counted from `start_monotonic_s` (the engine's start); earlier rows
+        are left out.
+        """
+        with self._lock:
+            return tuple(
+                row.model_copy(update={"t_ms": (t_s - start_monotonic_s) * 1000})
+                for t_s, row in self._rows
+                if t_s > start_monotonic_s
+            )
+
+    def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
+        """The machine between two moments on the monotonic clock, counters interpolated at the borders.
+
+        What was not sampled around the window is None. Without a mark after the window one is taken now.
+        """
+        if not self._marks or self._marks[-1].t_monotonic_s < close_monotonic_s:
+            self.mark()
+        with self._lock:
+            snapshots, marks = list(self._snapshots), list(self._marks)
+            own = frozenset(self._own.identities)
+        return host_window(
+            snapshots,
+            marks,
+            own,
+            open_s=open_monotonic_s,
+            close_s=close_monotonic_s,
+            server_cpus=self._server_cpus,
+            client_cpus=self._client_cpus,
+            irq_accounted=self._irq_accounted,
+        )

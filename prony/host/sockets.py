@@ -1,0 +1,79 @@
+"""TCP sockets of this network namespace: the five sums that `ss -s` shows, and the full count by state.
+Must not judge them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prony.host import diag
+from prony.host.proc import ROOT, read_text
+
+DUMP_LIMIT = 300_000
+"""Above so many sockets a full dump would cost the client's CPU more than it tells; then only the sums are
+given.
+"""
+
+
+def socket_sums(root: Path = ROOT) -> dict[str, int] | None:
+    """`total`, `established`, `closed`, `orphaned`, `time_wait`, as `ss -s` reckons them; None when
+    unreadable.
+
+    Reads three counters files and costs the same at any number of sockets. `total` and `orphaned` are the
+    kernel's for all network namespaces, the others for this one. `established` includes CLOSE_WAIT
+    (tcpCurrEstab, RFC 4022).
+    """
+    tcp = _counters(root, "sockstat", "TCP")
+    if tcp is None or "alloc" not in tcp:
+        return None
+    tcp6 = _counters(root, "sockstat6", "TCP6") or {}
+    time_wait = tcp.get("tw", 0)
+    hashed = tcp.get("inuse", 0) + tcp6.get("inuse", 0)
+    sums = {
+        "total": tcp["alloc"] + time_wait,
+        "closed": max(0, tcp["alloc"] - (hashed - time_wait)),
+        "orphaned": tcp.get("orphan", 0),
+        "time_wait": time_wait,
+    }
+    established = _current_established(root)
+    if established is not None:
+        sums["established"] = established
+    return dict(sorted(sums.items()))
+
+
+def sockets(root: Path = ROOT) -> dict[str, int]:
+    """Everything known: the sums of `socket_sums` and, when it is affordable, every state from sock_diag.
+
+    A state without a socket is absent. `established` and `time_wait` are then those of the dump. Empty when
+    nothing can be read.
+    """
+    sums = socket_sums(root) or {}
+    if root != ROOT or sums.get("total", 0) > DUMP_LIMIT:
+        return sums
+    states = diag.count_by_state()
+    if states is None:
+        return sums
+    exact = {state: states.get(state, 0) for state in ("established", "time_wait")}
+    return dict(sorted((sums | states | exact).items()))
+
+
+def _counters(root: Path, file: str, label: str) -> dict[str, int] | None:
+    for line in (read_text(root / "proc/net" / file) or "").splitlines():
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if name == label:
+            pairs = zip(words[::2], words[1::2], strict=False)
+            return {key: int(value) for key, value in pairs if value.isdecimal()}
+    return None
+
+
+def _current_established(root: Path) -> int | None:
+    names: list[str] | None = None
+    for line in (read_text(root / "proc/net/snmp") or "").splitlines():
+        if line.startswith("Tcp:"):
+            if names is None:
+                names = line.split()
+            else:
+                value = dict(zip(names, line.split(), strict=False)).get("CurrEstab")
+                return int(value) if value is not None and value.isdecimal() else None
+    return None

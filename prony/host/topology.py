@@ -1,0 +1,104 @@
+"""Which CPUs there are, which of them share a core or a memory node, and which this process may use. Must
+not know roles.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.host.proc import ROOT, key_values, parse_cpus, read_cpus, read_int, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One physical core: its hardware threads and where it sits (package and node 0 when the kernel does
+    not say).
+    """
+
+    cpus: tuple[int, ...]
+    package: int = 0
+    node: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The online CPUs, grouped by core, in the order of their first CPU."""
+
+    cores: tuple[Core, ...]
+    complete: bool = True
+    """False when the kernel told neither siblings nor packages, so each CPU was taken for a core of its
+    own.
+    """
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """All online CPUs, ascending."""
+        return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
+
+    @property
+    def smt(self) -> bool:
+        """True when at least one core has more than one hardware thread."""
+        return any(len(core.cpus) > 1 for core in self.cores)
+
+    def core_of(self, cpu: int) -> Core | None:
+        """The core that a CPU belongs to."""
+        return next((core for core in self.cores if cpu in core.cpus), None)
+
+
+def topology(root: Path = ROOT) -> Topology:
+    """Read /sys/devices/system; without it, every CPU of /proc/cpuinfo counts as a core of its own."""
+    base = root / "sys/devices/system/cpu"
+    online = read_cpus(base / "online")
+    if online is None:
+        text = read_text(root / "proc/cpuinfo") or ""
+        listed = [
+            line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("processor")
+        ]
+        online = tuple(sorted(int(number) for number in listed if number.isdecimal()))
+    nodes = _nodes(root)
+    cores: dict[tuple[int, ...], Core] = {}
+    complete = True
+    for cpu in online:
+        place = base / f"cpu{cpu}/topology"
+        siblings = read_cpus(place / "core_cpus_list") or read_cpus(place / "thread_siblings_list")
+        if siblings is None:
+            complete = False
+            siblings = (cpu,)
+        members = tuple(sibling for sibling in siblings if sibling in online) or (cpu,)
+        if members not in cores:
+            package = read_int(place / "physical_package_id")
+            # -1 is how arm64 guests say that they do not know their package.
+            cores[members] = Core(members, max(0, package or 0), nodes.get(cpu, 0))
+    return Topology(tuple(cores[members] for members in sorted(cores)), complete)
+
+
+def _nodes(root: Path) -> dict[int, int]:
+    found: dict[int, int] = {}
+    base = root / "sys/devices/system/node"
+    for node in read_cpus(base / "online") or ():
+        for cpu in read_cpus(base / f"node{node}/cpulist") or ():
+            found[cpu] = node
+    return found
+
+
+def numa_nodes(root: Path = ROOT) -> int | None:
+    """How many NUMA nodes are online, None when the kernel does not say."""
+    online = read_cpus(root / "sys/devices/system/node/online")
+    return len(online) if online else None
+
+
+def allowed_cpus(root: Path = ROOT) -> tuple[int, ...]:
+    """The CPUs that this process was given: its affinity mask, which already lies within its cgroup's cpuset.
+
+    The mask of the main thread counts, so a pinned helper thread sees the same answer; see also
+    `prony.host.affinity.granted_cpus`, which remembers the mask from before the lab pinned itself.
+    """
+    text = read_text(root / "proc/self/status")
+    listed = key_values(text).get("Cpus_allowed_list") if text is not None else None
+    if listed:
+        return parse_cpus(listed)
+    if root == ROOT:
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return topology(root).cpus

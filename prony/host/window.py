@@ -1,0 +1,197 @@
+"""What the machine did between two moments, from the samples around them: pure functions. Must not read
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from prony.evidence.host import CpuUse, HostWindow
+from prony.host.others import Census, OthersUse, others_between, share_of_others
+from prony.host.proc import TICKS_PER_S, CpuTicks
+from prony.host.samples import difference
+from prony.host.sysctls import changed
+
+NEAR_S = 3.0
+"""A mark further from the border than this does not describe the sockets or the frequency there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is read every second; counters are cumulative."""
+
+    t_monotonic_s: float
+    cpus: dict[int, CpuTicks]
+    own_server_s: float
+    own_client_s: float
+    swapped_in_bytes: int | None
+    kernel_lines: int | None
+    mhz: float | None
+    sockets: dict[str, int] | None
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is read only around a window."""
+
+    t_monotonic_s: float
+    sysctls: dict[str, str]
+    sockets: dict[str, int]
+    mhz: float | None
+    census: Census
+
+
+def host_window(
+    snapshots: list[Snapshot],
+    marks: list[Mark],
+    own: Collection[tuple[int, int]],
+    *,
+    open_s: float,
+    close_s: float,
+    server_cpus: frozenset[int],
+    client_cpus: frozenset[int],
+    irq_accounted: bool | None,
+) -> HostWindow:
+    """The window between `open_s` and `close_s` (CLOCK_MONOTONIC); whatever was not sampled around it is
+    None.
+
+    Snapshots and marks ascend in time. `own` are the (pid, start tick) of Prony's own processes.
+    """
+    opened = next((mark for mark in reversed(marks) if mark.t_monotonic_s <= open_s), None)
+    closed = next((mark for mark in marks if mark.t_monotonic_s >= close_s), None)
+    others = None
+    if opened is not None and closed is not None:
+        others = others_between(opened.census, closed.census, own)
+    near_open = opened if opened is not None and open_s - opened.t_monotonic_s <= NEAR_S else None
+    near_close = closed if closed is not None and closed.t_monotonic_s - close_s <= NEAR_S else None
+    at_open, at_close = _nearest(snapshots, open_s), _nearest(snapshots, close_s)
+    own_server = [(s.t_monotonic_s, s.own_server_s) for s in snapshots]
+    own_client = [(s.t_monotonic_s, s.own_client_s) for s in snapshots]
+    swapped = [(s.t_monotonic_s, s.swapped_in_bytes) for s in snapshots]
+    log_lines = [(s.t_monotonic_s, s.kernel_lines) for s in snapshots]
+    return HostWindow(
+        wall_s=close_s - open_s,
+        cpus=_cpu_uses(snapshots, server_cpus | client_cpus, open_s, close_s),
+        others_on_server_cpus=_others(
+            snapshots, server_cpus, own_server, others, irq_accounted, open_s, close_s
+        ),
+        others_on_client_cpus=_others(
+            snapshots, client_cpus, own_client, others, irq_accounted, open_s, close_s
+        ),
+        busiest_other=None if others is None else others.busiest,
+        sockets_open=_sockets(near_open, at_open),
+        sockets_close=_sockets(near_close, at_close),
+        mhz_open=_mhz(near_open, at_open),
+        mhz_close=_mhz(near_close, at_close),
+        swap_in_bytes=_rise(swapped, open_s, close_s),
+        kernel_log_lines=_rise_of_steps(log_lines, open_s, close_s),
+        sysctls_changed=None if opened is None or closed is None else changed(opened.sysctls, closed.sysctls),
+    )
+
+
+def _others(
+    snapshots: list[Snapshot],
+    cpus: frozenset[int],
+    own: list[tuple[float, float]],
+    others: OthersUse | None,
+    irq_accounted: bool | None,
+    open_s: float,
+    close_s: float,
+) -> float | None:
+    busy_s = irq_s = 0.0
+    for cpu in cpus:
+        readings = [(s.t_monotonic_s, s.cpus[cpu]) for s in snapshots if cpu in s.cpus]
+        busy = difference([(t, ticks.busy) for t, ticks in readings], open_s, close_s)
+        irq = difference([(t, ticks.irq) for t, ticks in readings], open_s, close_s)
+        if busy is None or irq is None:
+            return None
+        busy_s += busy / TICKS_PER_S
+        irq_s += irq / TICKS_PER_S
+    own_s = difference(own, open_s, close_s)
+    if own_s is None:
+        return None
+    return share_of_others(
+        busy_s=busy_s,
+        irq_s=irq_s,
+        own_s=own_s,
+        others=others,
+        irq_accounted=irq_accounted,
+        capacity_s=len(cpus) * (close_s - open_s),
+    )
+
+
+def cpu_use(cpu: int, before: dict[int, CpuTicks], after: dict[int, CpuTicks]) -> CpuUse | None:
+    if cpu not in before or cpu not in after:
+        return None
+    old, new = before[cpu], after[cpu]
+    total = new.total - old.total
+    if total <= 0:
+        return None
+    return CpuUse(
+        cpu=cpu,
+        busy=(new.busy - old.busy) / total,
+        steal=(new.steal - old.steal) / total,
+        irq=(new.irq - old.irq) / total,
+    )
+
+
+def mean_busy(cpus: Collection[int], before: dict[int, CpuTicks], after: dict[int, CpuTicks]) -> float | None:
+    uses = [cpu_use(cpu, before, after) for cpu in cpus]
+    known = [use.busy for use in uses if use is not None]
+    return sum(known) / len(known) if known and len(known) == len(uses) else None
+
+
+def _cpu_uses(
+    snapshots: list[Snapshot], cpus: Collection[int], open_s: float, close_s: float
+) -> tuple[CpuUse, ...]:
+    found = []
+    for cpu in sorted(cpus):
+        readings = [(s.t_monotonic_s, s.cpus[cpu]) for s in snapshots if cpu in s.cpus]
+        rises = [
+            difference([(t, float(getattr(ticks, name))) for t, ticks in readings], open_s, close_s)
+            for name in ("total", "busy", "steal", "irq")
+        ]
+        total, busy, steal, irq = rises
+        if total is None or busy is None or steal is None or irq is None or total <= 0:
+            continue
+        found.append(CpuUse(cpu=cpu, busy=busy / total, steal=steal / total, irq=irq / total))
+    return tuple(found)
+
+
+def _rise(samples: list[tuple[float, int | None]], open_s: float, close_s: float) -> int | None:
+    known = [(t, float(value)) for t, value in samples if value is not None]
+    rise = difference(known, open_s, close_s)
+    return None if rise is None else round(rise)
+
+
+def _rise_of_steps(samples: list[tuple[float, int | None]], open_s: float, close_s: float) -> int | None:
+    """For events that are few: all that may have happened within the window, so the readings just outside
+    of it count.
+    """
+    if any(value is None for _, value in samples):
+        return None
+    known = [(t, value) for t, value in samples if value is not None]
+    before = [value for t, value in known if t <= open_s]
+    after = [value for t, value in known if t >= close_s]
+    return after[0] - before[-1] if before and after else None
+
+
+def _nearest(snapshots: list[Snapshot], t_s: float) -> Snapshot | None:
+    if not snapshots:
+        return None
+    nearest = min(snapshots, key=lambda snapshot: abs(snapshot.t_monotonic_s - t_s))
+    return nearest if abs(nearest.t_monotonic_s - t_s) <= NEAR_S else None
+
+
+def _sockets(mark: Mark | None, snapshot: Snapshot | None) -> dict[str, int]:
+    if mark is not None and mark.sockets:
+        return mark.sockets
+    return (snapshot.sockets or {}) if snapshot is not None else {}
+
+
+def _mhz(mark: Mark | None, snapshot: Snapshot | None) -> float | None:
+    if mark is not None and mark.mhz is not None:
+        return mark.mhz
+    return snapshot.mhz if snapshot is not None else None
