@@ -8,8 +8,10 @@ from collections.abc import Collection, Sequence
 
 from prony.errors import UsageError
 from prony.evidence.host import CpuPartition
+from prony.host.affinity import granted_cpus
 from prony.host.proc import cpus_text
 from prony.host.topology import Core, Topology
+from prony.host.topology import topology as read_topology
 
 CLIENT_SHARE = 0.25
 """The client's part of the cores: an answer costs most servers several times the 5 µs or so that it costs
@@ -21,19 +23,22 @@ SMALLEST_NODE_CORES = 4
 
 
 def partition(
-    topology: Topology,
-    allowed: Collection[int],
     *,
     server: Sequence[int] | None = None,
     client: Sequence[int] | None = None,
+    topology: Topology | None = None,
+    allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """Divide the allowed CPUs between server and client.
+    """Divide the allowed CPUs between server and client (by default: this host's, as this process was
+    granted them).
 
     Hardware threads of one core always go to the same side, the client gets about a quarter of the cores
     (at least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are
     taken as they are after a check; a CPU that does not exist or is not allowed, an empty set and an
     overlap are UsageErrors. `shared` is true when some core has to serve both sides.
     """
+    topology = read_topology() if topology is None else topology
+    allowed = granted_cpus() if allowed is None else allowed
     for role, named in (("server", server), ("client", client)):
         if named is not None:
             _check(role, named, topology, allowed)

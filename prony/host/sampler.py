@@ -33,7 +33,7 @@ bounded in a soak).
 """
 
 SHORTEST_ROW = 0.5
-"""A mark may fall just beside a sample; a row shorter than this part of the interval is joined to the next."""
+"""A mark may fall just beside a sample; a row shorter than this part of the interval joins the next."""
 
 MHZ_CPUS = 16
 """The frequency is read of so many CPUs at most each second."""
