@@ -1,0 +1,66 @@
+"""Asks the agent inside a JVM for a reading of the MXBeans. Must not know how the JVM was started.
+
+The connection is kept between readings; whatever goes wrong gives None, and the next reading connects anew.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from prony.evidence.server import JvmSnapshot
+
+LONGEST_SOCKET_PATH = 107
+"""Bytes that fit into sockaddr_un beside the closing zero."""
+TIMEOUT_S = 2.0
+"""A JVM that is stopped for a full collection answers late; one that takes longer has no reading for this moment."""
+LONGEST_ANSWER_BYTES = 1 << 20
+
+
+class AgentClient:
+    """One agent. Readings may be taken from any thread, one at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+
+    def snapshot(self) -> JvmSnapshot | None:
+        """The counters of this moment (its time is the middle between question and answer); None when there are none."""
+        with self._lock:
+            try:
+                return self._ask()
+            except (OSError, ValueError, ValidationError):
+                self._hang_up()
+                return None
+
+    def close(self) -> None:
+        """Hang up."""
+        with self._lock:
+            self._hang_up()
+
+    def _ask(self) -> JvmSnapshot:
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.settimeout(TIMEOUT_S)
+            self._socket.connect(str(self._path))
+        asked_s = time.monotonic()
+        self._socket.sendall(b"snapshot\n")
+        answer = bytearray()
+        while not answer.endswith(b"\n"):
+            more = self._socket.recv(65536)
+            if not more or len(answer) > LONGEST_ANSWER_BYTES or time.monotonic() - asked_s > TIMEOUT_S:
+                raise OSError("the agent did not answer with a line")
+            answer += more
+        middle_s = (asked_s + time.monotonic()) / 2
+        return JvmSnapshot.model_validate({**json.loads(answer), "t_monotonic_s": middle_s})
+
+    def _hang_up(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

@@ -1,0 +1,189 @@
+"""Builds servers, each once for the content of its sources, and remembers the artifact. Must not know how one is launched.
+
+An artifact lies in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, JDK major and tool version.
+Sources are copied before they are built, so neither the checkout nor an installed catalogue is written to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import EnvironmentFault
+from prony.server import maven
+from prony.server.cache import cache_dir, prune
+from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
+from prony.server.jdk import Jdk, choose, find_jdks
+from prony.server.spec import BuildKeys, JdkRange, ServerSpec
+
+AGENT = "agent"
+"""The folder of the agent beside the servers, and the name of its build."""
+NOT_SOURCES = {"target", "build", "node_modules", "__pycache__", ".venv", ".git", ".idea", ".settings", ".vscode"}
+"""Folders that tools and editors leave behind."""
+NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
+"""What says how to run a server: a change there needs no build (the keys that matter are in the build key)."""
+KEPT_PER_NAME = 3
+KEPT_LOGS = 60
+
+OnLine = Callable[[str, str], None]
+"""Called with a server's name and a line about its build while it is built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A server that can be launched. `artifact`, `key` and `jdk` are None where the server has none."""
+
+    spec: ServerSpec
+    artifact: Path | None = None
+    key: str | None = None
+    jdk: Jdk | None = None
+    agent: Path | None = None
+    """The agent's jar; None for a server that does not run on a JVM."""
+    from_cache: bool = True
+    seconds: float = 0.0
+
+
+def quiet(name: str, line: str) -> None:
+    """Nobody wants to know."""
+
+
+def build(specs: Sequence[ServerSpec], *, jdk: str | None = None, on_line: OnLine = quiet) -> tuple[Built, ...]:
+    """Build what is not in the cache, one after the other. `jdk` (a major number or a path) overrides the choice of JDK.
+
+    JDKs and tools are looked for first for all of them, so that a missing one is said before anything is built.
+    Raises EnvironmentFault (no JDK, no tool, a failed build with its last lines) or UsageError (the override).
+    """
+    there = find_jdks() if any(spec.on_jvm or spec.build for spec in specs) else ()
+    jdks = {spec.name: choose(spec.jdk, jdks=there, override=jdk) if spec.on_jvm else None for spec in specs}
+    compilers = {spec.name: _compiler(jdks[spec.name], spec.jdk, there) for spec in specs if spec.build}
+    built = []
+    for spec in specs:
+        begun = time.monotonic()
+        own = jdks[spec.name]
+        agent = _agent(spec, own, there, on_line) if own is not None else None
+        artifact, key, cached = None, None, True
+        if spec.build is not None:
+            artifact, key, cached = _build_one(spec.base, spec.build, compilers[spec.name], on_line)
+        built.append(Built(spec, artifact, key, own, agent, cached, time.monotonic() - begun))
+    return tuple(built)
+
+
+def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) -> Path:
+    """The agent's jar: from the catalogue of this server, else from the default ones."""
+    from prony.plan.catalogue_roots import roots
+
+    places = [spec.folder.parent / AGENT, *(root / AGENT for root in roots("servers"))]
+    source = next((place for place in places if (place / "pom.xml").is_file()), None)
+    if source is None:
+        raise EnvironmentFault(f"the agent's sources are missing (looked in {', '.join(map(str, places))}); reinstall Prony")
+    keys = BuildKeys(tool="maven", dir=str(source), artifact="target/agent.jar")
+    return _build_one(AGENT, keys, _compiler(own, JdkRange(min=17), there), on_line)[0]
+
+
+def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk]) -> Jdk:
+    """The JDK to build with: the one it will run on when that has a compiler."""
+    if own is not None and own.has_compiler:
+        return own
+    fitting = [jdk for jdk in there if jdk.has_compiler and (own is None or jdk.major <= own.major)]
+    return choose(wanted, jdks=fitting or there, compiler=True)
+
+
+def _build_one(name: str, keys: BuildKeys, jdk: Jdk, on_line: OnLine) -> tuple[Path, str, bool]:
+    """The artifact, its key, and whether it was there already."""
+    source = Path(keys.dir)
+    if not source.is_dir():
+        raise EnvironmentFault(f"the sources of {name} are missing: there is no folder {source}; correct build.dir")
+    tool = maven.find(jdk)
+    key = source_key(source, keys, jdk.major, tool.version)
+    builds = cache_dir("builds")
+    artifact = builds / f"{name}-{key}" / Path(keys.artifact).name
+    if artifact.exists():
+        return artifact, key, True
+    with _alone(builds / f".{name}.lock", lambda: on_line(name, "waiting for another prony that builds the same server")):
+        if artifact.exists():
+            return artifact, key, True
+        _clear(builds.glob(f".{name}-*.work"))
+        work = builds / f".{name}-{key}.work"
+        try:
+            made = _make(name, keys, source, jdk, tool, work, on_line)
+            _keep(made, artifact, {"key": key, "tool": str(tool), "jdk": jdk.version, "args": list(keys.args)})
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        _clear(prune(builds, f"{name}-{'[0-9a-f]' * len(key)}", KEPT_PER_NAME))
+    return artifact, key, False
+
+
+def source_key(source: Path, keys: BuildKeys, jdk_major: int, tool_version: str) -> str:
+    """16 hex digits over everything that decides what is built: paths and contents of the sources, keys, JDK, tool."""
+    digest = hashlib.sha256()
+    for part in (keys.tool, *keys.args, keys.artifact, str(jdk_major), tool_version):
+        digest.update(part.encode() + b"\0")
+    for path in _sources(source):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(source)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def _sources(source: Path) -> Iterator[Path]:
+    for folder, folders, files in os.walk(source):
+        folders[:] = sorted(set(folders) - NOT_SOURCES)
+        top = Path(folder) == source
+        yield from (Path(folder, file) for file in sorted(files) if not (top and file in NOT_BUILT))
+
+
+def _make(name: str, keys: BuildKeys, source: Path, jdk: Jdk, tool: maven.Maven, work: Path, on_line: OnLine) -> Path:
+    """Run the tool in a copy of the sources and return what it made."""
+    log = cache_dir("logs") / f"build-{name}.log"
+    for path in _sources(source):
+        copy = work / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    on_line(name, f"building with {tool} and JDK {jdk.major}")
+    begun = time.monotonic()
+    maven.package(tool, jdk, work, keys.args, log, lambda line: on_line(name, line))
+    made = work / keys.artifact
+    if not made.exists():
+        raise EnvironmentFault(f"the build of {name} ended well but left no {keys.artifact}; correct build.artifact (log: {log})")
+    on_line(name, f"built in {time.monotonic() - begun:.0f} s")
+    return made
+
+
+def _keep(made: Path, artifact: Path, facts: dict[str, object]) -> None:
+    """Put the artifact into the cache in one step: whoever sees it sees all of it."""
+    folder = artifact.parent
+    half = folder.with_name(f".{folder.name}.work-done")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir()
+    try:
+        shutil.copytree(made, half / made.name) if made.is_dir() else shutil.copyfile(made, half / made.name)
+        (half / "build.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        half.rename(folder)
+    except OSError as fault:
+        shutil.rmtree(half, ignore_errors=True)
+        raise EnvironmentFault(f"the build could not be kept in {folder}: {fault.strerror}; free space or set PRONY_CACHE") from fault
+
+
+def _clear(paths: Iterator[Path] | Sequence[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock file; the kernel gives it back when this process ends, however it ends."""
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,40 @@
+"""Where builds, logs and small memories are kept between runs. Must not know what is in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from prony.errors import EnvironmentFault
+
+
+def cache_dir(*below: str) -> Path:
+    """`$PRONY_CACHE`, else `$XDG_CACHE_HOME/prony`, else `~/.cache/prony`; the folder exists afterwards.
+
+    Raises EnvironmentFault when it cannot be created or written.
+    """
+    named = os.environ.get("PRONY_CACHE")
+    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prony"
+    folder = root.joinpath(*below).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise _not_writable(folder, fault.strerror or str(fault)) from fault
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _not_writable(folder, "permission denied")
+    return folder
+
+
+def _not_writable(folder: Path, why: str) -> EnvironmentFault:
+    return EnvironmentFault(f"cannot write to the cache folder {folder}: {why}; set PRONY_CACHE to a folder you own")
+
+
+def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
+    """The entries that match, the newest `keep` left out: what may be removed."""
+    entries = []
+    for path in folder.glob(pattern):
+        try:
+            entries.append((path.stat().st_mtime_ns, path))
+        except FileNotFoundError:
+            continue
+    return [path for _, path in sorted(entries, reverse=True)[keep:]]

@@ -1,0 +1,70 @@
+"""From the command template of a `server.yaml` to the command that is executed. Must not start anything.
+
+Placeholders: `{java}`, `{artifact}`, `{engine}`, `{python}` (what runs it), `{host}`, `{port}`, `{cpus}` (how many are
+granted), `{cpu_list}` (which, as 0,1), `{workers}` (declared worker threads), `{tmp}`, `{dir}` (the server.yaml's folder)
+and, as a word of its own, `{jvm}`: the flags that the laboratory adds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.plan.yamlfile import nearest
+from prony.server.build import Built
+
+FLAGS = "{jvm}"
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
+"""What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …) could change it
+without a trace in the results; what a server needs is named in its server.yaml."""
+
+
+def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
+    """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a missing program."""
+    known = dict(places) | {"dir": str(built.spec.folder), "python": sys.executable}
+    if built.artifact is not None:
+        known["artifact"] = str(built.artifact)
+    if built.jdk is not None:
+        known["java"] = str(built.jdk.java)
+    words: list[str] = []
+    for word in built.spec.command:
+        words += jvm_flags if word == FLAGS else [_fill(word, known, built.spec.file)]
+    words[0] = _program(words[0], built.spec.folder, built.spec.name)
+    return words
+
+
+def environment(built: Built, tmp: Path) -> dict[str, str]:
+    """The environment that the server gets: the inherited words, its own temp folder, and what its server.yaml says."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return inherited | {"TMPDIR": str(tmp)} | built.spec.env
+
+
+def _fill(word: str, known: Mapping[str, str], file: Path) -> str:
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name == "engine":
+            from prony.load.engine import find_engine
+
+            return str(find_engine())
+        if name not in known:
+            all_known = sorted((*known, "engine"))
+            raise UsageError(
+                f"{file}: unknown placeholder '{{{name}}}' in the command{nearest(name, all_known)}; "
+                f"known here: {', '.join(all_known)}"
+            )
+        return known[name]
+
+    return re.sub(r"\{(\w+)\}", value, word)
+
+
+def _program(word: str, folder: Path, server: str) -> str:
+    """The absolute path of a program: relative ones with a slash start at the server's folder, others are on the PATH."""
+    found = str(folder / word) if "/" in word else shutil.which(word)
+    if found is None or not os.access(found, os.X_OK) or os.path.isdir(found):
+        raise EnvironmentFault(f"server {server} is run by '{word}', which is not an executable file that can be found; install it")
+    return found

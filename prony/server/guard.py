@@ -1,0 +1,230 @@
+"""The parent of a server under test: it outlives a laboratory that is killed, and takes the server with it.
+
+Run as a script by `prony.server.launch` (only the standard library, nothing of Prony). Its standard input is a pipe from
+the laboratory: first one line of JSON (`Order`), later `stop SECONDS`; when the pipe closes, or the laboratory's process
+ends however it ends, everything below the guard is told to stop, then killed. Its standard output says, one JSON object
+per line, `started`, `failed`, `exited` and `gone`. Between those it sleeps in `select` and costs nothing.
+
+Nothing can slip away: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server dies with the
+guard (PR_SET_PDEATHSIG), and the guard is in a session of its own, so no Ctrl-C reaches either of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any, NoReturn
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+GRACE_WITHOUT_LAB_S = 5.0
+"""How long a server may take to stop when nobody is left who could say otherwise."""
+KILL_PATIENCE_S = 10.0
+"""How long to wait for killed processes to disappear (a process in an uninterruptible sleep may not)."""
+CHECK_EVERY_S = 0.02
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Guard:
+    """One server and everything that it started."""
+
+    def __init__(self, order: dict[str, Any], more: bytes) -> None:
+        self.order = order
+        self.commands = more
+        self.lab = _pidfd(int(order["lab_pid"]))
+        self.server = 0
+        self.server_lives = False
+
+    def run(self) -> int:
+        """Start the server, keep it until told otherwise, leave nothing behind."""
+        wakeup, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        if not self._start():
+            self._clean()
+            return 1
+        grace_s = self._wait(wakeup)
+        left = self._end(grace_s)
+        self._clean()
+        _say(event="gone", left=left)
+        return 0
+
+    def _start(self) -> bool:
+        told, tell = os.pipe()
+        self.server = os.fork()
+        if self.server == 0:
+            self._become(tell)
+        os.close(tell)
+        with os.fdopen(told, "rb") as answer:
+            said = answer.read()  # ends when exec closes the other side
+        begun_ns, _, fault = said.decode(errors="replace").partition(" ")
+        if fault or not begun_ns:
+            os.waitpid(self.server, 0)
+            _say(event="failed", reason=fault or "it ended before it was started")
+            return False
+        self.server_lives = True
+        _say(event="started", pid=self.server, monotonic_ns=int(begun_ns))
+        return True
+
+    def _become(self, tell: int) -> NoReturn:
+        """In the child: turn into the server. Only says something when it cannot."""
+        try:
+            os.setsid()
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != int(self.order["guard_pid"]):
+                os._exit(127)
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            os.chdir(self.order["cwd"])
+            log = os.open(self.order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            for source, target in ((nothing, 0), (log, 1), (log, 2)):
+                os.dup2(source, target)
+            if self.order["cpus"]:
+                _pin(self.order["cpus"])
+            os.write(tell, str(time.monotonic_ns()).encode())
+            os.execve(self.order["command"][0], self.order["command"], self.order["env"])
+        except OSError as fault:
+            os.write(tell, f" {fault.strerror}: {fault.filename}".encode())
+        os._exit(127)
+
+    def _wait(self, wakeup: int) -> float:
+        """Sleep until the server shall stop; returns the grace that it is given."""
+        sources = [0, wakeup] if self.lab is None else [0, wakeup, self.lab]
+        while not self.commands.endswith(b"\n"):
+            readable, _, _ = select.select(sources, [], [])
+            if wakeup in readable:
+                signals = os.read(wakeup, 4096)
+                self._reap()
+                if signal.SIGTERM in signals:
+                    return GRACE_WITHOUT_LAB_S
+            if 0 in readable:
+                more = os.read(0, 4096)
+                if not more:
+                    return GRACE_WITHOUT_LAB_S
+                self.commands += more
+            if self.lab is not None and self.lab in readable:
+                return GRACE_WITHOUT_LAB_S
+        return float(self.commands.removeprefix(b"stop "))
+
+    def _end(self, grace_s: float) -> list[int]:
+        """SIGTERM to the server's group, and to what outlives it; SIGKILL after the grace. Returns what would not die."""
+        if self.server_lives:
+            _kill(-self.server, signal.SIGTERM)
+        asked: set[int] = set()
+        now = time.monotonic()
+        kill_at, give_up_at = now + grace_s, now + grace_s + KILL_PATIENCE_S
+        while self._reap():
+            now = time.monotonic()
+            if now >= give_up_at:
+                return sorted(_below(os.getpid()))
+            if now >= kill_at:
+                for pid in _below(os.getpid()):
+                    _kill(pid, signal.SIGKILL)
+            elif not self.server_lives:
+                for pid in _below(os.getpid()) - asked:
+                    asked.add(pid)
+                    _kill(pid, signal.SIGTERM)
+            time.sleep(CHECK_EVERY_S)
+        return []
+
+    def _reap(self) -> bool:
+        """Take note of everything that ended; True while there are processes left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.server:
+                self.server_lives = False
+                _say(event="exited", code=os.waitstatus_to_exitcode(status), monotonic_ns=time.monotonic_ns())
+
+    def _clean(self) -> None:
+        import shutil  # only now: a guard that waits needs none of it
+
+        shutil.rmtree(self.order["scratch"], ignore_errors=True)
+
+
+def _say(**message: object) -> None:
+    try:
+        os.write(1, json.dumps(message).encode() + b"\n")
+    except OSError:
+        pass  # nobody listens any more; what has to be done is done all the same
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _pin(cpus: list[int]) -> None:
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError:
+        pass  # the laboratory looks at where the server really runs, and says so
+
+
+def _pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when the laboratory ends; None on a kernel without them (the pipe remains)."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def _below(root: int) -> set[int]:
+    """All living descendants of a process."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as stat:
+                    fields = stat.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if fields and fields[0] not in (b"Z", b"X"):
+                children.setdefault(int(fields[1]), []).append(int(entry))
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        for child in children.get(todo.pop(), []):
+            if child not in found:
+                found.add(child)
+                todo.append(child)
+    return found
+
+
+def main() -> int:
+    """Take the order from standard input and carry it out."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    line = b""
+    while b"\n" not in line:
+        more = os.read(0, 65536)
+        if not more:
+            return 0  # the laboratory ended before it said anything
+        line += more
+    line, _, rest = line.partition(b"\n")
+    order = json.loads(line)
+    order["guard_pid"] = os.getpid()
+    if order["guard_cpus"]:
+        _pin(order["guard_cpus"])
+    return Guard(order, rest).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

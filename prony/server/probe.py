@@ -1,0 +1,101 @@
+"""One HTTP request of the laboratory's own, sent before the load: is the server there, and is its answer right?
+
+Must not be used for anything that is measured.
+"""
+
+from __future__ import annotations
+
+import http.client
+import select
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from prony.evidence.server import Probe
+
+LONGEST_BODY_BYTES = 64 << 20
+CLOSE_SHOWS_WITHIN_S = 0.02
+"""A server that closes after its answer without saying so has done it by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """What came back. Header names are in lower case; of a repeated header the values are joined."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    keeps_alive: bool
+    """Whether the connection was still open after the answer."""
+
+
+def http_probe(
+    host: str,
+    port: int,
+    method: str = "GET",
+    path: str = "/",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | str | None = None,
+    timeout_s: float = 5.0,
+    tls: bool = False,
+) -> ProbeAnswer:
+    """Send one request on a connection of its own and read the whole answer.
+
+    Certificates are not checked. Raises OSError when there is no connection, no answer in time or one that is not HTTP.
+    """
+    connection = _connection(host, port, timeout_s, tls)
+    try:
+        connection.request(method, path, body=body.encode() if isinstance(body, str) else body, headers=dict(headers or {}))
+        answer = connection.getresponse()
+        content = answer.read(LONGEST_BODY_BYTES)
+        found: dict[str, str] = {}
+        for name, value in answer.getheaders():
+            name = name.lower()
+            found[name] = f"{found[name]}, {value}" if name in found else value
+        return ProbeAnswer(answer.status, found, content, _still_open(connection.sock))
+    except (http.client.HTTPException, ValueError) as fault:
+        raise OSError(f"the answer is not HTTP: {fault!r}") from fault
+    finally:
+        connection.close()
+
+
+def status_probe(
+    host: str, port: int, path: str = "/", status: int = 200, tls: bool = False
+) -> Callable[[], Probe | None]:
+    """A probe for `RunningServer.wait_ready` that asks for one path and one status; None while nobody answers."""
+
+    def probe() -> Probe | None:
+        try:
+            answer = http_probe(host, port, path=path, tls=tls)
+        except OSError:
+            return None
+        right = answer.status == status
+        return Probe(
+            step="ready",
+            status=answer.status,
+            body_bytes=len(answer.body),
+            content_type=answer.headers.get("content-type"),
+            meets_expectation=right,
+            why_not=None if right else f"GET {path} gave status {answer.status}, expected {status}",
+            keeps_alive=answer.keeps_alive,
+        )
+
+    return probe
+
+
+def _connection(host: str, port: int, timeout_s: float, tls: bool) -> http.client.HTTPConnection:
+    if not tls:
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+
+
+def _still_open(connection: socket.socket | None) -> bool:
+    """http.client drops the socket when the answer announced a close; a silent close shows as readable."""
+    if connection is None:
+        return False
+    readable, _, _ = select.select([connection], [], [], CLOSE_SHOWS_WITHIN_S)
+    return not readable

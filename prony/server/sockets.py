@@ -1,0 +1,165 @@
+"""Who listens on a port, read from the kernel's socket tables. Must not know why anybody asks.
+
+The kernel lists listening sockets before all others (Documentation/networking/proc_net_tcp), so only they are read even
+when there are a hundred thousand connections.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import random
+import socket
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.server.proc import describe
+
+LISTEN = "0A"
+OWN_PORTS = range(18_000, 28_000)
+"""Where the laboratory puts its servers: below the usual ephemeral range, above most services."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One listening TCP socket."""
+
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    port: int
+    uid: int
+    inode: int
+
+    def takes(self, host: str) -> bool:
+        """Whether a connection to `host` (an address or a name) could end here."""
+        if self.address.is_unspecified:
+            return True
+        try:
+            return str(self.address) in {str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        except OSError:
+            return False
+
+
+def listeners(port: int, host: str) -> list[Listener]:
+    """The sockets that listen on `port` for connections to `host`, of all processes, in this network namespace."""
+    found = []
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/net/{table}", encoding="ascii") as rows:
+                next(rows, None)
+                for row in rows:
+                    fields = row.split()
+                    if fields[3] != LISTEN:
+                        break
+                    address, _, number = fields[1].partition(":")
+                    if int(number, 16) == port:
+                        found.append(Listener(_address(address), port, int(fields[7]), int(fields[9])))
+        except OSError:
+            continue
+    return [listener for listener in found if listener.takes(host)]
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The tables print addresses as 32-bit words in the byte order of the host."""
+    words = [int(text[at : at + 8], 16) for at in range(0, len(text), 8)]
+    packed = struct.pack(f"={len(words)}I", *words)
+    address = ipaddress.ip_address(packed)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
+    """Which of these socket inodes are open in these processes; None when no process lets us look."""
+    wanted = {f"socket:[{inode}]": inode for inode in inodes}
+    found: set[int] = set()
+    looked = False
+    for pid in pids:
+        try:
+            with os.scandir(f"/proc/{pid}/fd") as entries:
+                for entry in entries:
+                    try:
+                        target = os.readlink(entry.path)
+                    except OSError:
+                        continue
+                    if target in wanted:
+                        found.add(wanted[target])
+            looked = True
+        except OSError:
+            continue
+        if len(found) == len(wanted):
+            break
+    return found if looked else None
+
+
+def owner_of(listener: Listener) -> int | None:
+    """The pid that holds this socket; None when it cannot be seen (another user's process)."""
+    for entry in sorted((entry for entry in os.listdir("/proc") if entry.isdigit()), key=int, reverse=True):
+        if owned_by((listener.inode,), (int(entry),)):
+            return int(entry)
+    return None
+
+
+def check_free(host: str, port: int) -> None:
+    """Raises EnvironmentFault that says who has the port, or UsageError when the address cannot be had at all."""
+    for listener in listeners(port, host):
+        pid = owner_of(listener)
+        who = f"PID {describe(pid)}" if pid is not None else f"a process of user {_user(listener.uid)} that cannot be seen"
+        raise EnvironmentFault(f"port {port} is taken by {who}; stop it or choose another port")
+    fault = _try_to_bind(host, port)
+    if fault is None:
+        return
+    if fault.errno == errno.EACCES:
+        raise EnvironmentFault(f"port {port} may not be used by this user: {fault.strerror}; choose one above 1023")
+    if fault.errno == errno.EADDRINUSE:
+        raise EnvironmentFault(f"port {port} is in use by a connection of another program; choose another port")
+    raise UsageError(f"cannot listen on {host}:{port}: {fault.strerror or fault}")
+
+
+def free_port(host: str) -> int:
+    """A port that nobody uses, outside the ephemeral range where that leaves room; chosen at random, checked by binding."""
+    ephemeral = _ephemeral_range()
+    outside = [port for port in OWN_PORTS if port not in ephemeral]
+    for port in random.sample(outside, min(200, len(outside))):
+        if not listeners(port, host) and _try_to_bind(host, port) is None:
+            return port
+    with socket.socket(_family(host), socket.SOCK_STREAM) as any_port:
+        try:
+            any_port.bind((host, 0))
+        except OSError as fault:
+            raise EnvironmentFault(f"no free port was found on {host}: {fault.strerror}") from fault
+        return int(any_port.getsockname()[1])
+
+
+def _try_to_bind(host: str, port: int) -> OSError | None:
+    with socket.socket(_family(host), socket.SOCK_STREAM) as trial:
+        # As servers do it: connections of an earlier one that are still in TIME_WAIT are no obstacle.
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as fault:
+            return fault
+    return None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _ephemeral_range() -> range:
+    try:
+        low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
+        return range(int(low), int(high) + 1)
+    except (OSError, ValueError):
+        return range(32_768, 61_000)
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

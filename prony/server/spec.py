@@ -1,0 +1,156 @@
+"""What a `server.yaml` says, as values: layers of keys that inherit and vary. Must not know how a server is built or run.
+
+A server's keys are those of its runtime's `defaults.yaml` (which may inherit another runtime's), overlaid with its own
+and, for `name:variant`, with the variant's: mappings are merged key by key, everything else replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from prony.evidence.base import Record
+
+NATIVE = "native"
+"""The runtime of a server that names none: its command is all there is to it."""
+
+
+class BuildKeys(Record):
+    """How the artifact comes about: `tool` runs with `args` in a copy of `dir`, and `artifact` is what it leaves there."""
+
+    tool: Literal["maven"]
+    dir: str = "."
+    """Relative to the file that holds the key; absolute in a `ServerSpec`."""
+    args: tuple[str, ...] = ()
+    artifact: str
+
+
+class JdkRange(Record):
+    """The JDK majors a server supports; `prefer` is taken when it is installed, else the newest LTS in range."""
+
+    min: int = Field(default=8, ge=8)
+    max: int | None = None
+    prefer: int | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> JdkRange:
+        if self.max is not None and self.max < self.min:
+            raise ValueError(f"expected max to be at least min ({self.min})")
+        if self.prefer is not None and not self.holds(self.prefer):
+            raise ValueError(f"expected prefer within {self}")
+        return self
+
+    def holds(self, major: int) -> bool:
+        """Whether this JDK will do."""
+        return self.min <= major and (self.max is None or major <= self.max)
+
+    def __str__(self) -> str:
+        return f"{self.min} or newer" if self.max is None else f"{self.min} to {self.max}"
+
+
+class ReadyKeys(Record):
+    """The request that tells a ready server when the workload gives none."""
+
+    path: str = Field(default="/", pattern="^/")
+    status: int = 200
+
+
+class Ceilings(Record):
+    """Declared limits that are not CPU, as the server has them by default or as its command sets them."""
+
+    worker_threads: int | None = Field(default=None, ge=1)
+    worker_threads_per_cpu: int | None = Field(default=None, ge=1)
+    worker_threads_min: int | None = Field(default=None, ge=1)
+    max_connections: int | None = Field(default=None, ge=1)
+
+    def workers(self, granted_cpus: int) -> int | None:
+        """Requests that can be in service at once on so many CPUs; None when nothing limits them."""
+        if self.worker_threads is not None:
+            return self.worker_threads
+        if self.worker_threads_per_cpu is None:
+            return None
+        return max(self.worker_threads_per_cpu * granted_cpus, self.worker_threads_min or 1)
+
+
+class Layer(Record):
+    """The keys of a `defaults.yaml` or of a variant: the same ones as a server's, all of them optional."""
+
+    title: str | None = None
+    runtime: str | None = None
+    versions: dict[str, str] | None = None
+    workloads: tuple[str, ...] | None = None
+    build: dict[str, object] | None = None
+    jdk: JdkRange | None = None
+    command: tuple[str, ...] | None = None
+    env: dict[str, str] | None = None
+    ready: ReadyKeys | None = None
+    ceilings: Ceilings | None = None
+    reports: str | None = None
+    url: str | None = None
+
+
+class ServerSpec(Record):
+    """One server, or one variant of it, with everything inherited."""
+
+    name: str
+    """As it is addressed: `tomcat` or `tomcat:async`."""
+    file: Path
+    title: str = ""
+    runtime: str = NATIVE
+    versions: dict[str, str] = Field(default_factory=dict)
+    workloads: tuple[str, ...] = ()
+    """Empty: the server claims none, any workload may be tried."""
+    build: BuildKeys | None = None
+    jdk: JdkRange = JdkRange()
+    command: tuple[str, ...] = Field(min_length=1)
+    """A template: see `prony.server.command`."""
+    env: dict[str, str] = Field(default_factory=dict)
+    ready: ReadyKeys = ReadyKeys()
+    ceilings: Ceilings = Ceilings()
+    reports: str | None = None
+    """The first word of the line on which the application prints its own figures (a JSON object) once it is ready."""
+    url: str | None = None
+    """Where a server with a fixed address listens; None: the laboratory chooses the port."""
+    variants: dict[str, Layer] = Field(default_factory=dict)
+
+    @field_validator("url")
+    @classmethod
+    def _url_is_local(cls, url: str | None) -> str | None:
+        if url is not None:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+                raise ValueError("expected http://HOST:PORT or https://HOST:PORT")
+        return url
+
+    @property
+    def folder(self) -> Path:
+        """Where the server.yaml lies; relative paths in the command start here."""
+        return self.file.parent
+
+    @property
+    def base(self) -> str:
+        """The name without the variant."""
+        return self.name.partition(":")[0]
+
+    @property
+    def tls(self) -> bool:
+        """Whether it speaks HTTPS."""
+        return self.url is not None and self.url.startswith("https:")
+
+    @property
+    def on_jvm(self) -> bool:
+        """Whether the command needs a JDK."""
+        return any("{java}" in word for word in self.command)
+
+
+def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    """`above` laid over `below`: mappings key by key, everything else replaces."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged

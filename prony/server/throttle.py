@@ -1,0 +1,75 @@
+"""CPU quota counters of a process's cgroup, version 1 or 2. Must not know which server it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prony.evidence.server import CgroupThrottle
+
+V1_ROOTS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu")
+V2_ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+
+
+def throttle(pid: int) -> CgroupThrottle | None:
+    """The counters since the cgroup exists, of the nearest level that has a quota; all zero when no level has one.
+
+    None when they cannot be read. The difference of two readings says what happened in between, see `between`.
+    """
+    try:
+        rows = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()]
+    except (OSError, ValueError):
+        return None
+    for _, controllers, path in (row for row in rows if len(row) == 3):
+        if "cpu" in controllers.split(","):
+            return _nearest(V1_ROOTS, path)
+    for number, _, path in (row for row in rows if len(row) == 3):
+        if number == "0":
+            return _nearest(V2_ROOTS, path)
+    return None
+
+
+def between(first: CgroupThrottle | None, last: CgroupThrottle | None) -> CgroupThrottle | None:
+    """What happened from one reading to the other; None when either is unknown."""
+    if first is None or last is None:
+        return None
+    return CgroupThrottle(
+        periods=last.periods - first.periods,
+        throttled_periods=last.throttled_periods - first.throttled_periods,
+        throttled_s=last.throttled_s - first.throttled_s,
+    )
+
+
+def _nearest(roots: tuple[str, ...], path: str) -> CgroupThrottle | None:
+    root = next((Path(name) for name in roots if (Path(name) / "cgroup.procs").exists()), None)
+    if root is None:
+        return None
+    level = root / path.lstrip("/")
+    if not level.is_dir():
+        level = root  # inside a container the path is the host's, and the root is ours
+    while not _has_quota(level):
+        if level == root or root not in level.parents:
+            return CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0)
+        level = level.parent
+    return _counters(level)
+
+
+def _has_quota(level: Path) -> bool:
+    """Whether this level limits CPU time; the root of a hierarchy and levels without the controller do not."""
+    for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
+        try:
+            return not (level / file).read_text(encoding="ascii").startswith(unlimited)
+        except OSError:
+            continue
+    return False
+
+
+def _counters(level: Path) -> CgroupThrottle | None:
+    try:
+        pairs = (line.split() for line in (level / "cpu.stat").read_text(encoding="ascii").splitlines())
+        stat = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+    except (OSError, ValueError):
+        return None
+    if "nr_periods" not in stat:
+        return None
+    throttled_s = stat["throttled_usec"] / 1e6 if "throttled_usec" in stat else stat.get("throttled_time", 0) / 1e9
+    return CgroupThrottle(periods=stat["nr_periods"], throttled_periods=stat.get("nr_throttled", 0), throttled_s=throttled_s)
