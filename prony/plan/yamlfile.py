@@ -84,8 +84,8 @@ def _explain(
     kind = error["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, at[:-1])
-        hint = nearest(str(at[-1]), known)
-        return f"{path}:{line}: unknown key '{where}'{hint or f'; known here: {', '.join(known)}'}"
+        hint = nearest(str(at[-1]), known) or f"; known here: {', '.join(known)}"
+        return f"{path}:{line}: unknown key '{where}'{hint}"
     if kind == "missing":
         return f"{path}:{line}: the key '{where}' is missing"
     found = repr(error.get("input"))
