@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
+from pathlib import Path
 
 from prony.errors import UsageError
 
@@ -43,3 +46,29 @@ def seconds(text: str, what: str, *, at_least_s: float = 0.0) -> float:
     if not at_least_s <= value <= MAX_SECONDS:
         raise UsageError(f"{what} is {text}; expected {at_least_s:g} s to 7 days")
     return value
+
+
+def one_of(value: str, what: str, known: tuple[str, ...]) -> str:
+    """One of the known words."""
+    if value not in known:
+        raise UsageError(f"{what} is '{value}'; expected {', '.join(known[:-1])} or {known[-1]}")
+    return value
+
+
+def seed(value: int | None) -> int:
+    """The given seed, or one drawn now (it is recorded with the results)."""
+    if value is None:
+        return secrets.randbelow(2**31)
+    if not 0 <= value < 2**63:
+        raise UsageError(f"the seed is {value}; expected 0 to 2^63 - 1")
+    return value
+
+
+def writable(file: Path) -> None:
+    """Raises UsageError when a report could not be written here, before any time is spent on measuring."""
+    if file.is_dir():
+        raise UsageError(f"--report names {file}, which is a folder; name a file, such as {file / 'report.html'}")
+    if not file.parent.is_dir():
+        raise UsageError(f"--report names {file}, but there is no folder {file.parent}; create it first")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise UsageError(f"--report names {file}, where you may not write; name another file")

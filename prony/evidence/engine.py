@@ -86,6 +86,12 @@ class Counters(EngineRecord):
     think_overshoot: Histogram | None = None
     eaddrnotavail: int | None = None
     emfile: int | None = None
+    offered: int | None = None
+    """Open model: requests that were due."""
+    due_unsent: int | None = None
+    """Open model: due and never sent; censored samples."""
+    blocked: int | None = None
+    """Open model: arrivals refused by the cap on users."""
 
 
 class Window(Counters):
@@ -99,6 +105,12 @@ class Window(Counters):
     threads: tuple[EngineThread, ...] = ()
     gaps: tuple[Gap, ...] = ()
     gaps_total: int = 0
+    send_lag: Histogram | None = None
+    """Open model: actual minus intended send."""
+    arrival_gaps: int | None = None
+    """Poisson arrivals: how many gaps between sends were tested ..."""
+    arrival_gaps_ks: float | None = None
+    """... and the Kolmogorov-Smirnov distance of their distribution from the exponential one of the asked rate."""
 
 
 class IntervalRow(EngineRecord):
@@ -122,6 +134,9 @@ class IntervalRow(EngineRecord):
     max_ns: int | None = None
     client_cpu: float | None = None
     loop_lag_p99_ns: int | None = None
+    offered: int | None = None
+    """Open model: requests that became due in this row."""
+    sent: int | None = None
 
     @property
     def completed_per_s(self) -> float:

@@ -116,3 +116,6 @@ class Limits(Record):
     descriptors_hard: int | None = None
     ports: PortRange | None = None
     time_wait_to_target: int | None = None
+    time_wait_reuse: bool | None = None
+    """Whether the kernel may give a port in TIME_WAIT to a new connection to this target after a second:
+    net.ipv4.tcp_tw_reuse is 1, or 2 and the target is on loopback (and TCP timestamps are on)."""

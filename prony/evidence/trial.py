@@ -20,10 +20,14 @@ class LoadFacts(Record):
     users: int | None = None
     think_kind: str = "none"
     think_mean_ms: float = 0.0
+    ramp_up_s: float = 0.0
+    """Until all users have started, from the start of the run."""
     offered_per_s: float | None = None
     arrivals: Literal["constant", "poisson"] | None = None
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
+    server_closes_after: int | None = None
+    """Declared by the server: it closes a keep-alive connection after so many requests (a default of Tomcat: 100)."""
     tls: bool = False
     sources: int = 1
     destinations: int = 1

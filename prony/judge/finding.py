@@ -31,6 +31,8 @@ class Finding(Record):
     """What to do; empty when there is nothing to do."""
     source: str = ""
     """Where the rule comes from."""
+    essential: bool = False
+    """Whether a figure cannot be called valid while this check is unknown (decided by the judge, see docs/method.md)."""
 
 
 class Judgement(Record):
@@ -43,10 +45,8 @@ class Judgement(Record):
 
     @property
     def worst(self) -> Finding | None:
-        """The finding that decided the verdict (the first of the worst status), None when all are valid."""
-        order = [Status.INVALID, Status.SUSPECT, Status.UNKNOWN]
-        for status in order:
-            for finding in self.findings:
-                if finding.status is status:
-                    return finding
-        return None
+        """The finding that decided the verdict (the first one that did), None when the verdict is valid."""
+        deciding = (f for f in self.findings if f.status is self.verdict and self.verdict is not Status.VALID)
+        if self.verdict is Status.UNKNOWN:
+            return next((f for f in deciding if f.essential), None)
+        return next(deciding, None)

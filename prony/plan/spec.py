@@ -24,7 +24,7 @@ class WarmUpPlan(Record):
     method: Literal["all-cpus", "pinned"] = "all-cpus"
     min_s: float = 12.0
     cap_s: float = 90.0
-    settle_min_s: float = 4.0
+    settle_min_s: float = 6.0
     settle_cap_s: float = 20.0
 
 
@@ -97,7 +97,7 @@ def quick_trial(workload: Workload, users: int, window_s: float | None) -> Trial
         workload=workload,
         users=users,
         window_s=window_s or 10.0,
-        warm_up=WarmUpPlan(min_s=10.0, cap_s=28.0, settle_min_s=3.0, settle_cap_s=8.0),
+        warm_up=WarmUpPlan(min_s=10.0, cap_s=28.0, settle_min_s=5.0, settle_cap_s=8.0),
     )
 
 

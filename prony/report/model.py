@@ -1,4 +1,4 @@
-"""What a report shows, as one pure value built from records. Must not know how it is drawn or where it is stored.
+"""What a report shows, as one pure value built from records. Must not know how it is drawn or stored.
 
 `view(...)` is the way in; every output (terminal, JSON, HTML) reads an `ExperimentView` and nothing else.
 """
@@ -37,8 +37,6 @@ class TrialView:
     record: TrialRecord
     judgement: Judgement
     figures: Mapping[str, float] = field(default_factory=dict)
-    change_points_ms: tuple[float, ...] = ()
-    """Where the level of throughput changed, in the engine's time."""
 
     @property
     def counts(self) -> bool:

@@ -13,6 +13,7 @@ from prony.evidence.host import HostWindow
 from prony.evidence.server import Probe, ServerWindow, StartUp
 from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, WarmUp
 from prony.host.sampler import HostSampler
+from prony.judge.steady import HOLD_ROWS
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.spec import TrialPlan
@@ -116,7 +117,8 @@ class TrialRun:
         """One stretch of load with the server on these CPUs, until it is steady or the cap is reached."""
         self.server.set_affinity(cpus)
         start_ms = session.now_ms()
-        watch = session.watch(SteadyWatch(min_s, cap_s, start_ms))
+        hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
+        watch = session.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows))
         self._note_phase("warm-up" if name == "warm-up" else "settle", start_ms, session.now_ms(), cpus)
         return watch
 

@@ -118,6 +118,12 @@ class Session:
         closed = self._border(self.until("window_closed", window_s + WINDOW_GRACE_S))
         return Measured(opened, closed)
 
+    def follow(self, bound_s: float) -> Measured:
+        """Follow a run that is measured from its first request and ends by itself; the server is read at both ends."""
+        opened = self._border({"t_ms": 0.0})
+        closed = self._border({"t_ms": self.until("finished", bound_s + WINDOW_GRACE_S)["elapsed_ms"]})
+        return Measured(opened, closed)
+
     def _border(self, event: dict[str, Any]) -> Border:
         return Border(
             t_ms=float(event["t_ms"]),

@@ -19,6 +19,8 @@ class SteadyWatch:
     min_s: float
     cap_s: float
     start_ms: float
+    hold_rows: int
+    """So many of the newest rows must be level."""
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)
     state: SteadyState | None = None
@@ -33,7 +35,7 @@ class SteadyWatch:
         elapsed_s = (row.t_ms - self.start_ms) / 1000
         if elapsed_s < self.min_s:
             return False
-        self.state = steady_state(self.rows, self.jvm)
+        self.state = steady_state(self.rows, self.jvm, hold_rows=self.hold_rows)
         return self.state.steady or elapsed_s >= self.cap_s
 
     @property

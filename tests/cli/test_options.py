@@ -1,0 +1,48 @@
+"""What a user typed: accepted in the usual forms, refused in one sentence otherwise."""
+
+from pathlib import Path
+
+import pytest
+
+from prony.cli import options
+from prony.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_s"), [("30", 30), ("30s", 30), ("1.5m", 90), ("2h", 7200), ("500ms", 0.5), (" 2 min ", 120)]
+)
+def test_times(text: str, expected_s: float) -> None:
+    assert options.seconds(text, "--window") == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "abc", "1e9", "10x", "nan", "inf", "99999999h", "1 000"])
+def test_absurd_times_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--window"):
+        options.seconds(text, "--window")
+
+
+@pytest.mark.parametrize("value", [0, -1, 1_000_001])
+def test_users_out_of_range(value: int) -> None:
+    with pytest.raises(UsageError, match=r"expected 1 to 1,000,000"):
+        options.users(value)
+
+
+@pytest.mark.parametrize("value", [0, -3, 10**9])
+def test_trials_out_of_range(value: int) -> None:
+    with pytest.raises(UsageError):
+        options.trials(value)
+
+
+def test_a_seed_is_drawn_when_none_is_given() -> None:
+    assert len({options.seed(None) for _ in range(20)}) > 1
+    assert options.seed(5) == 5
+    with pytest.raises(UsageError):
+        options.seed(-1)
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_measuring(tmp_path: Path) -> None:
+    options.writable(tmp_path / "report.html")
+    with pytest.raises(UsageError, match="is a folder"):
+        options.writable(tmp_path)
+    with pytest.raises(UsageError, match="there is no folder"):
+        options.writable(tmp_path / "no" / "report.html")

@@ -1,0 +1,49 @@
+"""The order of trials: complete blocks, drawn from the seed."""
+
+import pytest
+
+from prony.plan import workload
+from prony.plan.spec import ExperimentPlan, full_trial, pinned, quick_trial
+
+SERVERS = ("a", "b", "c")
+
+
+def plan(seed: int, trials: int = 5) -> ExperimentPlan:
+    trial = quick_trial(workload.load("hello"), 10, None)
+    return ExperimentPlan(title="t", servers=SERVERS, trial=trial, trials=trials, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_every_block_holds_every_server_once(seed: int) -> None:
+    order = plan(seed).order()
+    assert len(order) == 15
+    for block in range(5):
+        assert {server for b, _, server in order if b == block} == set(SERVERS)
+        assert [position for b, position, _ in order if b == block] == [0, 1, 2]
+
+
+def test_the_seed_decides_and_reproduces() -> None:
+    assert plan(7).order() == plan(7).order()
+    assert len({tuple(plan(seed).order()) for seed in range(20)}) > 10
+
+
+def test_the_first_place_is_not_always_the_same_servers() -> None:
+    firsts = [row[2] for seed in range(60) for row in plan(seed).order() if row[1] == 0]
+    assert all(60 < firsts.count(server) < 140 for server in SERVERS)
+
+
+def test_a_quick_plan_takes_less_than_a_full_one_and_pinned_longer() -> None:
+    hello = workload.load("hello")
+    quick, full = quick_trial(hello, 10, None), full_trial(hello, 10, None)
+    assert quick.estimate_s < full.estimate_s
+    assert full.model_copy(update={"warm_up": pinned(full.warm_up)}).estimate_s > full.estimate_s
+
+
+def test_the_quick_demo_is_estimated_below_twelve_minutes() -> None:
+    assert plan(0, trials=3).estimate_s < 12 * 60
+
+
+def test_the_engine_gives_up_after_the_longest_trial_only() -> None:
+    trial = full_trial(workload.load("hello"), 10, None)
+    longest = trial.published_cap_s + trial.warm_up.cap_s + trial.warm_up.settle_cap_s + trial.window_s
+    assert trial.deadline_s > longest
