@@ -1,0 +1,80 @@
+//! The clocks of the server: monotonic time since the start, CPU time, and the burning of CPU time.
+
+use rustix::time::{ClockId, clock_gettime};
+
+fn read_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    // These clocks never go below zero.
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// CPU time of the whole process.
+pub fn process_cpu_ns() -> u64 {
+    read_ns(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    read_ns(ClockId::ThreadCPUTime)
+}
+
+/// Monotonic time, with the moment from which it is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    origin_ns: u64,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self {
+            origin_ns: read_ns(ClockId::Monotonic),
+        }
+    }
+
+    /// Time since the start.
+    pub fn now_ns(&self) -> u64 {
+        read_ns(ClockId::Monotonic) - self.origin_ns
+    }
+
+    /// The same moment on the system's monotonic clock.
+    pub fn absolute_ns(&self, now_ns: u64) -> u64 {
+        self.origin_ns + now_ns
+    }
+}
+
+/// Keeps the CPU busy for `ns` of this thread's own CPU time: a thread that is pushed aside in between has not worked
+/// meanwhile, as it is with real work.
+pub fn burn(ns: u64) {
+    let begin = thread_cpu_ns();
+    let mut value = begin | 1;
+    while thread_cpu_ns() - begin < ns {
+        // About a microsecond of arithmetic that cannot be left out, so that little of the time is spent in the kernel.
+        for _ in 0..512 {
+            value = value
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .rotate_left(17)
+                ^ ns;
+        }
+        std::hint::black_box(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn burning_takes_at_least_the_cpu_time_asked_for() {
+        let before = thread_cpu_ns();
+        burn(3_000_000);
+        assert!(thread_cpu_ns() - before >= 3_000_000);
+    }
+
+    #[test]
+    fn time_does_not_run_backwards() {
+        let clock = Clock::start();
+        let first = clock.now_ns();
+        assert!(clock.now_ns() >= first);
+        assert_eq!(clock.absolute_ns(5) - clock.absolute_ns(0), 5);
+    }
+}

@@ -1,0 +1,188 @@
+//! What the server counts, per thread without locks, and the totals over all threads that it reports.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use super::draw::{Fate, TROUBLES};
+
+const FIRST_STATUS: u16 = 200;
+const STATUSES: usize = 400;
+
+/// A number that one thread changes and others may read.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Only the owning thread adds, so a plain load and store do; the compiler turns them into one addition.
+    pub fn add(&self, amount: u64) {
+        self.0
+            .store(self.0.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+    }
+
+    pub fn subtract(&self, amount: u64) {
+        self.0.store(
+            self.0.load(Ordering::Relaxed).saturating_sub(amount),
+            Ordering::Relaxed,
+        );
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters of one thread; aligned so that two threads never write to one cache line.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Counters {
+    pub requests: Count,
+    pub stats_requests: Count,
+    pub malformed: Count,
+    pub abandoned: Count,
+    pub connections: Count,
+    pub connections_open: Count,
+    pub accept_errors: Count,
+    pub bytes_sent: Count,
+    pub bytes_received: Count,
+    pub tls_handshakes: Count,
+    pub tls_resumptions: Count,
+    pub tls_errors: Count,
+    answered: [Count; STATUSES],
+    troubles: [Count; TROUBLES.len()],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            requests: Count::default(),
+            stats_requests: Count::default(),
+            malformed: Count::default(),
+            abandoned: Count::default(),
+            connections: Count::default(),
+            connections_open: Count::default(),
+            accept_errors: Count::default(),
+            bytes_sent: Count::default(),
+            bytes_received: Count::default(),
+            tls_handshakes: Count::default(),
+            tls_resumptions: Count::default(),
+            tls_errors: Count::default(),
+            answered: std::array::from_fn(|_| Count::default()),
+            troubles: Default::default(),
+        }
+    }
+}
+
+impl Counters {
+    pub fn answered(&self, status: u16) {
+        if let Some(count) = self
+            .answered
+            .get(usize::from(status.wrapping_sub(FIRST_STATUS)))
+        {
+            count.add(1);
+        }
+    }
+
+    pub fn trouble(&self, fate: Fate) {
+        if let Some(at) = TROUBLES.iter().position(|(known, _)| *known == fate) {
+            self.troubles[at].add(1);
+        }
+    }
+}
+
+/// The sums over all threads, as they are reported.
+#[derive(Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Totals {
+    /// Requests that were read whole, except those for `/__prony/stats`.
+    pub requests: u64,
+    pub connections: u64,
+    pub connections_open: u64,
+    /// On the wire.
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    /// CPU time of the whole process.
+    pub cpu_s: f64,
+    /// Status code to answers begun.
+    pub answered: BTreeMap<String, u64>,
+    /// Kind of trouble to requests that met it.
+    pub troubles: BTreeMap<&'static str, u64>,
+    /// What could not be read as a request.
+    pub malformed: u64,
+    /// Requests whose client was gone before their answer was due.
+    pub abandoned: u64,
+    pub stats_requests: u64,
+    pub accept_errors: u64,
+    /// The most requests that ever waited for one of `--workers`.
+    pub longest_queue: u64,
+    pub tls_handshakes: u64,
+    pub tls_resumptions: u64,
+    pub tls_errors: u64,
+}
+
+impl Totals {
+    /// Adds up `threads`; `cpu_s` and `longest_queue` are the caller's.
+    pub fn over<'a>(threads: impl IntoIterator<Item = &'a Counters>) -> Self {
+        let mut totals = Self::default();
+        for thread in threads {
+            totals.requests += thread.requests.get();
+            totals.stats_requests += thread.stats_requests.get();
+            totals.malformed += thread.malformed.get();
+            totals.abandoned += thread.abandoned.get();
+            totals.connections += thread.connections.get();
+            totals.connections_open += thread.connections_open.get();
+            totals.accept_errors += thread.accept_errors.get();
+            totals.bytes_sent += thread.bytes_sent.get();
+            totals.bytes_received += thread.bytes_received.get();
+            totals.tls_handshakes += thread.tls_handshakes.get();
+            totals.tls_resumptions += thread.tls_resumptions.get();
+            totals.tls_errors += thread.tls_errors.get();
+            for (at, count) in thread
+                .answered
+                .iter()
+                .enumerate()
+                .filter(|(_, count)| count.get() > 0)
+            {
+                *totals
+                    .answered
+                    .entry((at + usize::from(FIRST_STATUS)).to_string())
+                    .or_default() += count.get();
+            }
+            for ((_, name), count) in TROUBLES
+                .iter()
+                .zip(&thread.troubles)
+                .filter(|(_, count)| count.get() > 0)
+            {
+                *totals.troubles.entry(name).or_default() += count.get();
+            }
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_add_up_over_threads() {
+        let (one, two) = (Counters::default(), Counters::default());
+        one.requests.add(2);
+        two.requests.add(3);
+        one.connections_open.add(1);
+        one.connections_open.subtract(1);
+        one.answered(200);
+        two.answered(200);
+        two.answered(599);
+        two.answered(100);
+        one.trouble(Fate::Reset);
+        one.trouble(Fate::Answer);
+        let totals = Totals::over([&one, &two]);
+        assert_eq!((totals.requests, totals.connections_open), (5, 0));
+        assert_eq!(
+            totals.answered,
+            BTreeMap::from([("200".to_owned(), 2), ("599".to_owned(), 1)])
+        );
+        assert_eq!(totals.troubles, BTreeMap::from([("reset", 1)]));
+    }
+}

@@ -1,0 +1,505 @@
+//! The I/O of one thread: epoll, sockets and their buffers. What the bytes mean is the machine's affair.
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, SocketFlags, accept_with, send, shutdown, sockopt};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use super::counters::Counters;
+use super::exchange::{Exchange, Machine, Step};
+use super::listen::{Door, next_thread};
+use super::shared::Shared;
+use super::timers::Deadline;
+
+/// Keys of what is not a connection; slots never get that far.
+pub const DOOR: u64 = u64::MAX;
+const MAIL: u64 = u64::MAX - 1;
+const TIMER: u64 = u64::MAX - 2;
+
+const READ_BYTES: usize = 64 * 1024;
+const EVENTS: usize = 512;
+/// Reads from one connection before the others get their turn.
+const READS_IN_A_ROW: u32 = 16;
+const ACCEPTS_IN_A_ROW: u32 = 64;
+/// Pause after the kernel refused a connection (no descriptors left).
+const ACCEPT_PAUSE_NS: u64 = 10_000_000;
+
+/// A connection as the event loop sees it.
+#[derive(Debug)]
+struct Connection {
+    socket: Option<OwnedFd>,
+    /// Output that the kernel did not take yet.
+    backlog: Option<Box<Backlog>>,
+    exchange: Exchange,
+    /// Told apart from earlier connections of the same slot.
+    epoch: u32,
+    step: Step,
+    /// There may be bytes to read.
+    readable: bool,
+    /// The client has ended its side: reading must go on until the kernel says so.
+    ended: bool,
+    waits_to_write: bool,
+}
+
+#[derive(Debug, Default)]
+struct Backlog {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// What became of an attempt to send.
+enum Sent {
+    All,
+    Blocked,
+    Failed,
+}
+
+#[derive(Debug)]
+pub struct EventLoop {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    door: Arc<Door>,
+    thread: usize,
+    machine: Machine,
+    connections: Vec<Connection>,
+    free: Vec<u32>,
+    timer: OwnedFd,
+    armed_ns: Option<u64>,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    /// Connections that still have something to read although their turn was over.
+    again: Vec<u64>,
+}
+
+impl EventLoop {
+    pub fn new(shared: Arc<Shared>, door: Arc<Door>, thread: usize) -> Result<Self, Errno> {
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        let epoll = door.epoll(thread);
+        // Edge-triggered, so that the timer need never be read.
+        epoll::add(
+            epoll,
+            &timer,
+            EventData::new_u64(TIMER),
+            EventFlags::IN | EventFlags::ET,
+        )?;
+        epoll::add(
+            epoll,
+            shared.mailboxes[thread].fd(),
+            EventData::new_u64(MAIL),
+            EventFlags::IN,
+        )?;
+        Ok(Self {
+            counters: Arc::clone(&shared.counters[thread]),
+            machine: Machine::new(Arc::clone(&shared), thread),
+            shared,
+            door,
+            thread,
+            connections: Vec::new(),
+            free: Vec::new(),
+            timer,
+            armed_ns: None,
+            input: vec![0; READ_BYTES],
+            out: Vec::with_capacity(READ_BYTES),
+            again: Vec::new(),
+        })
+    }
+
+    /// Serves until the server is stopped.
+    pub fn run(&mut self) -> Result<(), Errno> {
+        let mut buffer = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+        while !self.shared.is_stopped() {
+            self.arm_timer()?;
+            let at_once = Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            let patience = if self.again.is_empty() {
+                None
+            } else {
+                Some(&at_once)
+            };
+            let (events, _) = match epoll::wait(self.door.epoll(self.thread), &mut buffer, patience)
+            {
+                Ok(events) => events,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error),
+            };
+            for event in events.iter() {
+                match event.data.u64() {
+                    DOOR => self.accept()?,
+                    MAIL => self
+                        .machine
+                        .granted
+                        .extend(self.shared.mailboxes[self.thread].take()),
+                    TIMER => {}
+                    key => self.ready(key, event.flags),
+                }
+            }
+            for key in std::mem::take(&mut self.again) {
+                self.ready(key, EventFlags::empty());
+            }
+            self.run_due()?;
+            self.run_granted();
+        }
+        Ok(())
+    }
+
+    /// Sets the kernel's timer to the earliest deadline. A timer descriptor, because the time-out of `epoll_wait` is
+    /// counted in milliseconds and stretched by the thread's timer slack.
+    fn arm_timer(&mut self) -> Result<(), Errno> {
+        let Some(due_ns) = self.machine.timers.next_due_ns() else {
+            return Ok(());
+        };
+        if self.armed_ns == Some(due_ns) {
+            return Ok(());
+        }
+        let absolute_ns = self.shared.clock.absolute_ns(due_ns);
+        let value = Timespec {
+            tv_sec: i64::try_from(absolute_ns / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (absolute_ns % 1_000_000_000) as _,
+        };
+        let interval = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let setting = Itimerspec {
+            it_interval: interval,
+            it_value: value,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+        self.armed_ns = Some(due_ns);
+        Ok(())
+    }
+
+    fn run_due(&mut self) -> Result<(), Errno> {
+        while let Some(next_ns) = self.machine.timers.next_due_ns() {
+            let now_ns = self.shared.clock.now_ns();
+            if next_ns > now_ns {
+                break;
+            }
+            // Everything that is due at this moment; what falls due meanwhile is looked at in the next round.
+            while let Some(deadline) = self.machine.timers.pop_due(now_ns) {
+                if deadline.key == DOOR {
+                    self.door.arm(self.thread, DOOR)?;
+                } else if let Some(slot) = self.slot(deadline.key) {
+                    let exchange = &mut self.connections[slot].exchange;
+                    if let Some(step) = self.machine.due(exchange, deadline, &mut self.out) {
+                        self.drive(slot, step);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the connections that were given a worker; what they finish may hand workers to others.
+    fn run_granted(&mut self) {
+        while let Some(key) = self.machine.granted.pop_front() {
+            match self.slot(key) {
+                Some(slot) => {
+                    let exchange = &mut self.connections[slot].exchange;
+                    let step = self.machine.grant(exchange, key, &mut self.out);
+                    self.drive(slot, step);
+                }
+                // Its client went away while it stood in the queue.
+                None => self.machine.pass_worker_on(),
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<(), Errno> {
+        let rounds = if self.door.is_shared() {
+            1
+        } else {
+            ACCEPTS_IN_A_ROW
+        };
+        for _ in 0..rounds {
+            match accept_with(
+                self.door.listener(),
+                SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+            ) {
+                Ok(socket) => self.welcome(socket),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => {
+                    self.counters.accept_errors.add(1);
+                    self.door.disarm(self.thread, DOOR)?;
+                    let due_ns = self.shared.clock.now_ns() + ACCEPT_PAUSE_NS;
+                    self.machine.timers.arm(Deadline {
+                        due_ns,
+                        key: DOOR,
+                        ticket: 0,
+                    });
+                    return Ok(());
+                }
+            }
+        }
+        if self.door.is_shared() {
+            self.door
+                .arm(next_thread(&self.shared.counters, self.thread), DOOR)?;
+        }
+        Ok(())
+    }
+
+    fn welcome(&mut self, socket: OwnedFd) {
+        let slot = match self.free.pop() {
+            Some(slot) => slot as usize,
+            None => {
+                self.connections.push(Connection {
+                    socket: None,
+                    backlog: None,
+                    exchange: Exchange::default(),
+                    epoch: 0,
+                    step: Step::Read,
+                    readable: false,
+                    ended: false,
+                    waits_to_write: false,
+                });
+                self.connections.len() - 1
+            }
+        };
+        let connection = &mut self.connections[slot];
+        let key = u64::from(connection.epoch) << 32 | slot as u64;
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        self.counters.connections.add(1);
+        self.counters.connections_open.add(1);
+        let added = epoll::add(
+            self.door.epoll(self.thread),
+            &socket,
+            EventData::new_u64(key),
+            flags,
+        );
+        connection.socket = Some(socket);
+        connection.step = Step::Read;
+        connection.readable = false;
+        connection.ended = false;
+        connection.waits_to_write = false;
+        if added.is_err() {
+            self.close(slot);
+        }
+    }
+
+    /// The slot of a connection that is still the one meant by `key`.
+    fn slot(&self, key: u64) -> Option<usize> {
+        let slot = (key & u64::from(u32::MAX)) as usize;
+        let connection = self.connections.get(slot)?;
+        (connection.socket.is_some() && u64::from(connection.epoch) == key >> 32).then_some(slot)
+    }
+
+    fn key(&self, slot: usize) -> u64 {
+        u64::from(self.connections[slot].epoch) << 32 | slot as u64
+    }
+
+    /// The kernel says that something can be done with a connection.
+    fn ready(&mut self, key: u64, flags: EventFlags) {
+        let Some(slot) = self.slot(key) else { return };
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+            self.close(slot);
+            return;
+        }
+        let connection = &mut self.connections[slot];
+        connection.readable |= flags.intersects(EventFlags::IN | EventFlags::RDHUP);
+        connection.ended |= flags.contains(EventFlags::RDHUP);
+        let step = connection.step;
+        if connection.backlog.is_some() {
+            if flags.contains(EventFlags::OUT) {
+                self.drive(slot, step);
+            }
+        } else if connection.readable && matches!(step, Step::Read | Step::Ignore) {
+            self.drive(slot, step);
+        }
+    }
+
+    /// Sends what was made, does what the machine says, and so on until there is nothing to do now.
+    fn drive(&mut self, slot: usize, first: Step) {
+        let mut step = first;
+        let mut reads = 0;
+        loop {
+            if !self.out.is_empty() || self.connections[slot].backlog.is_some() {
+                match self.flush(slot) {
+                    Sent::All => {}
+                    Sent::Blocked => {
+                        self.connections[slot].step = step;
+                        return;
+                    }
+                    Sent::Failed => return self.close(slot),
+                }
+            }
+            let key = self.key(slot);
+            let connection = &mut self.connections[slot];
+            connection.step = step;
+            match step {
+                Step::Hold => return,
+                Step::Read | Step::Ignore => {
+                    if !connection.readable {
+                        return;
+                    }
+                    if reads == READS_IN_A_ROW {
+                        self.again.push(key);
+                        return;
+                    }
+                    reads += 1;
+                    match self.read(slot) {
+                        Some(next) => step = next,
+                        None => return,
+                    }
+                }
+                Step::Drain => {
+                    step = self
+                        .machine
+                        .drained(&mut connection.exchange, key, &mut self.out)
+                }
+                Step::Close => {
+                    if connection
+                        .socket
+                        .as_ref()
+                        .is_none_or(|socket| shutdown(socket, Shutdown::Write).is_err())
+                    {
+                        return self.close(slot);
+                    }
+                    self.machine.linger(&mut connection.exchange, key);
+                    step = Step::Ignore;
+                }
+                Step::Drop => return self.close(slot),
+                Step::Reset => {
+                    if let Some(socket) = &connection.socket {
+                        // Lingering for no time makes closing send a reset. If it fails, an orderly end has to do.
+                        let _ = sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO));
+                    }
+                    return self.close(slot);
+                }
+            }
+        }
+    }
+
+    /// Reads once; `None` when there is nothing now, or when the connection is gone.
+    fn read(&mut self, slot: usize) -> Option<Step> {
+        let key = self.key(slot);
+        let connection = &mut self.connections[slot];
+        let socket = connection.socket.as_ref()?;
+        let length = loop {
+            match rustix::io::read(socket, &mut self.input[..]) {
+                Ok(length) => break length,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    connection.readable = false;
+                    return None;
+                }
+                Err(_) => {
+                    self.close(slot);
+                    return None;
+                }
+            }
+        };
+        if length == 0 {
+            self.close(slot);
+            return None;
+        }
+        // Less than was asked for: the kernel has no more, and will say when it has.
+        connection.readable = length == self.input.len() || connection.ended;
+        self.counters.bytes_received.add(length as u64);
+        Some(self.machine.received(
+            &mut connection.exchange,
+            key,
+            &self.input[..length],
+            &mut self.out,
+        ))
+    }
+
+    /// Sends the backlog and the output; what the kernel does not take becomes the backlog.
+    fn flush(&mut self, slot: usize) -> Sent {
+        let connection = &mut self.connections[slot];
+        let Some(socket) = connection.socket.as_ref() else {
+            return Sent::Failed;
+        };
+        let mut sent = 0;
+        if let Some(backlog) = connection.backlog.as_mut() {
+            backlog.bytes.extend_from_slice(&self.out);
+            self.out.clear();
+            sent = backlog.sent;
+        }
+        let bytes = connection
+            .backlog
+            .as_ref()
+            .map_or(&self.out, |backlog| &backlog.bytes);
+        while sent < bytes.len() {
+            match send(socket, &bytes[sent..], SendFlags::NOSIGNAL) {
+                Ok(length) => {
+                    self.counters.bytes_sent.add(length as u64);
+                    sent += length;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => {
+                    self.out.clear();
+                    return Sent::Failed;
+                }
+            }
+        }
+        let done = sent == bytes.len();
+        if done {
+            connection.backlog = None;
+        } else if let Some(backlog) = connection.backlog.as_mut() {
+            backlog.sent = sent;
+        } else {
+            connection.backlog = Some(Box::new(Backlog {
+                bytes: self.out[sent..].to_vec(),
+                sent: 0,
+            }));
+        }
+        self.out.clear();
+        if connection.waits_to_write == done {
+            return self.wait_to_write(slot, !done);
+        }
+        if done { Sent::All } else { Sent::Blocked }
+    }
+
+    /// Asks the kernel to say when the socket takes bytes again, or no longer to say so.
+    fn wait_to_write(&mut self, slot: usize, wanted: bool) -> Sent {
+        let key = self.key(slot);
+        let connection = &mut self.connections[slot];
+        let Some(socket) = connection.socket.as_ref() else {
+            return Sent::Failed;
+        };
+        let mut flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        flags.set(EventFlags::OUT, wanted);
+        if epoll::modify(
+            self.door.epoll(self.thread),
+            socket,
+            EventData::new_u64(key),
+            flags,
+        )
+        .is_err()
+        {
+            return Sent::Failed;
+        }
+        connection.waits_to_write = wanted;
+        if wanted { Sent::Blocked } else { Sent::All }
+    }
+
+    fn close(&mut self, slot: usize) {
+        self.out.clear();
+        let connection = &mut self.connections[slot];
+        if connection.socket.take().is_none() {
+            return;
+        }
+        connection.backlog = None;
+        connection.epoch = connection.epoch.wrapping_add(1);
+        self.machine.closed(&mut connection.exchange);
+        self.counters.connections_open.subtract(1);
+        // A slot number always fits: there are fewer descriptors than that.
+        if let Ok(slot) = u32::try_from(slot) {
+            self.free.push(slot);
+        }
+    }
+}

@@ -1,0 +1,539 @@
+//! One connection's walk through requests and answers, including every scripted trouble. Sans-io: bytes come in,
+//! bytes and a `Step` go out; sockets, readiness and buffers of the kernel are the event loop's affair, so that
+//! another loop (io_uring) can drive the same machine.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::cases::{Case, Cases, Place};
+use super::clock;
+use super::counters::Counters;
+use super::draw::{Dice, Fate};
+use super::request::{self, BodyReader, Fault, Head};
+use super::respond::{ENDLESS_EVERY_NS, Rest};
+use super::shared::Shared;
+use super::timers::{Deadline, Timers};
+use super::workers::Waiting;
+
+/// Output beyond this is sent before more is made of it.
+pub(super) const OUT_BYTES: usize = 64 * 1024;
+/// Longest body that `/echo` keeps.
+pub(super) const ECHO_BYTES: usize = 16 * 1024 * 1024;
+/// How long a closed connection is still read from, so that the client gets the end instead of a reset.
+const LINGER_NS: u64 = 1_000_000_000;
+
+/// What the event loop has to do once the bytes made so far are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Read on.
+    Read,
+    /// Do not read: the answer is not due yet.
+    Hold,
+    /// Call `drained`: there is more to send.
+    Drain,
+    /// Close in order: end the sending side, read on until the client has closed as well.
+    Close,
+    /// Read on, though nothing will be made of it.
+    Ignore,
+    /// Close at once.
+    Drop,
+    /// Close with a reset.
+    Reset,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Phase {
+    #[default]
+    Reading,
+    /// In the queue before the workers.
+    Queued,
+    /// Held by a stall before the service began.
+    Stalled,
+    Serving,
+    /// A long answer is under way.
+    Streaming,
+    Dripping,
+    Endless,
+    Mute,
+    Lingering,
+}
+
+/// The state of one connection; small while idle, as there may be very many.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    pub(super) detail: Option<Box<Detail>>,
+    /// The deadline that counts; older ones are passed over.
+    pub(super) ticket: u32,
+    pub(super) served: u32,
+    pub(super) phase: Phase,
+    pub(super) has_worker: bool,
+}
+
+/// What a connection needs only between the first byte of a request and the last of its answer.
+#[derive(Debug, Default)]
+pub(super) struct Detail {
+    /// Received and not yet read.
+    pub(super) input: Vec<u8>,
+    pub(super) pending: Option<Pending>,
+    /// The body of `pending` is still being read.
+    pub(super) body: Option<BodyReader>,
+    pub(super) echo: Vec<u8>,
+    pub(super) rest: Option<Rest>,
+}
+
+/// A request that was read, or whose body is being read, and waits for its answer.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) case: Rc<Case>,
+    pub(super) place: Place,
+    pub(super) head_only: bool,
+    pub(super) http10: bool,
+    pub(super) keep_alive: bool,
+    /// Content type of the request, for `/echo`.
+    pub(super) content_type: Option<String>,
+    /// Why the query was refused.
+    pub(super) refusal: Option<String>,
+    pub(super) fate: Fate,
+}
+
+/// The part of a thread that all its connections share.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) shared: Arc<Shared>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) thread: usize,
+    pub(super) cases: Cases,
+    pub(super) dice: Dice,
+    pub timers: Timers,
+    /// Connections of this thread that were given a worker just now.
+    pub granted: VecDeque<u64>,
+    /// Requests that need neither worker nor look at a stall are answered on the spot.
+    pub(super) unhindered: bool,
+}
+
+impl Exchange {
+    pub(super) fn detail(&mut self) -> &mut Detail {
+        self.detail.get_or_insert_default()
+    }
+}
+
+impl Machine {
+    pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
+        let script = &shared.script;
+        Self {
+            counters: Arc::clone(&shared.counters[thread]),
+            thread,
+            cases: Cases::new(script.settings.clone()),
+            dice: Dice::new(script.seed, thread as u64),
+            timers: Timers::default(),
+            granted: VecDeque::new(),
+            unhindered: script.workers.is_none() && script.stall.is_none(),
+            shared,
+        }
+    }
+
+    /// Takes bytes that the client sent.
+    pub fn received(
+        &mut self,
+        exchange: &mut Exchange,
+        key: u64,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Step {
+        match exchange.phase {
+            Phase::Mute | Phase::Lingering => return Step::Ignore,
+            Phase::Reading => {}
+            _ => {
+                exchange.detail().input.extend_from_slice(bytes);
+                return Step::Hold;
+            }
+        }
+        let saved = exchange
+            .detail
+            .as_mut()
+            .filter(|detail| !detail.input.is_empty());
+        if let Some(detail) = saved {
+            detail.input.extend_from_slice(bytes);
+            // A head has no end without a line feed: a request that comes byte by byte is not read anew for each.
+            let hopeless = detail.body.is_none() && !bytes.contains(&b'\n');
+            if hopeless && detail.input.len() <= request::HEAD_LIMIT_BYTES {
+                return Step::Read;
+            }
+            return self.resume(exchange, key, out);
+        }
+        let (used, step) = self.consume(exchange, key, bytes, out);
+        if used < bytes.len() {
+            exchange.detail().input.extend_from_slice(&bytes[used..]);
+        }
+        Self::tidy(exchange);
+        step
+    }
+
+    /// Goes on with what was received before.
+    fn resume(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
+        let mut input = match exchange.detail.as_mut() {
+            Some(detail) if !detail.input.is_empty() => std::mem::take(&mut detail.input),
+            _ => {
+                Self::tidy(exchange);
+                return Step::Read;
+            }
+        };
+        let (used, step) = self.consume(exchange, key, &input, out);
+        if used < input.len() {
+            input.drain(..used);
+            exchange.detail().input = input;
+        }
+        Self::tidy(exchange);
+        step
+    }
+
+    /// An idle connection keeps nothing.
+    fn tidy(exchange: &mut Exchange) {
+        if exchange.phase == Phase::Reading
+            && exchange
+                .detail
+                .as_ref()
+                .is_some_and(|detail| detail.input.is_empty() && detail.pending.is_none())
+        {
+            exchange.detail = None;
+        }
+    }
+
+    /// Reads and answers as many requests as there are; returns how many bytes were used up.
+    fn consume(
+        &mut self,
+        exchange: &mut Exchange,
+        key: u64,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> (usize, Step) {
+        let mut at = 0;
+        loop {
+            let pending = if exchange
+                .detail
+                .as_ref()
+                .is_some_and(|detail| detail.body.is_some())
+            {
+                match Self::read_body(exchange.detail(), &input[at..]) {
+                    Ok((used, None)) => return (at + used, Step::Read),
+                    Ok((used, Some(pending))) => {
+                        at += used;
+                        pending
+                    }
+                    Err(fault) => return (input.len(), self.refuse(fault, out)),
+                }
+            } else if at == input.len() {
+                return (at, Step::Read);
+            } else {
+                match request::read_head(&input[at..]) {
+                    Ok(None) => return (at, Step::Read),
+                    Err(fault) => return (input.len(), self.refuse(fault, out)),
+                    Ok(Some(head)) => {
+                        at += head.length;
+                        let pending = self.pending(&head);
+                        let body = BodyReader::new(head.framing);
+                        if !body.is_done() {
+                            if head.expects_continue && !head.http10 && at == input.len() {
+                                out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                            }
+                            let detail = exchange.detail();
+                            detail.pending = Some(pending);
+                            detail.body = Some(body);
+                            continue;
+                        }
+                        pending
+                    }
+                }
+            };
+            let step = self.begin(exchange, key, pending, out);
+            if step != Step::Read {
+                return (at, step);
+            }
+            if out.len() > OUT_BYTES {
+                return (at, Step::Drain);
+            }
+        }
+    }
+
+    fn pending(&mut self, head: &Head<'_>) -> Pending {
+        let (place, found) = self.cases.find(head.target);
+        let (case, refusal) = match found {
+            Ok(case) => (case, None),
+            Err(reason) => (self.cases.usual(), Some(reason)),
+        };
+        let content_type = match head.content_type {
+            Some(value) if place == Place::Echo => {
+                Some(String::from_utf8_lossy(value).into_owned())
+            }
+            _ => None,
+        };
+        Pending {
+            case,
+            place,
+            head_only: head.head_only,
+            http10: head.http10,
+            keep_alive: head.keep_alive,
+            content_type,
+            refusal,
+            fate: Fate::Answer,
+        }
+    }
+
+    /// Takes body bytes; gives the request back when its body is whole.
+    fn read_body(detail: &mut Detail, input: &[u8]) -> Result<(usize, Option<Pending>), Fault> {
+        let Detail {
+            body: Some(body),
+            echo,
+            pending,
+            ..
+        } = detail
+        else {
+            return Ok((0, None));
+        };
+        let keep = pending
+            .as_ref()
+            .is_some_and(|pending| pending.place == Place::Echo);
+        let used = body.read(input, |bytes| {
+            if keep && echo.len() <= ECHO_BYTES {
+                echo.extend_from_slice(bytes);
+            }
+        })?;
+        if !body.is_done() {
+            return Ok((used, None));
+        }
+        detail.body = None;
+        Ok((used, detail.pending.take()))
+    }
+
+    /// A whole request is there: counts it and decides its fate.
+    fn begin(
+        &mut self,
+        exchange: &mut Exchange,
+        key: u64,
+        mut pending: Pending,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        if pending.place == Place::Stats {
+            self.counters.stats_requests.add(1);
+            return self.answer(exchange, key, pending, out);
+        }
+        self.counters.requests.add(1);
+        if pending.refusal.is_some() {
+            return self.answer(exchange, key, pending, out);
+        }
+        let case = &pending.case;
+        if case.troubled {
+            pending.fate = self.dice.fate(&case.settings.shares);
+        }
+        let at_once = self.unhindered && case.immediate;
+        if at_once || (pending.fate == Fate::Error && case.settings.errors_fast) {
+            return self.answer(exchange, key, pending, out);
+        }
+        exchange.detail().pending = Some(pending);
+        if let Some(workers) = &self.shared.workers {
+            if !workers.acquire(Waiting {
+                thread: self.thread,
+                key,
+            }) {
+                exchange.phase = Phase::Queued;
+                return Step::Hold;
+            }
+            exchange.has_worker = true;
+        }
+        self.admit(exchange, key, out)
+    }
+
+    /// The connection was given the worker it waited for.
+    pub fn grant(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
+        exchange.has_worker = true;
+        let step = self.admit(exchange, key, out);
+        self.go_on(exchange, key, step, out)
+    }
+
+    /// Begins the service, after the stall if there is one.
+    fn admit(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
+        if let Some(stall) = &self.shared.script.stall {
+            let now_ns = self.shared.clock.now_ns();
+            let release_ns = stall.release_ns(now_ns);
+            if release_ns > now_ns {
+                return self.wait(exchange, key, Phase::Stalled, release_ns);
+            }
+        }
+        self.serve(exchange, key, out)
+    }
+
+    /// Works, then waits for as long as the answer is to be delayed.
+    fn serve(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
+        let Some(case) = exchange
+            .detail()
+            .pending
+            .as_ref()
+            .map(|pending| Rc::clone(&pending.case))
+        else {
+            return Step::Drop;
+        };
+        let script = &self.shared.script;
+        let begin_ns = self.shared.clock.now_ns();
+        if case.settings.work_ns > 0 {
+            clock::burn((case.settings.work_ns as f64 * script.work_factor(begin_ns)) as u64);
+        }
+        let now_ns = self.shared.clock.now_ns();
+        let drawn_ns =
+            self.dice.delay_ns(&case.settings.delay) as f64 * script.delay_factor(begin_ns);
+        // The delay counts from the end of the work, as waiting for a backend does.
+        let due_ns = now_ns + drawn_ns as u64;
+        let due_ns = script
+            .stall
+            .as_ref()
+            .map_or(due_ns, |stall| stall.release_ns(due_ns));
+        if due_ns > now_ns {
+            return self.wait(exchange, key, Phase::Serving, due_ns);
+        }
+        self.finish(exchange, key, out)
+    }
+
+    pub(super) fn wait(
+        &mut self,
+        exchange: &mut Exchange,
+        key: u64,
+        phase: Phase,
+        due_ns: u64,
+    ) -> Step {
+        exchange.phase = phase;
+        exchange.ticket = exchange.ticket.wrapping_add(1);
+        self.timers.arm(Deadline {
+            due_ns,
+            key,
+            ticket: exchange.ticket,
+        });
+        Step::Hold
+    }
+
+    /// The service is over: the worker goes back, the answer goes out.
+    fn finish(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
+        self.release_worker(exchange);
+        match exchange.detail().pending.take() {
+            Some(pending) => self.answer(exchange, key, pending, out),
+            None => Step::Drop,
+        }
+    }
+
+    fn release_worker(&mut self, exchange: &mut Exchange) {
+        if !std::mem::take(&mut exchange.has_worker) {
+            return;
+        }
+        self.pass_worker_on();
+    }
+
+    /// Gives a worker to the next in the queue, in whatever thread that is.
+    pub fn pass_worker_on(&mut self) {
+        let Some(workers) = &self.shared.workers else {
+            return;
+        };
+        match workers.release() {
+            Some(next) if next.thread == self.thread => self.granted.push_back(next.key),
+            Some(next) => self.shared.mailboxes[next.thread].post(next.key),
+            None => {}
+        }
+    }
+
+    /// A deadline of the connection is due; `None` when it no longer counts.
+    pub fn due(
+        &mut self,
+        exchange: &mut Exchange,
+        deadline: Deadline,
+        out: &mut Vec<u8>,
+    ) -> Option<Step> {
+        if deadline.ticket != exchange.ticket {
+            return None;
+        }
+        let key = deadline.key;
+        let step = match exchange.phase {
+            Phase::Stalled => self.serve(exchange, key, out),
+            Phase::Serving => self.finish(exchange, key, out),
+            Phase::Dripping => self.drip(exchange, key, deadline.due_ns, out),
+            Phase::Endless => {
+                self.endless(out);
+                self.wait(
+                    exchange,
+                    key,
+                    Phase::Endless,
+                    deadline.due_ns + ENDLESS_EVERY_NS,
+                )
+            }
+            Phase::Lingering => Step::Drop,
+            Phase::Reading | Phase::Queued | Phase::Streaming | Phase::Mute => return None,
+        };
+        Some(self.go_on(exchange, key, step, out))
+    }
+
+    /// All bytes made so far are sent.
+    pub fn drained(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
+        if exchange.phase != Phase::Streaming {
+            return self.resume(exchange, key, out);
+        }
+        let Some(rest) = exchange.detail().rest.as_mut() else {
+            return Step::Drop;
+        };
+        rest.stream.fill(out, OUT_BYTES);
+        if !rest.stream.is_done() {
+            return Step::Drain;
+        }
+        let close = rest.close;
+        exchange.detail().rest = None;
+        let step = Self::after_answer(exchange, close);
+        self.go_on(exchange, key, step, out)
+    }
+
+    /// After an answer that came later than its request: goes on with what the client has sent meanwhile.
+    pub(super) fn go_on(
+        &mut self,
+        exchange: &mut Exchange,
+        key: u64,
+        step: Step,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        if step == Step::Read {
+            self.resume(exchange, key, out)
+        } else {
+            step
+        }
+    }
+
+    /// The event loop has ended the sending side of the connection.
+    pub fn linger(&mut self, exchange: &mut Exchange, key: u64) {
+        exchange.detail = None;
+        let until_ns = self.shared.clock.now_ns() + LINGER_NS;
+        self.wait(exchange, key, Phase::Lingering, until_ns);
+    }
+
+    /// The connection is gone.
+    pub fn closed(&mut self, exchange: &mut Exchange) {
+        if matches!(
+            exchange.phase,
+            Phase::Queued | Phase::Stalled | Phase::Serving
+        ) {
+            self.counters.abandoned.add(1);
+        }
+        self.release_worker(exchange);
+        *exchange = Exchange {
+            ticket: exchange.ticket.wrapping_add(1),
+            ..Exchange::default()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        assert!(
+            std::mem::size_of::<Exchange>() <= 32,
+            "{}",
+            std::mem::size_of::<Exchange>()
+        );
+    }
+}

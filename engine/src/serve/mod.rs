@@ -1,0 +1,216 @@
+//! `prony-engine serve`: a reference server with scripted trouble, the calibration partner of the client. It knows
+//! nothing of plans, users or reports; what it counts is meant to be believed instead of any client's arithmetic.
+
+mod answer;
+mod cases;
+mod clock;
+mod counters;
+mod curves;
+mod draw;
+mod event_loop;
+mod events;
+mod exchange;
+mod listen;
+mod options;
+mod request;
+mod respond;
+mod script;
+mod shared;
+mod timers;
+mod values;
+mod workers;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use rustix::event::epoll;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+pub use options::Args;
+
+use event_loop::{DOOR, EventLoop};
+use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
+use listen::Door;
+use options::Plan;
+use shared::Shared;
+
+const USAGE: u8 = 2;
+const FAILED: u8 = 4;
+
+/// Runs the reference server until it is told to stop. Exit codes: 0 stopped in order, 2 options that cannot be
+/// followed, 4 the server itself failed.
+pub fn command(args: Args) -> ExitCode {
+    let plan = match args.plan() {
+        Ok(plan) => plan,
+        Err(sentence) => return fail(USAGE, &sentence),
+    };
+    match listen::open(&plan.listen) {
+        Ok((listener, address)) => match serve(plan, listener, address.to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(sentence) => fail(FAILED, &sentence),
+        },
+        Err(sentence) => fail(USAGE, &sentence),
+    }
+}
+
+fn fail(code: u8, sentence: &str) -> ExitCode {
+    eprintln!("prony-engine serve: {sentence}");
+    ExitCode::from(code)
+}
+
+/// What the main thread waits for.
+enum Notice {
+    Stop(Reason),
+    /// A thread's loop has failed.
+    Broken(String),
+}
+
+fn serve(plan: Plan, listener: std::os::fd::OwnedFd, address: String) -> Result<(), String> {
+    raise_descriptor_limit();
+    let threads = plan.cpus.len();
+    let seed = plan.script.seed;
+    let shared = Arc::new(
+        Shared::new(plan.script, threads).map_err(|error| format!("cannot set up: {error}"))?,
+    );
+    let epolls = (0..threads)
+        .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
+        .collect::<Result<Vec<_>, _>>();
+    let door = epolls
+        .and_then(|epolls| Door::new(listener, epolls, DOOR))
+        .map_err(|error| format!("cannot set up epoll: {error}"))?;
+    let door = Arc::new(door);
+    let (notices, received) = channel();
+    watch(&notices, plan.stdin_guard)?;
+
+    let mut handles = Vec::new();
+    let mut started = Vec::new();
+    for (thread, cpu) in plan.cpus.into_iter().enumerate() {
+        let (handle, start) = start_thread(&shared, &door, thread, cpu, &notices)?;
+        handles.push(handle);
+        started.push(start);
+    }
+    let listening = Listening {
+        address,
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION"),
+        seed,
+        threads: started,
+    };
+    let printed = Event::Listening(listening).print();
+
+    let outcome = match printed {
+        Err(error) => Err(format!("cannot write to stdout: {error}")),
+        Ok(()) => match received.recv() {
+            Ok(Notice::Stop(reason)) => Ok(reason),
+            Ok(Notice::Broken(sentence)) => Err(sentence),
+            Err(_) => Err("all watching threads have ended".to_owned()),
+        },
+    };
+    shared.stop();
+    let mut reports = Vec::new();
+    for handle in handles {
+        reports.push(
+            handle
+                .join()
+                .map_err(|_| "a thread of the server has panicked".to_owned())?,
+        );
+    }
+    let reason = outcome?;
+    let elapsed_s = shared.clock.now_ns() as f64 / 1e9;
+    let finished = Finished {
+        reason,
+        elapsed_s,
+        totals: shared.totals(),
+        threads: reports,
+    };
+    Event::Finished(Box::new(finished))
+        .print()
+        .map_err(|error| format!("cannot write to stdout: {error}"))
+}
+
+/// As many descriptors as the hard limit allows: one per connection.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Not being allowed to is no failure: the connections that do not fit are counted in `accept_errors`.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Tells of signals and, with `--stdin-guard`, of the end of stdin.
+fn watch(notices: &Sender<Notice>, stdin_guard: bool) -> Result<(), String> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let notify = notices.clone();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if notify.send(Notice::Stop(Reason::Signal)).is_err() {
+                return;
+            }
+        }
+    });
+    if stdin_guard {
+        let notify = notices.clone();
+        std::thread::spawn(move || {
+            // Whatever comes is thrown away; the end, or an error, is what counts. Nobody listens after the end.
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            let _ = notify.send(Notice::Stop(Reason::StdinClosed));
+        });
+    }
+    Ok(())
+}
+
+type Started = (JoinHandle<ThreadReport>, ThreadStart);
+
+/// Starts a thread and waits until it is pinned and ready.
+fn start_thread(
+    shared: &Arc<Shared>,
+    door: &Arc<Door>,
+    thread: usize,
+    cpu: Option<usize>,
+    notices: &Sender<Notice>,
+) -> Result<Started, String> {
+    let (shared, door, notices) = (Arc::clone(shared), Arc::clone(door), notices.clone());
+    let (ready, pinned) = channel();
+    let work = move || {
+        // Without a receiver the main thread has given up, and `stop` is set.
+        let _ = ready.send(cpu.is_some_and(pin));
+        let ended = EventLoop::new(Arc::clone(&shared), door, thread)
+            .and_then(|mut event_loop| event_loop.run());
+        if let Err(error) = ended {
+            let _ = notices.send(Notice::Broken(format!(
+                "thread {thread} cannot go on: {error}"
+            )));
+        }
+        ThreadReport {
+            cpu,
+            cpu_s: clock::thread_cpu_ns() as f64 / 1e9,
+            requests: shared.counters[thread].requests.get(),
+            connections: shared.counters[thread].connections.get(),
+        }
+    };
+    let handle = std::thread::Builder::new()
+        .name(format!("serve-{thread}"))
+        .spawn(work)
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    let pinned = pinned.recv().unwrap_or(false);
+    if let (Some(cpu), false) = (cpu, pinned) {
+        eprintln!(
+            "prony-engine serve: a thread could not be pinned to CPU {cpu} and runs where the kernel puts it"
+        );
+    }
+    Ok((handle, ThreadStart { cpu, pinned }))
+}
+
+fn pin(cpu: usize) -> bool {
+    if cpu >= CpuSet::MAX_CPU {
+        return false;
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).is_ok()
+}

@@ -1,0 +1,524 @@
+//! The command line of `prony-engine serve`, read into a plan or refused with one sentence. It starts nothing.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use super::curves::{Slowdown, Stall, Warmup};
+use super::draw::Dice;
+use super::script::{Body, Closing, Script, Settings};
+use super::values::{self, Delay, Fields};
+
+const DEFAULT_SEED: u64 = 1;
+/// The draw of `--start-lottery` must not be tied to the draws of the requests.
+const LOTTERY_STREAM: u64 = 1 << 10;
+
+/// Answer fast, or with scripted trouble; count what was asked and answered.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Args {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:0",
+        help_heading = "Server"
+    )]
+    listen: String,
+    /// One pinned thread per CPU, e.g. 0 or 0,2-3 [default: one thread, not pinned]
+    #[arg(
+        long,
+        value_name = "LIST",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    cpus: Option<String>,
+    /// Stop when stdin closes
+    #[arg(long, help_heading = "Server")]
+    stdin_guard: bool,
+    /// Seed of all draws, or `random` [default: 1]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    seed: Option<String>,
+
+    /// Length of the body [default: 64]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Answer"
+    )]
+    body_bytes: Option<String>,
+    /// File with the body
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    body_file: Option<std::path::PathBuf>,
+    /// Content type of the body [default: text/plain]
+    #[arg(long, value_name = "TYPE", help_heading = "Answer")]
+    content_type: Option<String>,
+    /// Status code [default: 200]
+    #[arg(
+        long,
+        value_name = "CODE",
+        allow_hyphen_values = true,
+        help_heading = "Answer"
+    )]
+    status: Option<String>,
+    /// Send the body in chunks
+    #[arg(long, help_heading = "Answer")]
+    chunked: bool,
+
+    /// none, fixed:150ms, exp:10ms, lognormal:10ms,0.5 (median, sigma) or bimodal:5ms,50ms,0.1 (low, high, share of high)
+    #[arg(
+        long,
+        value_name = "DELAY",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    delay: Option<String>,
+    /// CPU time burnt per request, e.g. 50us
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    work: Option<String>,
+    /// Only so many requests are in service at once, the others wait in a queue
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    workers: Option<String>,
+    /// All requests wait, e.g. every=10s,for=1s
+    #[arg(
+        long,
+        value_name = "STALL",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    stall: Option<String>,
+    /// More work at the start, falling exponentially: from=10,over=60s[,of=work|delay|both]
+    #[arg(
+        long,
+        value_name = "CURVE",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    warmup: Option<String>,
+    /// More work as time goes by: per-minute=0.05[,after=30s][,of=work|delay|both]
+    #[arg(
+        long,
+        value_name = "CURVE",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    slowdown: Option<String>,
+    /// Some starts are slow for good: share=0.5,factor=1.2 (drawn once from the seed)
+    #[arg(
+        long,
+        value_name = "LOTTERY",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    start_lottery: Option<String>,
+    /// Send the answer a byte at a time, one every so often
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    drip: Option<String>,
+
+    /// Answer with an error: share=0.02[,status=503][,fast=yes] (fast: without queue, work and delay)
+    #[arg(
+        long,
+        value_name = "ERRORS",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    errors: Option<String>,
+    /// Body shorter than declared, then close: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    truncate: Option<String>,
+    /// 200 with an error page: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    wrong_body: Option<String>,
+    /// Reset the connection instead of answering: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    reset: Option<String>,
+    /// Answer with bytes that are not HTTP: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    garbage: Option<String>,
+    /// Read the request and never answer: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    no_answer: Option<String>,
+    /// Answer with a head that never ends: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    header_endless: Option<String>,
+    /// Close the connection after N answers, announced with `Connection: close`
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    close_after: Option<String>,
+    /// Close the connection after N answers without a word
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    close_silently_after: Option<String>,
+    /// Close after every answer, announced (the same as --close-after 1)
+    #[arg(long, help_heading = "Trouble")]
+    ignore_keep_alive: bool,
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub struct Plan {
+    pub listen: String,
+    /// One thread each; `None` is not pinned.
+    pub cpus: Vec<Option<usize>>,
+    pub stdin_guard: bool,
+    pub script: Script,
+}
+
+/// Puts the option's name before the reason why its value is refused.
+fn named<T>(option: &str, value: &str, read: Result<T, String>) -> Result<T, String> {
+    read.map_err(|reason| format!("--{option} {value}: {reason}"))
+}
+
+fn read<T>(
+    option: &str,
+    value: Option<&str>,
+    reader: fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    value
+        .map(|value| named(option, value, reader(value)))
+        .transpose()
+}
+
+impl Args {
+    /// The plan, or one sentence that says what cannot be followed.
+    pub fn plan(&self) -> Result<Plan, String> {
+        let seed = self.read_seed()?;
+        let settings = self.read_settings()?;
+        let script = Script {
+            stall: read("stall", self.stall.as_deref(), Stall::parse)?,
+            close_after: self.read_close_after()?,
+            workers: read("workers", self.workers.as_deref(), |text| {
+                values::whole(text, 1..=1_000_000, "the number")
+            })?
+            .map(|count| count as u32),
+            warmup: read("warmup", self.warmup.as_deref(), Warmup::parse)?,
+            slowdown: read("slowdown", self.slowdown.as_deref(), Slowdown::parse)?,
+            start_factor: self.draw_start_factor(seed)?,
+            settings,
+            seed,
+        };
+        check_curves(&script)?;
+        let cpus = read("cpus", self.cpus.as_deref(), cpu_list)?;
+        Ok(Plan {
+            listen: self.listen.clone(),
+            cpus: cpus.map_or(vec![None], |cpus| cpus.into_iter().map(Some).collect()),
+            stdin_guard: self.stdin_guard,
+            script,
+        })
+    }
+
+    fn read_seed(&self) -> Result<u64, String> {
+        match self.seed.as_deref() {
+            None => Ok(DEFAULT_SEED),
+            // The standard library seeds its hashers from the system's randomness.
+            Some("random") => Ok(RandomState::new().build_hasher().finish()),
+            Some(text) => text.parse().map_err(|_| {
+                format!("--seed {text} is not a seed: give a whole number from 0 on, or random")
+            }),
+        }
+    }
+
+    fn read_settings(&self) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        let options = [
+            ("body-bytes", &self.body_bytes),
+            ("content-type", &self.content_type),
+            ("status", &self.status),
+            ("delay", &self.delay),
+            ("work", &self.work),
+            ("drip", &self.drip),
+            ("errors", &self.errors),
+            ("truncate", &self.truncate),
+            ("wrong-body", &self.wrong_body),
+            ("reset", &self.reset),
+            ("garbage", &self.garbage),
+            ("no-answer", &self.no_answer),
+            ("header-endless", &self.header_endless),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                named(option, value, settings.set(option, value))?;
+            }
+        }
+        settings.chunked = self.chunked;
+        if let Some(file) = &self.body_file {
+            if self.body_bytes.is_some() {
+                return Err(
+                    "--body-bytes and --body-file contradict each other: give one of them"
+                        .to_owned(),
+                );
+            }
+            let bytes = std::fs::read(file).map_err(|error| {
+                format!("--body-file {} cannot be read: {error}", file.display())
+            })?;
+            settings.body = Body::Bytes(bytes.into());
+        }
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn read_close_after(&self) -> Result<Option<(u32, Closing)>, String> {
+        let given = [
+            (
+                "close-after",
+                self.close_after.as_deref(),
+                Closing::Announced,
+            ),
+            (
+                "close-silently-after",
+                self.close_silently_after.as_deref(),
+                Closing::Silent,
+            ),
+            (
+                "ignore-keep-alive",
+                self.ignore_keep_alive.then_some("1"),
+                Closing::Announced,
+            ),
+        ];
+        let mut chosen = None;
+        for (option, value, closing) in given {
+            let Some(value) = value else { continue };
+            let limit = named(
+                option,
+                value,
+                values::whole(value, 1..=u64::from(u32::MAX), "the number"),
+            )?;
+            if chosen.replace((limit as u32, closing)).is_some() {
+                return Err("--close-after, --close-silently-after and --ignore-keep-alive contradict each other: \
+                            give one of them"
+                    .to_owned());
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn draw_start_factor(&self, seed: u64) -> Result<f64, String> {
+        let Some(text) = self.start_lottery.as_deref() else {
+            return Ok(1.0);
+        };
+        let (share, factor) = named("start-lottery", text, lottery(text))?;
+        Ok(if Dice::new(seed, LOTTERY_STREAM).chance(share) {
+            factor
+        } else {
+            1.0
+        })
+    }
+}
+
+fn lottery(text: &str) -> Result<(f64, f64), String> {
+    let mut fields = Fields::parse(text, &["share", "factor"])?;
+    Ok((
+        values::share(fields.need("share")?)?,
+        values::number_from(fields.need("factor")?, 0.0, "factor")?,
+    ))
+}
+
+/// A curve that multiplies nothing would be a silent slip.
+fn check_curves(script: &Script) -> Result<(), String> {
+    let curves = [
+        ("warmup", script.warmup.map(|curve| curve.of)),
+        ("slowdown", script.slowdown.map(|curve| curve.of)),
+    ];
+    for (option, of) in curves {
+        let Some(of) = of else { continue };
+        if of.to_work() && script.settings.work_ns == 0 && !of.to_delay() {
+            return Err(format!(
+                "--{option} multiplies the work, and there is none: give --work, or of=delay"
+            ));
+        }
+        if of.to_delay() && script.settings.delay == Delay::None && !of.to_work() {
+            return Err(format!(
+                "--{option} multiplies the delay, and there is none: give --delay, or of=work"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Reads `0`, `0,2` or `0-3,6`.
+fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let wanted = || "give CPU numbers and ranges of them, e.g. 0 or 0,2-3".to_owned();
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.trim().parse().map_err(|_| wanted())?;
+        let last: usize = last.trim().parse().map_err(|_| wanted())?;
+        if first > last || last >= 4096 {
+            return Err(wanted());
+        }
+        for cpu in first..=last {
+            if cpus.contains(&cpu) {
+                return Err(format!("CPU {cpu} is listed twice"));
+            }
+            cpus.push(cpu);
+        }
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use proptest::prelude::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        let words = std::iter::once("serve").chain(line.split_whitespace());
+        Line::try_parse_from(words)
+            .map_err(|error| error.to_string())?
+            .args
+            .plan()
+    }
+
+    #[test]
+    fn the_options_of_the_contract_are_understood() {
+        let plan = plan(
+            "--listen 127.0.0.1:0 --cpus 0,2-3 --body-bytes 10 --content-type text/html --delay exp:10ms \
+             --stall every=10s,for=1s --errors share=0.02,status=503 --close-after 5 --truncate share=0.01 \
+             --wrong-body share=0.01 --reset share=0.1 --garbage share=0.1 --workers 200 --work 50us \
+             --warmup from=10,over=60s --slowdown per-minute=0.05 --drip 1ms --no-answer share=0.1 --chunked \
+             --header-endless share=0.1 --seed 7 --stdin-guard",
+        )
+        .unwrap();
+        assert_eq!(plan.cpus, [Some(0), Some(2), Some(3)]);
+        assert_eq!(plan.script.close_after, Some((5, Closing::Announced)));
+        assert_eq!((plan.script.workers, plan.script.seed), (Some(200), 7));
+        assert!(
+            plan.script.stall.is_some()
+                && plan.script.warmup.is_some()
+                && plan.script.slowdown.is_some()
+        );
+        assert_eq!(plan.script.settings.work_ns, 50_000);
+        assert!((plan.script.settings.shares.sum() - 0.44).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_given_is_a_fast_server_on_one_thread() {
+        let plan = plan("").unwrap();
+        assert_eq!(plan.cpus, [None]);
+        assert_eq!(plan.script.settings, Settings::default());
+        assert!(plan.script.close_after.is_none() && plan.script.workers.is_none());
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_sentence_that_names_the_option() {
+        for (line, named) in [
+            ("--delay -1ms", "--delay"),
+            ("--errors share=2", "--errors"),
+            ("--errors rate=0.1", "rate"),
+            ("--reset share=-0.1", "--reset"),
+            ("--workers 0", "--workers"),
+            ("--close-after 0", "--close-after"),
+            ("--close-after 2 --ignore-keep-alive", "contradict"),
+            ("--cpus 1,1", "--cpus"),
+            ("--cpus -1", "--cpus"),
+            ("--cpus 3-1", "--cpus"),
+            ("--seed -1", "--seed"),
+            ("--stall every=1s,for=2s", "--stall"),
+            ("--warmup from=10,over=60s", "give --work"),
+            ("--slowdown per-minute=1,of=delay", "give --delay"),
+            ("--truncate share=0.6 --garbage share=0.6", "add up"),
+            ("--truncate share=0.6 --body-bytes 0", "truncate"),
+            ("--body-bytes -5", "--body-bytes"),
+            ("--body-file /does/not/exist", "--body-file"),
+            ("--start-lottery share=0.5", "--start-lottery"),
+            ("--drip 0ms", "--drip"),
+        ] {
+            let sentence = plan(line).unwrap_err();
+            assert!(
+                sentence.contains(named) && !sentence.contains('\n'),
+                "{line}: {sentence}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_lottery_is_drawn_from_the_seed() {
+        let factors: Vec<f64> = (0..200)
+            .map(|seed| {
+                plan(&format!(
+                    "--start-lottery share=0.5,factor=1.2 --seed {seed}"
+                ))
+                .unwrap()
+                .script
+                .start_factor
+            })
+            .collect();
+        let slow = factors.iter().filter(|factor| **factor > 1.1).count();
+        assert!((70..130).contains(&slow), "{slow} of 200 starts are slow");
+        let again = plan("--start-lottery share=0.5,factor=1.2 --seed 17")
+            .unwrap()
+            .script
+            .start_factor;
+        assert!((again - factors[17]).abs() < 1e-12);
+    }
+
+    proptest! {
+        #[test]
+        fn no_cpu_list_panics(text in "[0-9,-]{0,12}") {
+            let _ = cpu_list(&text);
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! What the server is told to do: `Settings` may differ between targets (`/?delay=150ms`), `Script` holds for the
+//! whole process. Options and query keys have the same names and values and are read here; nothing is carried out.
+
+use std::sync::Arc;
+
+use super::curves::{Slowdown, Stall, Warmup};
+use super::draw::{Fate, Shares};
+use super::values::{self, Delay, Fields};
+
+/// Larger bodies are taken for a slip of the pen.
+const BODY_LIMIT_BYTES: u64 = 1 << 40;
+/// A line of 64 bytes that bodies of a given length repeat.
+const PATTERN: &[u8; 64] = b"The reference server repeats this line of sixty-four characters\n";
+
+/// The body of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// The pattern, repeated up to so many bytes.
+    Pattern(u64),
+    Bytes(Arc<[u8]>),
+}
+
+impl Body {
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Pattern(length) => *length,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Appends the bytes `from..to`, which must lie within the body.
+    pub fn append(&self, from: u64, to: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(bytes) => out.extend_from_slice(&bytes[from as usize..to as usize]),
+            Self::Pattern(_) => {
+                let mut at = from;
+                while at < to {
+                    let offset = (at % PATTERN.len() as u64) as usize;
+                    let take = (PATTERN.len() - offset).min((to - at) as usize);
+                    out.extend_from_slice(&PATTERN[offset..offset + take]);
+                    at += take as u64;
+                }
+            }
+        }
+    }
+}
+
+/// When the connection is closed after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    Never,
+    /// With `Connection: close`.
+    Announced,
+    /// Without a word.
+    Silent,
+}
+
+/// How one kind of request is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub status: u16,
+    pub body: Body,
+    pub content_type: String,
+    pub delay: Delay,
+    pub work_ns: u64,
+    pub shares: Shares,
+    pub error_status: u16,
+    /// Errors skip the queue, the work and the delay.
+    pub errors_fast: bool,
+    pub drip_ns: Option<u64>,
+    pub chunked: bool,
+    pub closing: Closing,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            status: 200,
+            body: Body::Pattern(64),
+            content_type: "text/plain".to_owned(),
+            delay: Delay::None,
+            work_ns: 0,
+            shares: Shares::default(),
+            error_status: 503,
+            errors_fast: false,
+            drip_ns: None,
+            chunked: false,
+            closing: Closing::Never,
+        }
+    }
+}
+
+impl Settings {
+    /// Sets what `key` names (the name of an option, or of a query key) to `value`. `Ok(false)`: there is no such key.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
+        match key {
+            "status" => self.status = status(value)?,
+            "body-bytes" | "bytes" => {
+                self.body = Body::Pattern(values::whole(value, 0..=BODY_LIMIT_BYTES, key)?)
+            }
+            "content-type" | "type" => self.content_type = content_type(value)?,
+            "delay" => self.delay = values::delay(value)?,
+            "work" => self.work_ns = values::duration_ns(value)?,
+            "drip" => self.drip_ns = Some(values::positive_duration_ns(value)?),
+            "chunked" => self.chunked = values::flag(value)?,
+            "close" => {
+                self.closing = match value {
+                    "" | "announced" => Closing::Announced,
+                    "silent" => Closing::Silent,
+                    "no" => Closing::Never,
+                    _ => {
+                        return Err(format!(
+                            "close={value} is unknown: write announced, silent or no"
+                        ));
+                    }
+                }
+            }
+            "errors" => self.set_errors(value)?,
+            trouble => {
+                let mut shares = self.shares;
+                if !shares.set(trouble, 0.0) {
+                    return Ok(false);
+                }
+                shares.set(trouble, values::lone_share(value)?);
+                self.shares = shares;
+            }
+        }
+        Ok(true)
+    }
+
+    /// `share=0.02[,status=503][,fast=yes]`, or the bare share.
+    fn set_errors(&mut self, value: &str) -> Result<(), String> {
+        if !value.contains('=') {
+            self.shares.set("errors", values::share(value)?);
+            return Ok(());
+        }
+        let mut fields = Fields::parse(value, &["share", "status", "fast"])?;
+        self.shares
+            .set("errors", values::share(fields.need("share")?)?);
+        if let Some(code) = fields.take("status") {
+            self.error_status = status(code)?;
+        }
+        self.errors_fast = fields.take("fast").map_or(Ok(false), values::flag)?;
+        Ok(())
+    }
+
+    /// Refuses what contradicts itself.
+    pub fn check(&self) -> Result<(), String> {
+        if self.shares.sum() > 1.0 + 1e-9 {
+            return Err(format!(
+                "the shares of all troubles add up to {}: give at most 1 in all",
+                self.shares.sum()
+            ));
+        }
+        let bodiless = self.body.length() == 0 || !has_body(self.status);
+        if self.shares.of(Fate::Truncate) > 0.0 && bodiless {
+            return Err(
+                "truncate needs a body to cut: give a status with a body and at least 1 byte of it"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether answers of this status have a body at all.
+pub fn has_body(status: u16) -> bool {
+    status >= 200 && status != 204 && status != 304
+}
+
+fn status(text: &str) -> Result<u16, String> {
+    values::whole(text, 200..=599, "status").map(|code| code as u16)
+}
+
+fn content_type(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 200 || !text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    {
+        return Err(format!(
+            "'{}' is not a content type: write e.g. application/json",
+            text.escape_debug()
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// What holds for the whole process.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub settings: Settings,
+    pub stall: Option<Stall>,
+    /// Requests per connection, after which it is closed.
+    pub close_after: Option<(u32, Closing)>,
+    pub workers: Option<u32>,
+    pub warmup: Option<Warmup>,
+    pub slowdown: Option<Slowdown>,
+    /// Drawn once at the start: what all work and delays of this process are multiplied by.
+    pub start_factor: f64,
+    pub seed: u64,
+}
+
+impl Script {
+    /// What work is multiplied by, so long after the start.
+    pub fn work_factor(&self, elapsed_ns: u64) -> f64 {
+        let warmup = self
+            .warmup
+            .filter(|curve| curve.of.to_work())
+            .map_or(1.0, |curve| curve.factor(elapsed_ns));
+        let slowdown = self
+            .slowdown
+            .filter(|curve| curve.of.to_work())
+            .map_or(1.0, |curve| curve.factor(elapsed_ns));
+        self.start_factor * warmup * slowdown
+    }
+
+    /// What delays are multiplied by, so long after the start.
+    pub fn delay_factor(&self, elapsed_ns: u64) -> f64 {
+        let warmup = self
+            .warmup
+            .filter(|curve| curve.of.to_delay())
+            .map_or(1.0, |curve| curve.factor(elapsed_ns));
+        let slowdown = self
+            .slowdown
+            .filter(|curve| curve.of.to_delay())
+            .map_or(1.0, |curve| curve.factor(elapsed_ns));
+        self.start_factor * warmup * slowdown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn with(key: &str, value: &str) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        match settings.set(key, value) {
+            Ok(true) => settings.check().map(|()| settings),
+            Ok(false) => Err(format!("unknown {key}")),
+            Err(message) => Err(message),
+        }
+    }
+
+    #[test]
+    fn every_key_sets_its_setting() {
+        assert_eq!(with("status", "404").unwrap().status, 404);
+        assert_eq!(with("bytes", "1024").unwrap().body, Body::Pattern(1024));
+        assert_eq!(
+            with("type", "application/json").unwrap().content_type,
+            "application/json"
+        );
+        assert_eq!(
+            with("delay", "exp:1ms").unwrap().delay,
+            Delay::Exponential { mean_ns: 1_000_000 }
+        );
+        assert_eq!(with("work", "50us").unwrap().work_ns, 50_000);
+        assert_eq!(with("drip", "1ms").unwrap().drip_ns, Some(1_000_000));
+        assert!(with("chunked", "").unwrap().chunked);
+        assert_eq!(with("close", "silent").unwrap().closing, Closing::Silent);
+        let errors = with("errors", "share=0.02,status=500,fast=yes").unwrap();
+        assert_eq!((errors.error_status, errors.errors_fast), (500, true));
+        for trouble in [
+            "errors",
+            "truncate",
+            "wrong-body",
+            "reset",
+            "garbage",
+            "no-answer",
+            "header-endless",
+        ] {
+            assert!(
+                (with(trouble, "share=0.5").unwrap().shares.sum() - 0.5).abs() < 1e-12,
+                "{trouble}"
+            );
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (key, value) in [
+            ("status", "100"),
+            ("status", "600"),
+            ("bytes", "-1"),
+            ("bytes", "1e3"),
+            ("type", "a\r\nb"),
+            ("delay", "-1ms"),
+            ("work", "50"),
+            ("drip", "0ms"),
+            ("chunked", "maybe"),
+            ("close", "later"),
+            ("errors", "share=2"),
+            ("errors", "share=0.1,status=42"),
+            ("errors", "share=0.1,color=red"),
+            ("errors", "share=0.1,fast=perhaps"),
+            ("reset", "share=1.5"),
+            ("unheard-of", "1"),
+        ] {
+            assert!(with(key, value).is_err(), "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let mut settings = Settings::default();
+        settings.shares.set("reset", 0.6);
+        settings.shares.set("garbage", 0.6);
+        assert!(settings.check().unwrap_err().contains("add up to 1.2"));
+        let mut settings = Settings {
+            body: Body::Pattern(0),
+            ..Settings::default()
+        };
+        settings.shares.set("truncate", 0.1);
+        assert!(settings.check().is_err());
+    }
+
+    #[test]
+    fn bodies_repeat_the_pattern() {
+        let mut out = Vec::new();
+        Body::Pattern(130).append(60, 130, &mut out);
+        assert_eq!(out.len(), 70);
+        assert_eq!(&out[..8], b"ers\nThe ");
+        assert_eq!(out[3], b'\n');
+        let mut bytes = Vec::new();
+        Body::Bytes(Arc::from(&b"abcdef"[..])).append(2, 4, &mut bytes);
+        assert_eq!(bytes, b"cd");
+    }
+
+    #[test]
+    fn curves_multiply_what_they_are_told_to() {
+        let script = Script {
+            settings: Settings::default(),
+            stall: None,
+            close_after: None,
+            workers: None,
+            warmup: Some(Warmup::parse("from=10,over=60s").unwrap()),
+            slowdown: Some(Slowdown::parse("per-minute=1,of=delay").unwrap()),
+            start_factor: 2.0,
+            seed: 1,
+        };
+        assert!((script.work_factor(0) - 20.0).abs() < 1e-9);
+        assert!((script.delay_factor(0) - 2.0).abs() < 1e-9);
+        assert!((script.work_factor(60_000_000_000) - 2.0).abs() < 1e-9);
+        assert!((script.delay_factor(60_000_000_000) - 4.0).abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn no_setting_makes_the_reader_panic(key in "[a-z-]{0,16}", value in "\\PC{0,30}") {
+            let _ = with(&key, &value);
+        }
+
+        #[test]
+        fn a_body_is_the_same_however_it_is_cut(length in 1u64..1000, cut in 0u64..1000) {
+            let body = Body::Pattern(length);
+            let cut = cut.min(length);
+            let (mut whole, mut parts) = (Vec::new(), Vec::new());
+            body.append(0, length, &mut whole);
+            body.append(0, cut, &mut parts);
+            body.append(cut, length, &mut parts);
+            prop_assert_eq!(whole.len() as u64, length);
+            prop_assert_eq!(whole, parts);
+        }
+    }
+}
