@@ -1,0 +1,40 @@
+"""Prepares the host for a command that measures: CPUs, limits, fingerprint. Must not start servers or load."""
+
+from __future__ import annotations
+
+import sys
+
+import prony
+from prony.errors import UsageError
+from prony.experiment.run import Bench
+from prony.host.affinity import pin_self
+from prony.host.fingerprint import fingerprint
+from prony.host.limits import limits, raise_descriptors
+from prony.host.partition import partition
+from prony.host.proc import parse_cpus
+from prony.load.engine import engine_version
+
+
+def prepare(server_cpus: str | None, client_cpus: str | None) -> Bench:
+    """Choose the CPUs, raise the descriptor limit, put the lab itself on the client's side. Raises UsageError."""
+    chosen = partition(server=_cpus(server_cpus, "--server-cpus"), client=_cpus(client_cpus, "--client-cpus"))
+    raise_descriptors()
+    pin_self(chosen.client)
+    software = {
+        "prony": prony.__version__,
+        "prony-engine": engine_version(),
+        "python": ".".join(map(str, sys.version_info[:3])),
+    }
+    return Bench(partition=chosen, limits=limits(), fingerprint=fingerprint(software))
+
+
+def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        cpus = parse_cpus(text)
+    except ValueError:
+        cpus = ()
+    if not cpus:
+        raise UsageError(f"{option} is '{text}'; expected CPUs such as 0, 0-3 or 0,2,4-6")
+    return cpus

@@ -1,0 +1,88 @@
+"""`prony compare`: servers against each other, from fresh processes, with intervals on the ratios. Must not measure by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from prony.cli import options
+from prony.errors import UsageError
+
+
+def command(
+    servers: list[str] = typer.Argument(..., help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."),
+    workload: str | None = typer.Option(None, "--workload", "-w", help="Which requests; by default the first that all servers offer."),
+    users: int | None = typer.Option(None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."),
+    trials: int | None = typer.Option(None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."),
+    window: str | None = typer.Option(None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."),
+    quick: bool = typer.Option(False, "--quick", help="A first look: 3 trials, short windows; every figure is marked quick."),
+    seed: int | None = typer.Option(None, "--seed", help="Order of trials and all draws [default: drawn, and recorded]."),
+    warm_up: str = typer.Option("all-cpus", "--warm-up", help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start."),
+    driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
+    server_cpus: str | None = typer.Option(None, "--server-cpus", help="CPUs for the server, such as 0-3 [default: chosen]."),
+    client_cpus: str | None = typer.Option(None, "--client-cpus", help="CPUs for the engine and the sampler [default: chosen]."),
+    jdk: str | None = typer.Option(None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
+    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
+    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+    report: Path | None = typer.Option(None, "--report", help="Write a self-contained HTML report to this file."),
+) -> int:
+    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on ratios, proof of the bound."""
+    from prony.cli.bench import prepare
+    from prony.cli.showing import progress_for, show_experiment
+    from prony.experiment.run import Experiment, check_workload
+    from prony.plan import workload as workloads
+    from prony.plan.spec import ExperimentPlan, full_trial, pinned, quick_trial
+    from prony.server.catalogue import Catalogue
+    from prony.store import Store
+
+    _check_servers(servers)
+    catalogue = Catalogue.load()
+    specs = {name: catalogue.resolve(name) for name in servers}
+    chosen = workloads.load(workload or _common_workload({n: list(s.workloads) for n, s in specs.items()}))
+    check_workload(specs, chosen.name)
+    number = options.users(users if users is not None else chosen.users)
+    window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
+    trial = (quick_trial if quick else full_trial)(chosen, number, window_s)
+    trial = trial.model_copy(update={"driver": options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))})
+    if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
+        trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
+    plan = ExperimentPlan(
+        title=f"{' vs '.join(servers)}: {chosen.title or chosen.name}",
+        servers=tuple(servers),
+        trial=trial,
+        trials=options.trials(trials if trials is not None else (3 if quick else 5)),
+        controls=0 if quick or trial.warm_up.method == "pinned" else 1,
+        quick=quick,
+        seed=options.seed(seed),
+    )
+    if report is not None:
+        options.writable(report)
+    store = Store.open(db)
+    bench = prepare(server_cpus, client_cpus)
+    with progress_for(json) as progress:
+        identifier = Experiment(plan, specs, store, bench, progress, jdk=jdk).run()
+    return show_experiment(store, identifier, as_json=json, report=report)
+
+
+def _check_servers(servers: list[str]) -> None:
+    if len(servers) < 2:
+        raise UsageError(f"one server was named ({servers[0]}); compare needs at least two (prony servers lists them)")
+    twice = next((name for name in servers if servers.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"server '{twice}' was named twice; name each server once")
+
+
+def _common_workload(offered: dict[str, list[str]]) -> str:
+    """The first workload of the first server that all offer (a server that claims none takes any)."""
+    claims = {name: names for name, names in offered.items() if names}
+    if not claims:
+        raise UsageError("no server says which workload it offers; name one with --workload")
+    first = next(iter(claims.values()))
+    for name in first:
+        if all(name in names for names in claims.values()):
+            return name
+    listed = "; ".join(f"{server}: {', '.join(names)}" for server, names in claims.items())
+    raise UsageError(f"these servers share no workload ({listed}); compare servers that offer the same one")
+
+

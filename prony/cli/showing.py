@@ -1,0 +1,63 @@
+"""How a command shows what it measured: table or JSON, HTML when asked for, and the exit code that follows. Must not measure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prony.errors import ExitCode
+
+if TYPE_CHECKING:
+    from prony.report.progress import AnyProgress
+    from prony.store import Store
+
+
+def progress_for(as_json: bool) -> AnyProgress:
+    """Live progress on standard error, so that standard output holds results alone."""
+    from rich.console import Console
+
+    from prony.report.progress import choose_progress
+
+    return choose_progress(Console(stderr=True), silent=as_json and not sys.stderr.isatty())
+
+
+def show_experiment(store: Store, which: str, *, as_json: bool, report: Path | None = None) -> int:
+    """Print the experiment, write its report, and return the exit code: INVALID when no trial may be printed."""
+    from rich.console import Console
+
+    from prony.cli.viewing import experiment_view
+    from prony.report.terminal import render, to_json
+
+    shown = experiment_view(store, which)
+    if as_json:
+        json.dump(to_json(shown), sys.stdout, indent=2, allow_nan=False)
+        print()
+    else:
+        render(shown, Console())
+    if report is not None:
+        from prony.report.html import write_html
+
+        write_html(shown, report)
+        print(f"report: {report}", file=sys.stderr)
+    if any(trial.counts for server in shown.servers for trial in shown.of(server.address)):
+        every = all(any(trial.counts for trial in shown.of(server.address)) for server in shown.servers)
+        return ExitCode.OK if every else ExitCode.INVALID
+    return ExitCode.INVALID
+
+
+def show_load(store: Store, which: str, *, as_json: bool) -> int:
+    """Print one `prony load` run; INVALID when its figure may not be printed."""
+    from rich.console import Console
+
+    from prony.cli.viewing import experiment_view
+    from prony.report.terminal import render_load, to_json
+
+    shown = experiment_view(store, which)
+    if as_json:
+        json.dump(to_json(shown), sys.stdout, indent=2, allow_nan=False)
+        print()
+    else:
+        render_load(shown.trials[0], Console())
+    return ExitCode.OK if shown.trials[0].counts else ExitCode.INVALID

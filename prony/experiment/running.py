@@ -1,0 +1,240 @@
+"""Measures a server that is already running (`prony load`): the same evidence and judge, without owning the server.
+
+Must not start, pin or stop the server. What only an owner can know stays None, and its checks say *unknown*.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.host import HostWindow
+from prony.evidence.server import Probe, ServerWindow
+from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
+from prony.experiment.run import Bench, Progress
+from prony.host.sampler import HostSampler
+from prony.judge import judge
+from prony.judge.figures import figures
+from prony.judge.finding import Status
+from prony.judge.forecast import forecast
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun
+from prony.load.reference import calibrate
+from prony.plan.workload import Workload, from_url
+from prony.server.foreign import ForeignServer
+from prony.store import Store
+from prony.trial.probing import probe_workload
+from prony.trial.session import Measured, ServerDied, Session, over_window
+
+SLACK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the load goes."""
+
+    url: str
+    host: str
+    port: int
+    tls: bool
+    path: str
+
+    @classmethod
+    def parse(cls, url: str) -> Target:
+        """From what a user typed. Raises UsageError naming what is missing."""
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        try:
+            port = parts.port
+        except ValueError as fault:
+            raise UsageError(f"the URL '{url}' has no valid port; expected 1 to 65535") from fault
+        if parts.scheme not in ("http", "https"):
+            raise UsageError(f"the URL '{url}' has the scheme '{parts.scheme}'; expected http://HOST:PORT/PATH")
+        if not parts.hostname:
+            raise UsageError(f"the URL '{url}' names no host; expected http://HOST:PORT/PATH")
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        tls = parts.scheme == "https"
+        return cls(url, parts.hostname, port or (443 if tls else 80), tls, path)
+
+    @property
+    def base(self) -> str:
+        """Scheme, host and port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningLoad:
+    """A closed loop against a running server: for a time after a warm-up, or for a number of requests from the first one."""
+
+    target: Target
+    users: int
+    duration_s: float | None
+    total_requests: int | None
+    warm_up_s: float
+    driver: Literal["auto", "io_uring", "epoll"]
+    seed: int
+
+    @property
+    def workload(self) -> Workload:
+        """One GET of the URL's path."""
+        return from_url(self.target.path)
+
+    @property
+    def bound_s(self) -> float:
+        """The longest this may take, whatever the server does."""
+        return 3600.0 if self.duration_s is None else self.warm_up_s + self.duration_s + SLACK_S
+
+    @property
+    def facts(self) -> LoadFacts:
+        """What is asked, in the terms of the checks."""
+        return LoadFacts(model="closed", users=self.users, tls=self.target.tls, duration_s=self.bound_s)
+
+
+def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Progress) -> str:
+    """Measure, judge, store; returns the id. Raises EnvironmentFault when the server cannot be reached."""
+    refused = [f for f in forecast(load.facts, bench.limits) if f.status is Status.INVALID]
+    if refused:
+        raise EnvironmentFault("; ".join(f"{f.check}: {f.reason} ({f.advice})" for f in refused))
+    probes = _reach(load)
+    store.check_writable()
+    estimate = load.warm_up_s + (load.duration_s or 10.0) + 4
+    progress.experiment_started(1, estimate)
+    progress.trial_started(1, load.target.base, 0)
+    begun, started_at = time.monotonic(), datetime.now(UTC)
+    progress.phase("calibrate", 2.5)
+    calibration = calibrate(bench.partition, load.workload, load.users, probes[-1].body_bytes, load.driver)
+    evidence, failure = _Run(load, bench, progress, probes).run()
+    evidence = evidence.model_copy(update={"calibration": calibration})
+    identifier = store.create_experiment(
+        name=f"load {load.target.url}",
+        spec=_spec(load),
+        fingerprint=bench.fingerprint,
+        seed=load.seed,
+        quick=False,
+    )
+    record = TrialRecord(
+        id=f"{identifier}-001",
+        experiment_id=identifier,
+        server=load.target.base,
+        workload="url",
+        load_name=f"closed-{load.users}",
+        block=0,
+        position=0,
+        seed=load.seed,
+        started_at=started_at,
+        ended_at=datetime.now(UTC),
+        evidence=evidence,
+        failure=failure,
+        fingerprint_key=bench.fingerprint.key,
+    )
+    judgement = judge(evidence)
+    found = figures(evidence)
+    store.add_trial(record, judgement, found.as_dict())
+    store.finish_experiment(identifier, "finished")
+    printable = judgement.verdict is not Status.INVALID and failure is None
+    progress.trial_ended(judgement.verdict, found.requests_per_s if printable else None, time.monotonic() - begun)
+    return identifier
+
+
+def _spec(load: RunningLoad) -> dict[str, object]:
+    return {
+        "servers": [load.target.base],
+        "url": load.target.url,
+        "users": load.users,
+        "duration_s": load.duration_s,
+        "total_requests": load.total_requests,
+        "warm_up_s": load.warm_up_s,
+        "driver": load.driver,
+        "seed": load.seed,
+    }
+
+
+def _reach(load: RunningLoad) -> tuple[Probe, ...]:
+    target = load.target
+    probes = probe_workload(target.host, target.port, load.workload, tls=target.tls)
+    if probes is None:
+        raise EnvironmentFault(
+            f"nothing answers HTTP at {target.base}: start the server first, or correct the address and port"
+        )
+    if not probes[-1].meets_expectation:
+        raise EnvironmentFault(
+            f"GET {target.url} answers {probes[-1].why_not}; load on an error page says nothing, correct the URL first"
+        )
+    return probes
+
+
+@dataclass(slots=True)
+class _Run:
+    """One measurement while it runs."""
+
+    load: RunningLoad
+    bench: Bench
+    progress: Progress
+    probes: tuple[Probe, ...]
+
+    def run(self) -> tuple[Evidence, str | None]:
+        load, bench = self.load, self.bench
+        subject = ForeignServer(load.target.host, load.target.port)
+        engine = EngineRun(
+            EngineLoad(
+                url=load.target.base,
+                workload=load.workload,
+                users=load.users,
+                cpus=bench.partition.client,
+                driver=load.driver,
+                after_s=load.bound_s,
+                total_requests=load.total_requests,
+                window="all" if load.total_requests else "commanded",
+                seed=load.seed,
+            )
+        )
+        session = Session(engine, subject, self.progress)
+        failure: str | None = None
+        server_window: ServerWindow | None = None
+        host_window: HostWindow | None = None
+        phases: list[Phase] = []
+        sampler = HostSampler(bench.partition.server, bench.partition.client, lambda: {engine.pid, *subject.pids()})
+        try:
+            with sampler:
+                session.start()
+                try:
+                    measured = self._measure(session, phases)
+                    server_window = over_window(measured, subject.granted_cpus())
+                    opened, closed = measured.opened.process, measured.closed.process
+                    if opened and closed:
+                        host_window = sampler.window(opened.t_monotonic_s, closed.t_monotonic_s)
+                except ServerDied as death:
+                    failure = str(death)
+        finally:
+            engine.stop()
+        evidence = Evidence(
+            load=load.facts,
+            engine=engine.report(),
+            server=subject.identity,
+            server_window=server_window,
+            host_window=host_window,
+            limits=bench.limits,
+            probes=self.probes,
+            warm_up=WarmUp(method="fixed", cap_s=load.warm_up_s, steady=None) if load.warm_up_s else None,
+            phases=tuple(phases),
+        )
+        return evidence, failure
+
+    def _measure(self, session: Session, phases: list[Phase]) -> Measured:
+        load = self.load
+        if load.duration_s is None:
+            self.progress.phase("window", None)
+            return session.follow(load.bound_s)
+        self.progress.phase("warm-up", load.warm_up_s)
+        while session.now_ms() < load.warm_up_s * 1000:
+            session.next()
+        warm_ms = session.now_ms()
+        self.progress.phase("window", load.duration_s)
+        measured = session.measure(load.duration_s)
+        phases.append(Phase(name="warm-up", start_ms=0, end_ms=warm_ms))
+        phases.append(Phase(name="window", start_ms=measured.opened.t_ms, end_ms=measured.closed.t_ms))
+        return measured
