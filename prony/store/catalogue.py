@@ -1,0 +1,387 @@
+"""The catalogue of results: experiments and their trials, each written in one transaction and never changed.
+
+Must not know how a trial is run, judged or shown.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pydantic
+from sqlalchemy import Connection, Row, delete, func, insert, inspect, select, update
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from prony import __version__
+from prony.errors import StoreError, UsageError
+from prony.evidence.host import Fingerprint
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
+from prony.store import owner, rescue, schema
+from prony.store.faults import explained
+from prony.store.ids import as_typed, experiment_id
+from prony.store.place import WRITES, Place, open_place, sqlite_tables
+from prony.store.rows import ExperimentRow, ExperimentStatus, StoredJudgement, StoredTrial
+
+LATEST = "latest"
+
+_PROBE_BYTES = 256 * 1024
+"""What `check_writable` writes for a moment: more than a long trial's record, so that it finds room
+afterwards.
+"""
+
+_ID_ATTEMPTS = 64
+
+
+class Store:
+    """An open catalogue. Every method raises StoreError, with one sentence, when the database refuses."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @classmethod
+    def open(cls, target: str | Path | None = None) -> Store:
+        """Open a file or an SQLAlchemy URL (default: `$PRONY_DB`, else the user's data folder); made when
+        absent.
+
+        Refuses, untouched, whatever is not Prony's, and a schema that is newer than this program.
+        """
+        store = cls(open_place(target))
+        store._prepare()
+        return store
+
+    @property
+    def where(self) -> str:
+        """The file or URL, without a password."""
+        return self._place.where
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._place.engine.dispose()
+
+    # -- opening
+    # ---------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if self._place.sqlite:
+            self._refuse_foreign_file()
+        with self._faults():
+            with self._place.engine.connect() as connection:
+                if self._place.sqlite and self._place.writable:
+                    # Outside of a transaction, where alone SQLite lets the mode be changed; a no-op when it
+                    # is set.
+                    connection.connection.cursor().execute("PRAGMA journal_mode=WAL").close()
+                found = self._schema_version(connection)
+            if found == schema.SCHEMA_VERSION:
+                return
+            with self._writing() as connection:
+                found = self._schema_version(connection)  # another program may have been faster
+                if found is None:
+                    schema.create(connection, f"prony {__version__}")
+                elif found < schema.SCHEMA_VERSION:
+                    schema.migrate(connection, found)
+
+    def _refuse_foreign_file(self) -> None:
+        try:
+            tables = sqlite_tables(self.where)
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.where} cannot be read as a database ({error}) and was left alone; "
+                "name another file with --db."
+            ) from None
+        if tables and schema.about.name not in tables:
+            raise StoreError(
+                f"{self.where} is a database of another program (it has the table '{tables[0]}') and was left "
+                "alone; name another file with --db."
+            )
+
+    def _schema_version(self, connection: Connection) -> int | None:
+        """The version found; None when there are no tables yet. A newer or unclear one is a StoreError."""
+        tables = set(inspect(connection).get_table_names())
+        if schema.about.name not in tables:
+            taken = tables & set(schema.metadata.tables)
+            if taken:
+                raise StoreError(
+                    f"{self.where} already has a table '{min(taken)}' that is not Prony's; "
+                    "give Prony a database of its own."
+                )
+            return None
+        found = schema.version_of(connection)
+        if found is None:
+            raise StoreError(f"{self.where} does not say which version of the schema it has; it is damaged.")
+        if found > schema.SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.where} was written by a newer Prony (schema {found}; this one knows "
+                f"{schema.SCHEMA_VERSION}); update Prony, or name another file with --db."
+            )
+        return found
+
+    # -- writing
+    # ---------------------------------------------------------------------------------------------------
+
+    def check_writable(self) -> None:
+        """Write and delete a probe, so that an experiment does not find out after its first trial."""
+        name = f"probe-{uuid.uuid4().hex}"
+        with self._faults():
+            with self._writing() as connection:
+                connection.execute(insert(schema.about).values(name=name, value="0" * _PROBE_BYTES))
+            with self._writing() as connection:
+                connection.execute(delete(schema.about).where(schema.about.c.name == name))
+
+    def create_experiment(
+        self, *, name: str, spec: Mapping[str, Any], fingerprint: Fingerprint, seed: int, quick: bool
+    ) -> str:
+        """Start an experiment; returns its id. `spec` is the plan, plain JSON values only."""
+        created = datetime.now(UTC)
+        values = {
+            "name": name,
+            "created": created.isoformat(),
+            "status": "running",
+            "spec": json.dumps(spec),
+            "fingerprint_key": fingerprint.key,
+            "fingerprint": fingerprint.model_dump_json(),
+            "seed": str(seed),
+            "quick": quick,
+            "prony_version": __version__,
+            "owner": owner.this_process(),
+        }
+        with self._faults():
+            for later in range(_ID_ATTEMPTS):
+                identifier = experiment_id(created, later)
+                try:
+                    with self._writing() as connection:
+                        connection.execute(insert(schema.experiments).values(id=identifier, **values))
+                except IntegrityError:
+                    continue  # two experiments within the same instant
+                return identifier
+        raise StoreError(f"No free id was found for an experiment in {self.where}; try again.")
+
+    def add_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
+        """Store a trial with its judgement in one transaction.
+
+        When the database refuses, the trial is saved as a JSON file and the StoreError names it. An interrupt
+        while writing does not lose it either.
+        """
+        try:
+            try:
+                self._insert_trial(record, judgement, figures)
+            except KeyboardInterrupt:
+                if not self._has_trial(record.id):
+                    self._insert_trial(record, judgement, figures)
+                raise
+        except StoreError as fault:
+            content = {
+                "prony_version": __version__,
+                "record": json.loads(record.model_dump_json()),
+                "judgement": json.loads(judgement.model_dump_json()),
+                "figures": dict(figures),
+            }
+            saved = rescue.save(record.id, content)
+            kept = (
+                f"Trial {record.id} is not lost: it was saved as {saved}."
+                if saved is not None
+                else f"Trial {record.id} could not be saved as a file either."
+            )
+            raise StoreError(f"{fault} {kept}") from None
+
+    def _insert_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
+        with self._faults():
+            try:
+                with self._writing() as connection:
+                    connection.execute(insert(schema.trials).values(**_trial_values(record)))
+                    connection.execute(
+                        insert(schema.judgements).values(**_judgement_values(record.id, judgement, figures))
+                    )
+            except IntegrityError:
+                why = (
+                    "a trial of this id is already stored, and a stored trial is never changed"
+                    if self._has_trial(record.id)
+                    else f"there is no experiment {record.experiment_id}"
+                )
+                raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
+
+    def _has_trial(self, trial_id: str) -> bool:
+        with self._faults(), self._place.engine.begin() as connection:
+            query = select(schema.trials.c.id).where(schema.trials.c.id == trial_id)
+            return connection.execute(query).first() is not None
+
+    def add_judgement(self, trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> None:
+        """Store a new judgement of a stored trial beside the older ones."""
+        with self._faults():
+            try:
+                with self._writing() as connection:
+                    connection.execute(
+                        insert(schema.judgements).values(**_judgement_values(trial_id, judgement, figures))
+                    )
+            except IntegrityError:
+                raise StoreError(f"There is no trial {trial_id} in {self.where}.") from None
+
+    def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
+        """Say how an experiment ended."""
+        query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
+        with self._faults(), self._writing() as connection:
+            connection.execute(query.values(status=status, ended=datetime.now(UTC).isoformat()))
+
+    # -- reading
+    # ---------------------------------------------------------------------------------------------------
+
+    def experiments(self) -> list[ExperimentRow]:
+        """All experiments, the newest first."""
+        count = (
+            select(func.count())
+            .select_from(schema.trials)
+            .where(schema.trials.c.experiment_id == schema.experiments.c.id)
+            .scalar_subquery()
+        )
+        query = select(schema.experiments, count.label("trial_count")).order_by(
+            schema.experiments.c.created.desc(), schema.experiments.c.id.desc()
+        )
+        with self._faults(), self._place.engine.begin() as connection:
+            return [self._experiment(row) for row in connection.execute(query)]
+
+    def experiment(self, which: str) -> ExperimentRow:
+        """One experiment by its id, a unique beginning of it (or of the part after the dash), or `latest`.
+
+        Raises UsageError when there is none or more than one.
+        """
+        rows = self.experiments()
+        if not rows:
+            raise UsageError(f"There are no results in {self.where} yet; measure something first.")
+        if which.strip().lower() == LATEST:
+            return rows[0]
+        typed = as_typed(which)
+        exact = [row for row in rows if row.id == typed]
+        found = exact or [
+            row
+            for row in rows
+            if typed and (row.id.startswith(typed) or row.id.partition("-")[2].startswith(typed))
+        ]
+        if len(found) == 1:
+            return found[0]
+        shown = ", ".join(row.id for row in (found or rows)[:5])
+        if found:
+            raise UsageError(
+                f"'{which}' stands for {len(found)} experiments ({shown} ...); type more of the id."
+            )
+        raise UsageError(f"There is no experiment '{which}' in {self.where}; the newest are {shown}.")
+
+    def trials(self, experiment_id: str) -> list[StoredTrial]:
+        """All trials of an experiment (its full id) in the order in which they ran."""
+        chosen = schema.trials.c.experiment_id == experiment_id
+        trial_query = (
+            select(schema.trials).where(chosen).order_by(schema.trials.c.started, schema.trials.c.id)
+        )
+        judgement_query = (
+            select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
+        )
+        with self._faults(), self._place.engine.begin() as connection:
+            trial_rows = connection.execute(trial_query).all()
+            judgement_rows = connection.execute(judgement_query).all()
+        return [
+            self._trial(row, [one for one in judgement_rows if one.trial_id == row.id]) for row in trial_rows
+        ]
+
+    def _experiment(self, row: Row[Any]) -> ExperimentRow:
+        status: ExperimentStatus = row.status
+        if status == "running" and owner.is_gone(row.owner):
+            status = "interrupted"
+        with self._understood(f"Experiment {row.id}", row.prony_version):
+            return ExperimentRow(
+                id=row.id,
+                name=row.name,
+                created=datetime.fromisoformat(row.created),
+                ended=datetime.fromisoformat(row.ended) if row.ended else None,
+                status=status,
+                spec=json.loads(row.spec),
+                fingerprint=Fingerprint.model_validate_json(row.fingerprint),
+                seed=int(row.seed),
+                quick=bool(row.quick),
+                prony_version=row.prony_version,
+                trials=row.trial_count,
+            )
+
+    def _trial(self, row: Row[Any], judged: list[Row[Any]]) -> StoredTrial:
+        with self._understood(f"Trial {row.id}", row.prony_version):
+            if row.record_format != schema.RECORD_FORMAT:
+                raise ValueError(f"unknown format {row.record_format}")
+            return StoredTrial(
+                record=TrialRecord.model_validate_json(zlib.decompress(row.record)),
+                judgements=tuple(
+                    StoredJudgement(
+                        judgement=Judgement.model_validate_json(one.judgement),
+                        figures=json.loads(one.figures),
+                        made=datetime.fromisoformat(one.made),
+                        prony_version=one.prony_version,
+                    )
+                    for one in judged
+                ),
+                prony_version=row.prony_version,
+            )
+
+    # -- common
+    # ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction that holds the write lock from its start."""
+        with self._place.engine.connect() as connection:
+            chosen = connection.execution_options(**{WRITES: True})
+            with chosen.begin():
+                yield chosen
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise explained(error, self.where) from None
+
+    @contextmanager
+    def _understood(self, what: str, written_by: str) -> Iterator[None]:
+        try:
+            yield
+        except (pydantic.ValidationError, ValueError, zlib.error) as error:
+            raise StoreError(
+                f"{what} in {self.where} cannot be read: it is damaged, or Prony {written_by}, which wrote it, "
+                f"records something else than this one ({__version__}).",
+                details=str(error),
+            ) from None
+
+
+def _trial_values(record: TrialRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "experiment_id": record.experiment_id,
+        "server": record.server,
+        "workload": record.workload,
+        "load_name": record.load_name,
+        "kind": record.kind,
+        "block": record.block,
+        "position": record.position,
+        "quick": record.quick,
+        "started": record.started_at.astimezone(UTC).isoformat(),
+        "ended": record.ended_at.astimezone(UTC).isoformat(),
+        "failure": record.failure,
+        "fingerprint_key": record.fingerprint_key,
+        "prony_version": __version__,
+        "record_format": schema.RECORD_FORMAT,
+        "record": zlib.compress(record.model_dump_json().encode()),
+    }
+
+
+def _judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "trial_id": trial_id,
+        "made": datetime.now(UTC).isoformat(),
+        "prony_version": __version__,
+        "verdict": judgement.verdict.value,
+        "judgement": judgement.model_dump_json(),
+        "figures": json.dumps(dict(figures)),
+    }

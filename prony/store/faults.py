@@ -1,0 +1,44 @@
+"""One sentence for everything that a database can refuse. Must not retry or mend anything."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from prony.errors import StoreError
+
+_SQLITE = {
+    "SQLITE_FULL": "the disk is full; make room and try again",
+    "SQLITE_BUSY": "another program keeps it locked; end that program or try again",
+    "SQLITE_LOCKED": "another program keeps it locked; end that program or try again",
+    "SQLITE_READONLY": "it may only be read; allow writing to the file and its folder, or name another with --db",
+    "SQLITE_CANTOPEN": "it cannot be opened; check that its folder exists and may be written",
+    "SQLITE_PERM": "permission is denied; allow it, or name another file with --db",
+    "SQLITE_NOTADB": "it is not a database; name another file with --db",
+    "SQLITE_CORRUPT": "it is damaged; put it aside (`sqlite3 FILE .recover` may save most of it)",
+    "SQLITE_IOERR": "reading or writing it failed; check the disk and its free space",
+    "SQLITE_TOOBIG": "one record is larger than the database takes",
+}
+"""By the beginning of SQLite's own name for the error (sqlite_errorname); the longest beginning wins."""
+
+_SQLSTATE = {
+    "53100": "the server's disk is full; make room and try again",
+    "25006": "the server is read-only; use the primary",
+    "28": "the server refuses this user or password",
+    "3D000": "the server has no database of this name; create it first",
+    "42501": "this user may not write there; grant it the rights",
+    "08": "the server cannot be reached",
+}
+"""By the beginning of the SQLSTATE (PostgreSQL)."""
+
+
+def explained(error: SQLAlchemyError, where: str) -> StoreError:
+    """The error as one sentence that names the database and what to do."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    name = str(getattr(original, "sqlite_errorname", "") or "")
+    state = str(getattr(original, "sqlstate", "") or "")
+    for known, code in ((_SQLITE, name), (_SQLSTATE, state)):
+        matches = [beginning for beginning in known if code.startswith(beginning)] if code else []
+        if matches:
+            return StoreError(f"The results in {where} cannot be used: {known[max(matches, key=len)]}.")
+    text = " ".join(str(original or error).split()) or type(error).__name__
+    return StoreError(f"The results in {where} cannot be used: {text}.")

@@ -1,0 +1,37 @@
+"""Ids of experiments: short, in the order of time, easy to type. Must not know the database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32: no i, l, o, u, and in the order of ASCII, so that text order is the order of the
+numbers.
+"""
+
+LETTERS = 4
+_PER_DAY = len(ALPHABET) ** LETTERS
+_DAY_S = 86_400
+_MISTYPED = str.maketrans("ilo", "110")
+
+
+def experiment_id(moment: datetime, later: int = 0) -> str:
+    """`261121-9k3f`: the date and, in four letters, the time of day in UTC to 82 ms.
+
+    `later` moves it on by so many steps when the id is taken (within the same day).
+    """
+    utc = moment.astimezone(UTC)
+    seconds = utc.hour * 3600 + utc.minute * 60 + utc.second + utc.microsecond / 1e6
+    step = min(int(seconds / _DAY_S * _PER_DAY) + later, _PER_DAY - 1)
+    letters = ""
+    for _ in range(LETTERS):
+        step, digit = divmod(step, len(ALPHABET))
+        letters = ALPHABET[digit] + letters
+    return f"{utc:%y%m%d}-{letters}"
+
+
+def as_typed(text: str) -> str:
+    """What a person meant: lower case, and the letters that the alphabet lacks read as the digits they look
+    like.
+    """
+    return text.strip().lower().translate(_MISTYPED)

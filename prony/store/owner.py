@@ -1,0 +1,37 @@
+"""Which process runs an experiment, so that one left behind by a crash is not shown as running for ever."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from prony.host.proc import process_stat, read_text
+
+
+def this_process() -> str:
+    """`host|boot id|pid|start tick`: the identity of this process, also across reboots."""
+    return _identity(os.getpid())
+
+
+def is_gone(owner: str) -> bool:
+    """True only when it is certain that the process has ended: it ran on this host and is not there any
+    more.
+    """
+    host, _, rest = owner.partition("|")
+    if host != socket.gethostname() or not Path("/proc/self/stat").exists():
+        return False
+    boot, _, process = rest.partition("|")
+    if boot != _boot():
+        return bool(boot and _boot())
+    pid = process.partition("|")[0]
+    return not pid.isdecimal() or _identity(int(pid)) != owner
+
+
+def _identity(pid: int) -> str:
+    stat = process_stat(pid)
+    return f"{socket.gethostname()}|{_boot()}|{pid}|{stat.started_ticks if stat else ''}"
+
+
+def _boot() -> str:
+    return read_text("/proc/sys/kernel/random/boot_id") or ""

@@ -1,0 +1,189 @@
+"""Where the catalogue is, and how to connect to it. Must not know the tables.
+
+A file that is not Prony's is found out by reading alone: it is never opened for writing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from prony.errors import StoreError
+
+BUSY_S = 15.0
+"""How long a writer waits for another one."""
+
+WRITES = "prony_writes"
+"""Execution option of a connection that is going to write: it takes SQLite's write lock at its start, so
+that two writers wait for each other instead of failing half-way.
+"""
+
+_HEADER = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database: where it is, in words that hold no password, and how to open it."""
+
+    where: str
+    engine: Engine
+    sqlite: bool
+    writable: bool = True
+
+
+def default_path() -> str:
+    """`$PRONY_DB` (a file or an SQLAlchemy URL), else results.db in the user's data folder."""
+    named = os.environ.get("PRONY_DB")
+    if named:
+        return named
+    data = os.environ.get("XDG_DATA_HOME")
+    folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local/share"
+    return str(folder / "prony" / "results.db")
+
+
+def open_place(target: str | Path | None) -> Place:
+    """Connect to a file or an SQLAlchemy URL (default: `default_path()`). Raises StoreError."""
+    text = str(target) if target is not None else default_path()
+    if "://" not in text:
+        return _sqlite(Path(text).expanduser())
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise StoreError(
+            f"'{_without_password(text)}' is not a database URL; write it like "
+            "postgresql://user@host/name or name a file."
+        ) from None
+    if url.get_backend_name() == "sqlite":
+        if not url.database or url.database == ":memory:":
+            raise StoreError("Results are not kept in memory; name a file for the SQLite database.")
+        return _sqlite(Path(url.database))
+    return _server(url)
+
+
+def _without_password(text: str) -> str:
+    head, at, tail = text.rpartition("@")
+    return f"{head.partition('://')[0]}://...@{tail}" if at else text
+
+
+def _server(url: URL) -> Place:
+    where = url.render_as_string(hide_password=True)
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    try:
+        engine = create_engine(url, pool_pre_ping=True)
+    except NoSuchModuleError:
+        raise StoreError(
+            f"'{url.drivername}' is not a database that is known here; use a file (SQLite) or postgresql://."
+        ) from None
+    except ModuleNotFoundError as missing:
+        raise StoreError(
+            f"{where} needs the Python package '{missing.name}', which is not installed; "
+            f"install it into Prony's environment: pip install '{_package(missing.name)}'."
+        ) from None
+    return Place(where, engine, sqlite=False)
+
+
+def _package(module: str | None) -> str:
+    return "psycopg[binary]" if module == "psycopg" else str(module)
+
+
+def _sqlite(path: Path) -> Place:
+    path = path.absolute()
+    fresh = _is_new(path)
+    if fresh:
+        _make_folder(path.parent)
+    writable = os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+    if fresh and not writable:
+        raise StoreError(
+            f"Results cannot be stored in {path}: its folder is read-only; name another file with --db."
+        )
+    engine = create_engine("sqlite://", creator=lambda: _connect(path, writable), poolclass=NullPool)
+    event.listen(engine, "begin", _begin)
+    return Place(str(path), engine, sqlite=True, writable=writable)
+
+
+def _is_new(path: Path) -> bool:
+    """Whether there is nothing yet. A file that is no SQLite database, or cannot be read, is a StoreError."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_HEADER))
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        raise StoreError(f"{path} cannot be a file: {path.parent} is not a folder.") from None
+    except IsADirectoryError:
+        raise StoreError(f"{path} is a folder; name a file in it, such as {path / 'results.db'}.") from None
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read ({error.strerror}); allow it, or name another file with --db."
+        ) from None
+    if head and head != _HEADER:
+        raise StoreError(
+            f"{path} is not a database of results (it does not begin like an SQLite file) and was left alone; "
+            "name another file with --db."
+        )
+    return not head
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The folder {folder} cannot be made ({error.strerror}); name a file elsewhere with --db."
+        ) from None
+
+
+def _connect(path: Path, writable: bool) -> sqlite3.Connection:
+    """A connection in autocommit mode: SQLAlchemy's begin event says when a transaction starts."""
+    if writable:
+        mode = "mode=rwc"
+    elif Path(f"{path}-wal").exists():
+        mode = "mode=ro"
+    else:
+        # Without write permission SQLite cannot make its shared-memory file; nobody else can be writing
+        # either.
+        mode = "mode=ro&immutable=1"
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?{mode}",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA synchronous=FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _begin(connection: Connection) -> None:
+    options: dict[str, Any] = dict(connection.get_execution_options())
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(WRITES) else "BEGIN")
+
+
+def sqlite_tables(path: str) -> list[str] | None:
+    """The tables of an SQLite file, read without any chance of changing it; None when it is not there or
+    empty.
+    """
+    if not Path(path).exists() or Path(path).stat().st_size == 0:
+        return None
+    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
+    connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True, timeout=BUSY_S)
+    try:
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    finally:
+        connection.close()
+    return [str(row[0]) for row in rows if not str(row[0]).startswith("sqlite_")]

@@ -1,0 +1,122 @@
+"""The tables of the catalogue and their version. Must not know where the database is or what a record means.
+
+Only types that every database has: JSON and times are text, records are compressed bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    select,
+    update,
+)
+
+SCHEMA_VERSION = 1
+
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
+"""From a version to the next one, by the version it starts from; every one runs inside the opening
+transaction.
+"""
+
+RECORD_FORMAT = "json+zlib"
+
+metadata = MetaData()
+
+about = Table(
+    "prony_schema",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+"""What makes a database Prony's: `version`, `created_by`."""
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("created", String(40), nullable=False),
+    Column("ended", String(40)),
+    Column("status", String(16), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("fingerprint_key", String(32), nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("seed", String(24), nullable=False),
+    Column("quick", Boolean, nullable=False),
+    Column("prony_version", String(32), nullable=False),
+    Column("owner", String(160), nullable=False),
+)
+"""`created`, `ended`: ISO 8601 in UTC, so text order is time order. `owner`: the process that runs it."""
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("experiment_id", String(32), ForeignKey("experiments.id"), nullable=False),
+    Column("server", String(128), nullable=False),
+    Column("workload", String(128), nullable=False),
+    Column("load_name", String(128), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("quick", Boolean, nullable=False),
+    Column("started", String(40), nullable=False),
+    Column("ended", String(40), nullable=False),
+    Column("failure", Text),
+    Column("fingerprint_key", String(32), nullable=False),
+    Column("prony_version", String(32), nullable=False),
+    Column("record_format", String(16), nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    Index("trials_by_experiment", "experiment_id"),
+)
+"""The columns are for look-ups; `record` alone holds the whole TrialRecord. Written once, never changed."""
+
+judgements = Table(
+    "judgements",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("trial_id", String(64), ForeignKey("trials.id"), nullable=False),
+    Column("made", String(40), nullable=False),
+    Column("prony_version", String(32), nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("judgement", Text, nullable=False),
+    Column("figures", Text, nullable=False),
+    Index("judgements_by_trial", "trial_id"),
+)
+"""One row per judging of a trial; the newest counts, the older ones stay."""
+
+
+def create(connection: Connection, created_by: str) -> None:
+    """All tables, in the connection's transaction."""
+    metadata.create_all(connection)
+    connection.execute(
+        about.insert(),
+        [{"name": "version", "value": str(SCHEMA_VERSION)}, {"name": "created_by", "value": created_by}],
+    )
+
+
+def version_of(connection: Connection) -> int | None:
+    """The schema version of a database that has `prony_schema`; None when the row is missing or is no
+    number.
+    """
+    value = connection.execute(select(about.c.value).where(about.c.name == "version")).scalar_one_or_none()
+    return int(value) if value is not None and value.isdecimal() else None
+
+
+def migrate(connection: Connection, found: int) -> None:
+    """Bring an older schema to the present version, step by step."""
+    for version in range(found, SCHEMA_VERSION):
+        MIGRATIONS[version](connection)
+    connection.execute(update(about).where(about.c.name == "version").values(value=str(SCHEMA_VERSION)))
