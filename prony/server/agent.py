@@ -18,7 +18,9 @@ from prony.evidence.server import JvmSnapshot
 LONGEST_SOCKET_PATH = 107
 """Bytes that fit into sockaddr_un beside the closing zero."""
 TIMEOUT_S = 2.0
-"""A JVM that is stopped for a full collection answers late; one that takes longer has no reading for this moment."""
+"""A JVM that is stopped for a full collection answers late; one that takes longer has no reading for this
+moment.
+"""
 LONGEST_ANSWER_BYTES = 1 << 20
 
 
@@ -31,7 +33,9 @@ class AgentClient:
         self._socket: socket.socket | None = None
 
     def snapshot(self) -> JvmSnapshot | None:
-        """The counters of this moment (its time is the middle between question and answer); None when there are none."""
+        """The counters of this moment (its time is the middle between question and answer); None when
+        there are none.
+        """
         with self._lock:
             try:
                 return self._ask()

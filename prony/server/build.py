@@ -1,7 +1,9 @@
-"""Builds servers, each once for the content of its sources, and remembers the artifact. Must not know how one is launched.
+"""Builds servers, each once for the content of its sources, and remembers the artifact. Must not know how one
+is launched.
 
-An artifact lies in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, JDK major and tool version.
-Sources are copied before they are built, so neither the checkout nor an installed catalogue is written to.
+An artifact lies in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, JDK major and
+tool version. Sources are copied before they are built, so neither the checkout nor an installed catalogue is
+written to.
 """
 
 from __future__ import annotations
@@ -26,10 +28,22 @@ from prony.server.spec import BuildKeys, JdkRange, ServerSpec
 
 AGENT = "agent"
 """The folder of the agent beside the servers, and the name of its build."""
-NOT_SOURCES = {"target", "build", "node_modules", "__pycache__", ".venv", ".git", ".idea", ".settings", ".vscode"}
+NOT_SOURCES = {
+    "target",
+    "build",
+    "node_modules",
+    "__pycache__",
+    ".venv",
+    ".git",
+    ".idea",
+    ".settings",
+    ".vscode",
+}
 """Folders that tools and editors leave behind."""
 NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
-"""What says how to run a server: a change there needs no build (the keys that matter are in the build key)."""
+"""What says how to run a server: a change there needs no build (the keys that matter are in the build
+key).
+"""
 KEPT_PER_NAME = 3
 KEPT_LOGS = 60
 
@@ -55,11 +69,15 @@ def quiet(name: str, line: str) -> None:
     """Nobody wants to know."""
 
 
-def build(specs: Sequence[ServerSpec], *, jdk: str | None = None, on_line: OnLine = quiet) -> tuple[Built, ...]:
-    """Build what is not in the cache, one after the other. `jdk` (a major number or a path) overrides the choice of JDK.
+def build(
+    specs: Sequence[ServerSpec], *, jdk: str | None = None, on_line: OnLine = quiet
+) -> tuple[Built, ...]:
+    """Build what is not in the cache, one after the other. `jdk` (a major number or a path) overrides the
+    choice of JDK.
 
-    JDKs and tools are looked for first for all of them, so that a missing one is said before anything is built.
-    Raises EnvironmentFault (no JDK, no tool, a failed build with its last lines) or UsageError (the override).
+    JDKs and tools are looked for first for all of them, so that a missing one is said before anything is
+    built. Raises EnvironmentFault (no JDK, no tool, a failed build with its last lines) or UsageError (the
+    override).
     """
     there = find_jdks() if any(spec.on_jvm or spec.build for spec in specs) else ()
     jdks = {spec.name: choose(spec.jdk, jdks=there, override=jdk) if spec.on_jvm else None for spec in specs}
@@ -83,7 +101,9 @@ def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) ->
     places = [spec.folder.parent / AGENT, *(root / AGENT for root in roots("servers"))]
     source = next((place for place in places if (place / "pom.xml").is_file()), None)
     if source is None:
-        raise EnvironmentFault(f"the agent's sources are missing (looked in {', '.join(map(str, places))}); reinstall Prony")
+        raise EnvironmentFault(
+            f"the agent's sources are missing (looked in {', '.join(map(str, places))}); reinstall Prony"
+        )
     keys = BuildKeys(tool="maven", dir=str(source), artifact="target/agent.jar")
     return _build_one(AGENT, keys, _compiler(own, JdkRange(min=17), there), on_line)[0]
 
@@ -100,21 +120,28 @@ def _build_one(name: str, keys: BuildKeys, jdk: Jdk, on_line: OnLine) -> tuple[P
     """The artifact, its key, and whether it was there already."""
     source = Path(keys.dir)
     if not source.is_dir():
-        raise EnvironmentFault(f"the sources of {name} are missing: there is no folder {source}; correct build.dir")
+        raise EnvironmentFault(
+            f"the sources of {name} are missing: there is no folder {source}; correct build.dir"
+        )
     tool = maven.find(jdk)
     key = source_key(source, keys, jdk.major, tool.version)
     builds = cache_dir("builds")
     artifact = builds / f"{name}-{key}" / Path(keys.artifact).name
     if artifact.exists():
         return artifact, key, True
-    with _alone(builds / f".{name}.lock", lambda: on_line(name, "waiting for another prony that builds the same server")):
+    with _alone(
+        builds / f".{name}.lock",
+        lambda: on_line(name, "waiting for another prony that builds the same server"),
+    ):
         if artifact.exists():
             return artifact, key, True
         _clear(builds.glob(f".{name}-*.work"))
         work = builds / f".{name}-{key}.work"
         try:
             made = _make(name, keys, source, jdk, tool, work, on_line)
-            _keep(made, artifact, {"key": key, "tool": str(tool), "jdk": jdk.version, "args": list(keys.args)})
+            _keep(
+                made, artifact, {"key": key, "tool": str(tool), "jdk": jdk.version, "args": list(keys.args)}
+            )
         finally:
             shutil.rmtree(work, ignore_errors=True)
         _clear(prune(builds, f"{name}-{'[0-9a-f]' * len(key)}", KEPT_PER_NAME))
@@ -122,7 +149,9 @@ def _build_one(name: str, keys: BuildKeys, jdk: Jdk, on_line: OnLine) -> tuple[P
 
 
 def source_key(source: Path, keys: BuildKeys, jdk_major: int, tool_version: str) -> str:
-    """16 hex digits over everything that decides what is built: paths and contents of the sources, keys, JDK, tool."""
+    """16 hex digits over everything that decides what is built: paths and contents of the sources, keys,
+    JDK, tool.
+    """
     digest = hashlib.sha256()
     for part in (keys.tool, *keys.args, keys.artifact, str(jdk_major), tool_version):
         digest.update(part.encode() + b"\0")
@@ -139,7 +168,9 @@ def _sources(source: Path) -> Iterator[Path]:
         yield from (Path(folder, file) for file in sorted(files) if not (top and file in NOT_BUILT))
 
 
-def _make(name: str, keys: BuildKeys, source: Path, jdk: Jdk, tool: maven.Maven, work: Path, on_line: OnLine) -> Path:
+def _make(
+    name: str, keys: BuildKeys, source: Path, jdk: Jdk, tool: maven.Maven, work: Path, on_line: OnLine
+) -> Path:
     """Run the tool in a copy of the sources and return what it made."""
     log = cache_dir("logs") / f"build-{name}.log"
     for path in _sources(source):
@@ -151,7 +182,9 @@ def _make(name: str, keys: BuildKeys, source: Path, jdk: Jdk, tool: maven.Maven,
     maven.package(tool, jdk, work, keys.args, log, lambda line: on_line(name, line))
     made = work / keys.artifact
     if not made.exists():
-        raise EnvironmentFault(f"the build of {name} ended well but left no {keys.artifact}; correct build.artifact (log: {log})")
+        raise EnvironmentFault(
+            f"the build of {name} ended well but left no {keys.artifact}; correct build.artifact (log: {log})"
+        )
     on_line(name, f"built in {time.monotonic() - begun:.0f} s")
     return made
 
@@ -169,7 +202,9 @@ def _keep(made: Path, artifact: Path, facts: dict[str, object]) -> None:
         half.rename(folder)
     except OSError as fault:
         shutil.rmtree(half, ignore_errors=True)
-        raise EnvironmentFault(f"the build could not be kept in {folder}: {fault.strerror}; free space or set PRONY_CACHE") from fault
+        raise EnvironmentFault(
+            f"the build could not be kept in {folder}: {fault.strerror}; free space or set PRONY_CACHE"
+        ) from fault
 
 
 def _clear(paths: Iterator[Path] | Sequence[Path]) -> None:

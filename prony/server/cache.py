@@ -14,7 +14,9 @@ def cache_dir(*below: str) -> Path:
     Raises EnvironmentFault when it cannot be created or written.
     """
     named = os.environ.get("PRONY_CACHE")
-    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prony"
+    root = (
+        Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prony"
+    )
     folder = root.joinpath(*below).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -26,7 +28,9 @@ def cache_dir(*below: str) -> Path:
 
 
 def _not_writable(folder: Path, why: str) -> EnvironmentFault:
-    return EnvironmentFault(f"cannot write to the cache folder {folder}: {why}; set PRONY_CACHE to a folder you own")
+    return EnvironmentFault(
+        f"cannot write to the cache folder {folder}: {why}; set PRONY_CACHE to a folder you own"
+    )
 
 
 def prune(folder: Path, pattern: str, keep: int) -> list[Path]:

@@ -1,4 +1,5 @@
-"""Which servers can be started: finds their `server.yaml`, adds what they inherit, and explains what is wrong with one.
+"""Which servers can be started: finds their `server.yaml`, adds what they inherit, and explains what is wrong
+with one.
 
 Must not know how a server is built or run.
 """
@@ -16,11 +17,15 @@ from prony.server.spec import Layer, ServerSpec, overlay
 
 SERVER_FILE = "server.yaml"
 DEFAULTS_FILE = "defaults.yaml"
+Lines = dict[tuple[object, ...], int]
+"""Where each key stands (`prony.plan.yamlfile.read_mapping`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The servers below some folders. Files are read when a server is asked for, so a broken one harms no other."""
+    """The servers below some folders. Files are read when a server is asked for, so a broken one harms no
+    other.
+    """
 
     roots: tuple[Path, ...]
     files: Mapping[str, Path]
@@ -55,24 +60,29 @@ class Catalogue:
     def resolve(self, address: str) -> ServerSpec:
         """The server addressed as `name`, `name:variant`, or by the path of a server.yaml (or of its folder).
 
-        Raises UsageError: unknown names come with the known ones and the nearest; faults in a file with file and line.
+        Raises UsageError: unknown names come with the known ones and the nearest; faults in a file with file
+        and line.
         """
         name, _, variant = address.partition(":")
         file = self._file(name)
         data, lines = read_mapping(file)
         shown = name if name in self.files else file.parent.name
-        variants = data.get("variants") or {}
-        if variant and (not isinstance(variants, dict) or variant not in variants):
-            known = sorted(variants) if isinstance(variants, dict) else []
-            listed = f"its variants: {', '.join(known)}" if known else "it has no variants"
-            raise UsageError(f"server '{name}' has no variant '{variant}'{nearest(variant, known)}; {listed}")
-        own = self._layer(file, {key: value for key, value in data.items() if key not in ("name", "variants")}, lines)
+        variants = _variants(data, file, lines)
+        if variant and variant not in variants:
+            listed = f"its variants: {', '.join(sorted(variants))}" if variants else "it has no variants"
+            hint = nearest(variant, list(variants))
+            raise UsageError(f"server '{name}' has no variant '{variant}'{hint}; {listed}")
+        own = _layer(
+            file, {key: value for key, value in data.items() if key not in ("name", "variants")}, lines
+        )
         if data.get("name", file.parent.name) != file.parent.name:
-            where = f"{file}:{lines[('name',)]}"
-            raise UsageError(f"{where}: 'name' is {data['name']!r}, but the folder is '{file.parent.name}': leave the key out")
+            raise UsageError(
+                f"{file}:{lines[('name',)]}: 'name' is {data['name']!r}, but the folder is "
+                f"'{file.parent.name}': leave the key out"
+            )
         merged = overlay(self._inherited(file, own, lines, ()), own)
         if variant:
-            merged = overlay(merged, self._layer(file, variants[variant] or {}, lines, ("variants", variant)))
+            merged = overlay(merged, _layer(file, variants[variant], lines, ("variants", variant)))
         merged |= {"name": f"{shown}:{variant}" if variant else shown, "file": file, "variants": variants}
         return validate(ServerSpec, merged, file, lines)
 
@@ -83,15 +93,21 @@ class Catalogue:
             path = Path(name)
             path = path / SERVER_FILE if path.is_dir() else path
             if not path.is_file():
-                raise UsageError(f"there is no {path}; name a server of the catalogue or the folder of a {SERVER_FILE}")
+                raise UsageError(
+                    f"there is no {path}; name a server of the catalogue or the folder of a {SERVER_FILE}"
+                )
             return path.resolve()
         if not self.files:
             where = ", ".join(map(str, self.roots)) or "no folder"
-            raise UsageError(f"unknown server '{name}': no servers were found (looked in {where}); set PRONY_SERVERS")
-        raise UsageError(f"unknown server '{name}'{nearest(name, self.names())}; known servers: {', '.join(self.names())}")
+            raise UsageError(
+                f"unknown server '{name}': no servers were found (looked in {where}); set PRONY_SERVERS"
+            )
+        raise UsageError(
+            f"unknown server '{name}'{nearest(name, self.names())}; known servers: {', '.join(self.names())}"
+        )
 
     def _inherited(
-        self, file: Path, keys: Mapping[str, object], lines: dict[tuple[object, ...], int], seen: tuple[str, ...]
+        self, file: Path, keys: Mapping[str, object], lines: Lines, seen: tuple[str, ...]
     ) -> dict[str, object]:
         """What the runtime named in `keys` (read from `file`) gives, its own inheritance included."""
         runtime = keys.get("runtime")
@@ -99,15 +115,19 @@ class Catalogue:
             return {}
         defaults = self._defaults(file, runtime)
         if defaults is None:
-            known = sorted({path.parent.name for root in self._places(file) for path in root.glob(f"*/{DEFAULTS_FILE}")})
+            known = sorted(
+                {path.parent.name for root in self._places(file) for path in root.glob(f"*/{DEFAULTS_FILE}")}
+            )
             raise UsageError(
                 f"{file}:{lines.get(('runtime',), 1)}: unknown runtime '{runtime}'{nearest(runtime, known)}; "
                 f"known runtimes: {', '.join(known) or 'none'}"
             )
         if runtime in seen:
-            raise UsageError(f"{file}: the runtimes inherit each other in a circle: {' -> '.join((*seen, runtime))}")
+            raise UsageError(
+                f"{file}: the runtimes inherit each other in a circle: {' -> '.join((*seen, runtime))}"
+            )
         data, below_lines = read_mapping(defaults)
-        below = self._layer(defaults, data, below_lines)
+        below = _layer(defaults, data, below_lines)
         merged = overlay(self._inherited(defaults, below, below_lines, (*seen, runtime)), below)
         return merged | {"runtime": runtime}
 
@@ -118,16 +138,34 @@ class Catalogue:
         candidates = (place / runtime / DEFAULTS_FILE for place in self._places(file))
         return next((path for path in candidates if path.is_file()), None)
 
-    @staticmethod
-    def _layer(
-        file: Path, data: object, lines: dict[tuple[object, ...], int], at: tuple[object, ...] = ()
-    ) -> dict[str, object]:
-        """These keys, each checked by itself so that an error names the file it stands in; `build.dir` made absolute."""
-        if not isinstance(data, dict):
-            raise UsageError(f"{file}:{lines.get(at, 1)}: expected keys with values, found {data!r}")
-        below = {key[len(at) :]: line for key, line in lines.items() if key[: len(at)] == at and len(key) > len(at)}
-        validate(Layer, data, file, below)
-        build = data.get("build")
-        if isinstance(build, dict) and isinstance(build.get("dir"), str):
-            data = data | {"build": build | {"dir": str((file.parent / build["dir"]).resolve())}}
-        return data
+
+def _variants(data: Mapping[str, object], file: Path, lines: Lines) -> dict[str, dict[str, object]]:
+    """The keys of each variant, none of them checked yet."""
+    variants = data.get("variants") or {}
+    if not isinstance(variants, dict):
+        raise UsageError(
+            f"{file}:{lines[('variants',)]}: 'variants' is {variants!r}: expected names with keys below each"
+        )
+    for name, keys in variants.items():
+        if not isinstance(keys, dict | None):
+            raise UsageError(
+                f"{file}:{lines[('variants', name)]}: the variant '{name}' is {keys!r}: "
+                "expected keys with values"
+            )
+    return {str(name): keys or {} for name, keys in variants.items()}
+
+
+def _layer(
+    file: Path, data: dict[str, object], lines: Lines, at: tuple[object, ...] = ()
+) -> dict[str, object]:
+    """These keys, checked by themselves so that an error names the file they stand in; `build.dir` made
+    absolute.
+    """
+    below = {
+        key[len(at) :]: line for key, line in lines.items() if key[: len(at)] == at and len(key) > len(at)
+    }
+    validate(Layer, data, file, below)
+    build = data.get("build")
+    if isinstance(build, dict) and isinstance(build.get("dir"), str):
+        return data | {"build": build | {"dir": str((file.parent / build["dir"]).resolve())}}
+    return data

@@ -1,8 +1,8 @@
 """From the command template of a `server.yaml` to the command that is executed. Must not start anything.
 
-Placeholders: `{java}`, `{artifact}`, `{engine}`, `{python}` (what runs it), `{host}`, `{port}`, `{cpus}` (how many are
-granted), `{cpu_list}` (which, as 0,1), `{workers}` (declared worker threads), `{tmp}`, `{dir}` (the server.yaml's folder)
-and, as a word of its own, `{jvm}`: the flags that the laboratory adds.
+Placeholders: `{java}`, `{artifact}`, `{engine}`, `{python}` (what runs it), `{host}`, `{port}`, `{cpus}` (how
+many are granted), `{cpu_list}` (which, as 0,1), `{workers}` (declared worker threads), `{tmp}`, `{dir}` (the
+server.yaml's folder) and, as a word of its own, `{jvm}`: the flags that the laboratory adds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from prony.server.build import Built
 
 FLAGS = "{jvm}"
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
-"""What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …) could change it
-without a trace in the results; what a server needs is named in its server.yaml."""
+"""What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …)
+could change it without a trace in the results; what a server needs is named in its server.yaml.
+"""
 
 
 def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
-    """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a missing program."""
+    """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a
+    missing program.
+    """
     known = dict(places) | {"dir": str(built.spec.folder), "python": sys.executable}
     if built.artifact is not None:
         known["artifact"] = str(built.artifact)
@@ -39,7 +42,9 @@ def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) ->
 
 
 def environment(built: Built, tmp: Path) -> dict[str, str]:
-    """The environment that the server gets: the inherited words, its own temp folder, and what its server.yaml says."""
+    """The environment that the server gets: the inherited words, its own temp folder, and what its
+    server.yaml says.
+    """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return inherited | {"TMPDIR": str(tmp)} | built.spec.env
 
@@ -63,8 +68,13 @@ def _fill(word: str, known: Mapping[str, str], file: Path) -> str:
 
 
 def _program(word: str, folder: Path, server: str) -> str:
-    """The absolute path of a program: relative ones with a slash start at the server's folder, others are on the PATH."""
+    """The absolute path of a program: relative ones with a slash start at the server's folder, others are
+    on the PATH.
+    """
     found = str(folder / word) if "/" in word else shutil.which(word)
-    if found is None or not os.access(found, os.X_OK) or os.path.isdir(found):
-        raise EnvironmentFault(f"server {server} is run by '{word}', which is not an executable file that can be found; install it")
+    if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
+        raise EnvironmentFault(
+            f"server {server} is run by '{word}', which is not an executable file that can be found; "
+            "install it or correct the command"
+        )
     return found

@@ -1,12 +1,14 @@
 """The parent of a server under test: it outlives a laboratory that is killed, and takes the server with it.
 
-Run as a script by `prony.server.launch` (only the standard library, nothing of Prony). Its standard input is a pipe from
-the laboratory: first one line of JSON (`Order`), later `stop SECONDS`; when the pipe closes, or the laboratory's process
-ends however it ends, everything below the guard is told to stop, then killed. Its standard output says, one JSON object
-per line, `started`, `failed`, `exited` and `gone`. Between those it sleeps in `select` and costs nothing.
+Run as a script by `prony.server.launch` (only the standard library, nothing of Prony). Its standard input is
+a pipe from the laboratory: first one line of JSON (`Order`), later `stop SECONDS`; when the pipe closes, or
+the laboratory's process ends however it ends, everything below the guard is told to stop, then killed. Its
+standard output says, one JSON object per line, `started`, `failed`, `exited` and `gone`. Between those it
+sleeps in `select` and costs nothing.
 
-Nothing can slip away: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server dies with the
-guard (PR_SET_PDEATHSIG), and the guard is in a session of its own, so no Ctrl-C reaches either of them.
+Nothing can slip away: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server dies
+with the guard (PR_SET_PDEATHSIG), and the guard is in a session of its own, so no Ctrl-C reaches either of
+them.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
@@ -82,7 +85,14 @@ class Guard:
             if os.getppid() != int(self.order["guard_pid"]):
                 os._exit(127)
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            for number in (
+                signal.SIGINT,
+                signal.SIGHUP,
+                signal.SIGTERM,
+                signal.SIGCHLD,
+                signal.SIGPIPE,
+                signal.SIGXFSZ,
+            ):
                 signal.signal(number, signal.SIG_DFL)
             os.chdir(self.order["cwd"])
             log = os.open(self.order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -117,7 +127,9 @@ class Guard:
         return float(self.commands.removeprefix(b"stop "))
 
     def _end(self, grace_s: float) -> list[int]:
-        """SIGTERM to the server's group, and to what outlives it; SIGKILL after the grace. Returns what would not die."""
+        """SIGTERM to the server's group, and to what outlives it; SIGKILL after the grace. Returns what
+        would not die.
+        """
         if self.server_lives:
             _kill(-self.server, signal.SIGTERM)
         asked: set[int] = set()
@@ -157,28 +169,24 @@ class Guard:
 
 
 def _say(**message: object) -> None:
-    try:
+    with suppress(OSError):  # nobody listens any more; what has to be done is done all the same
         os.write(1, json.dumps(message).encode() + b"\n")
-    except OSError:
-        pass  # nobody listens any more; what has to be done is done all the same
 
 
 def _kill(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _pin(cpus: list[int]) -> None:
-    try:
+    with suppress(OSError):  # the laboratory looks at where the server really runs, and says so
         os.sched_setaffinity(0, cpus)
-    except OSError:
-        pass  # the laboratory looks at where the server really runs, and says so
 
 
 def _pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the laboratory ends; None on a kernel without them (the pipe remains)."""
+    """A descriptor that becomes readable when the laboratory ends; None on a kernel without them (the pipe
+    remains).
+    """
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):
@@ -188,10 +196,10 @@ def _pidfd(pid: int) -> int | None:
 def _below(root: int) -> set[int]:
     """All living descendants of a process."""
     children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - nothing but the standard library's smallest parts
         if entry.isdigit():
             try:
-                with open(f"/proc/{entry}/stat", "rb") as stat:
+                with open(f"/proc/{entry}/stat", "rb") as stat:  # noqa: PTH123 - likewise
                     fields = stat.read().rpartition(b")")[2].split()
             except OSError:
                 continue

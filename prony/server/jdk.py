@@ -1,4 +1,6 @@
-"""Finds the JDKs of this machine and picks the one that a server supports. Must not know any particular server."""
+"""Finds the JDKs of this machine and picks the one that a server supports. Must not know any particular
+server.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,18 @@ from pathlib import Path
 from prony.errors import EnvironmentFault, UsageError
 from prony.server.spec import JdkRange
 
-FOLDERS_OF_JDKS = ("/usr/lib/jvm", "/usr/java", "/opt", "/opt/java", "~/.sdkman/candidates/java", "~/.jdks",
-                   "~/.asdf/installs/java", "~/.local/share/mise/installs/java", "~/.jenv/versions", "~/.jabba/jdk")  # fmt: skip
+FOLDERS_OF_JDKS = (
+    "/usr/lib/jvm",
+    "/usr/java",
+    "/opt",
+    "/opt/java",
+    "~/.sdkman/candidates/java",
+    "~/.jdks",
+    "~/.asdf/installs/java",
+    "~/.local/share/mise/installs/java",
+    "~/.jenv/versions",
+    "~/.jabba/jdk",
+)
 """Where distributions, SDKMAN, IntelliJ, asdf, mise, jEnv and jabba put them."""
 HOW_TO_GET = (
     "install one, e.g. `apt-get install openjdk-{major}-jdk-headless` or `sdk install java {major}`, "
@@ -63,12 +75,16 @@ def find_jdks(places: Sequence[Path] | None = None) -> tuple[Jdk, ...]:
 
 
 def choose(
-    wanted: JdkRange, *, jdks: Sequence[Jdk] | None = None, compiler: bool = False, override: str | None = None
+    wanted: JdkRange,
+    *,
+    jdks: Sequence[Jdk] | None = None,
+    compiler: bool = False,
+    override: str | None = None,
 ) -> Jdk:
     """The JDK to use: the preferred one, else the newest LTS in range, else the newest in range.
 
-    `override` (else `$PRONY_JDK`) is a major number or a path and is taken as given. Raises UsageError when the override
-    is not to be had, EnvironmentFault (what is there, how to get one) when nothing fits.
+    `override` (else `$PRONY_JDK`) is a major number or a path and is taken as given. Raises UsageError when
+    the override is not to be had, EnvironmentFault (what is there, how to get one) when nothing fits.
     """
     there = find_jdks() if jdks is None else tuple(jdks)
     forced = override or os.environ.get("PRONY_JDK")
@@ -79,8 +95,12 @@ def choose(
         listed = "; ".join(str(jdk) for jdk in there) or "none"
         needed = "JDK with a compiler (javac)" if compiler else "JDK"
         major = wanted.prefer or wanted.min
-        raise EnvironmentFault(f"no {needed} {wanted} was found (found: {listed}); {HOW_TO_GET.format(major=major)}")
-    return max(fitting, key=lambda jdk: (jdk.major == wanted.prefer, is_lts(jdk.major), jdk.major, jdk.has_compiler))
+        raise EnvironmentFault(
+            f"no {needed} {wanted} was found (found: {listed}); {HOW_TO_GET.format(major=major)}"
+        )
+    return max(
+        fitting, key=lambda jdk: (jdk.major == wanted.prefer, is_lts(jdk.major), jdk.major, jdk.has_compiler)
+    )
 
 
 def _forced(forced: str, there: Sequence[Jdk], wanted: JdkRange) -> Jdk:
@@ -88,11 +108,17 @@ def _forced(forced: str, there: Sequence[Jdk], wanted: JdkRange) -> Jdk:
         chosen = next((jdk for jdk in there if jdk.major == int(forced)), None)
         if chosen is None:
             listed = "; ".join(str(jdk) for jdk in there) or "none"
-            raise UsageError(f"JDK {forced} was asked for and is not there (found: {listed}); {HOW_TO_GET.format(major=forced)}")
+            raise UsageError(
+                f"JDK {forced} was asked for and is not there (found: {listed}); "
+                f"{HOW_TO_GET.format(major=forced)}"
+            )
     else:
         named = find_jdks((Path(forced).expanduser(),))
         if not named:
-            raise UsageError(f"'{forced}' was asked for as the JDK, but it has no bin/java; expected a major number or a JDK's folder")
+            raise UsageError(
+                f"'{forced}' was asked for as the JDK, but it has no bin/java; "
+                "expected a major number or a JDK's folder"
+            )
         chosen = named[0]
     if not wanted.holds(chosen.major):
         raise UsageError(f"JDK {chosen.major} was asked for, but the server supports {wanted}")
@@ -134,7 +160,9 @@ def _from_release_file(home: Path) -> tuple[str | None, str]:
 
 def _from_asking(home: Path) -> tuple[str | None, str]:
     try:
-        done = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None, ""
     named = re.search(r'version "([^"]+)"', done.stderr + done.stdout)

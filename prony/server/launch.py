@@ -1,4 +1,6 @@
-"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard. Must not know what it is loaded with."""
+"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard. Must not know what
+it is loaded with.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from prony.errors import EnvironmentFault
+from prony.host.affinity import granted_cpus
 from prony.server import guard as guard_script
 from prony.server.agent import LONGEST_SOCKET_PATH, AgentClient
 from prony.server.build import KEPT_LOGS, Built
@@ -24,13 +28,15 @@ from prony.server.command import environment, expand
 from prony.server.running import RunningServer
 from prony.server.sockets import check_free, free_port
 
-GUARD_ANSWERS_WITHIN_S = 20.0
+__all__ = ["RunningServer", "launch"]
+
+GUARD_ENDS_WITHIN_S = 20.0
 
 
 def launch(
     built: Built,
     *,
-    granted: Sequence[int] = (),
+    cpus: Sequence[int] = (),
     start_on: Sequence[int] | None = None,
     port: int | None = None,
     host: str = "127.0.0.1",
@@ -40,10 +46,11 @@ def launch(
 ) -> RunningServer:
     """Start a fresh process; it is not ready yet (`RunningServer.wait_ready`).
 
-    `granted`: the CPUs that are its own in the window, told to a JVM as its processor count; empty means all.
-    `start_on`: where it may run for now (default: `granted`). `port` None picks a free one, unless the server has an
-    address of its own. `agent=False` leaves the agent out of a JVM. Raises EnvironmentFault (port taken, cannot be
-    executed, no room for its folders) and UsageError (a placeholder that nobody knows).
+    `cpus`: those that are its own in the window, told to a JVM as its processor count; empty means all that
+    we have. `start_on`: where it may run for now (default: `cpus`). `port` None picks a free one, unless the
+    server has an address of its own. `agent=False` leaves the agent out of a JVM. Raises EnvironmentFault
+    (port taken, cannot be executed, no room for its folders) and UsageError (a placeholder that nobody
+    knows).
     """
     spec = built.spec
     if spec.url is not None:
@@ -57,17 +64,19 @@ def launch(
     scratch = _scratch()
     try:
         socket_path = scratch / "agent.sock"
-        with_agent = agent and built.agent is not None and len(os.fsencode(socket_path)) <= LONGEST_SOCKET_PATH
-        flags = _jvm_flags(built, granted, scratch, socket_path if with_agent else None) + list(jvm_flags)
-        command = expand(built, _places(built, granted, host, port, scratch / "tmp"), flags)
+        with_agent = (
+            agent and built.agent is not None and len(os.fsencode(socket_path)) <= LONGEST_SOCKET_PATH
+        )
+        flags = _jvm_flags(built, cpus, scratch, socket_path if with_agent else None) + list(jvm_flags)
+        command = expand(built, _places(built, cpus, host, port, scratch / "tmp"), flags)
         log = _log_file(log_dir, spec.name)
         order = {
             "command": command,
             "env": environment(built, scratch / "tmp"),
             "cwd": str(scratch / "cwd"),
             "log": str(log),
-            "cpus": sorted(granted if start_on is None else start_on),
-            "guard_cpus": sorted(os.sched_getaffinity(0) - set(granted)),
+            "cpus": sorted((cpus if start_on is None else start_on) or granted_cpus()),
+            "guard_cpus": sorted(set(granted_cpus()) - set(cpus)),
             "lab_pid": os.getpid(),
             "scratch": str(scratch),
         }
@@ -88,32 +97,36 @@ def launch(
     )
 
 
-def _jvm_flags(built: Built, granted: Sequence[int], scratch: Path, socket_path: Path | None) -> list[str]:
-    """Without the processor count a JVM sizes itself for all CPUs: another collector, other pools (DESIGN, A trial)."""
+def _jvm_flags(built: Built, cpus: Sequence[int], scratch: Path, socket_path: Path | None) -> list[str]:
+    """Without the processor count a JVM sizes itself for all CPUs: another collector, other pools (DESIGN,
+    A trial).
+    """
     if built.jdk is None:
         return []
-    flags = [f"-XX:ActiveProcessorCount={len(granted)}"] if granted else []
+    flags = [f"-XX:ActiveProcessorCount={len(cpus)}"] if cpus else []
     flags.append(f"-Djava.io.tmpdir={scratch / 'tmp'}")
     if socket_path is not None:
         flags.append(f"-javaagent:{built.agent}={socket_path}")
     return flags
 
 
-def _places(built: Built, granted: Sequence[int], host: str, port: int, tmp: Path) -> dict[str, str]:
-    cpus = sorted(granted) or sorted(os.sched_getaffinity(0))
+def _places(built: Built, cpus: Sequence[int], host: str, port: int, tmp: Path) -> dict[str, str]:
+    own = sorted(cpus) or sorted(granted_cpus())
     places = {
         "host": host,
         "port": str(port),
-        "cpus": str(len(cpus)),
-        "cpu_list": ",".join(map(str, cpus)),
+        "cpus": str(len(own)),
+        "cpu_list": ",".join(map(str, own)),
         "tmp": str(tmp),
     }
-    workers = built.spec.ceilings.workers(len(cpus))
+    workers = built.spec.ceilings.workers(len(own))
     return places if workers is None else places | {"workers": str(workers)}
 
 
 def _scratch() -> Path:
-    """A private folder for one run: working folder, temp folder, the agent's socket. Short, for the socket's sake."""
+    """A private folder for one run: working folder, temp folder, the agent's socket. Short, for the
+    socket's sake.
+    """
     places = [None, "/tmp"] if len(tempfile.gettempdir()) > LONGEST_SOCKET_PATH - 40 else [None]
     for place in reversed(places):
         try:
@@ -123,7 +136,9 @@ def _scratch() -> Path:
             return scratch
         except OSError as fault:
             reason = fault.strerror
-    raise EnvironmentFault(f"no temporary folder could be made in {tempfile.gettempdir()}: {reason}; free space or set TMPDIR")
+    raise EnvironmentFault(
+        f"no temporary folder could be made in {tempfile.gettempdir()}: {reason}; free space or set TMPDIR"
+    )
 
 
 def _log_file(log_dir: Path | None, name: str) -> Path:
@@ -142,8 +157,12 @@ def _log_file(log_dir: Path | None, name: str) -> Path:
     return Path(path)
 
 
-def _start_guard(order: dict[str, Any], log: Path, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """The guard and its first word. `-I -S`: nothing of the user's Python environment gets into it, and it starts fast."""
+def _start_guard(
+    order: dict[str, Any], log: Path, name: str
+) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+    """The guard and its first word. `-I -S`: nothing of the user's Python environment gets into it, and it
+    starts fast.
+    """
     with log.open("ab") as faults:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(guard_script.__file__).resolve())],
@@ -157,11 +176,25 @@ def _start_guard(order: dict[str, Any], log: Path, name: str) -> tuple[subproces
         first = process.stdout.readline()
         said = json.loads(first) if first else {"event": "failed", "reason": "its guard process ended"}
         if said["event"] != "started":
-            raise EnvironmentFault(f"server {name} could not be executed: {said['reason']} ({order['command'][0]})")
+            raise EnvironmentFault(
+                f"server {name} could not be executed: {said['reason']} ({order['command'][0]})"
+            )
         handle = process.stdout.fileno()
         fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_NONBLOCK)
     except BaseException:
-        process.stdin.close() if process.stdin else None
-        process.wait(GUARD_ANSWERS_WITHIN_S)
+        _give_up(process)
         raise
     return process, said
+
+
+def _give_up(process: subprocess.Popen[bytes]) -> None:
+    """The guard ends, and takes the server with it, when its input closes."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    try:
+        process.wait(GUARD_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

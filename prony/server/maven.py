@@ -1,7 +1,8 @@
-"""Maven as a tool: finding it, and `package` with live progress and a readable failure. Must not know which server it builds.
+"""Maven as a tool: finding it, and `package` with live progress and a readable failure. Must not know which
+server it builds.
 
-Every version in our POMs is pinned, so Maven asks no registry for what the local repository already has; a separate
-offline attempt would only cost time.
+Every version in our POMs is pinned, so Maven asks no registry for what the local repository already has; a
+separate offline attempt would only cost time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from prony.server.cache import cache_dir
 from prony.server.jdk import Jdk
 
 LAST_LINES = 20
+ADVICE = re.compile(r"\[Help 1\] http|-X switch|-e switch|solutions, please read|^\[ERROR\]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,8 @@ def find(jdk: Jdk) -> Maven:
     on_path = shutil.which("mvn")
     if on_path is None:
         raise EnvironmentFault(
-            "Maven (mvn) was not found on the PATH; it builds the Java servers: install it, e.g. `apt-get install maven`, "
-            "`dnf install maven` or `brew install maven`"
+            "Maven (mvn) was not found on the PATH; it builds the Java servers: install it, "
+            "e.g. `apt-get install maven`, `dnf install maven` or `brew install maven`"
         )
     command = Path(on_path).resolve()
     return Maven(command, _version(command, jdk))
@@ -59,13 +61,17 @@ def _version(command: Path, jdk: Jdk) -> str:
     except (OSError, ValueError):
         pass  # not there yet, or half written by somebody who was killed: ask again
     try:
-        done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60, check=False, env=_env(jdk))
+        done = subprocess.run(
+            [command, "--version"], capture_output=True, text=True, timeout=60, check=False, env=_env(jdk)
+        )
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise EnvironmentFault(f"{command} --version did not answer: {fault}; reinstall Maven") from fault
     named = re.search(r"Apache Maven ([\w.\-]+)", done.stdout)
     if named is None:
         said = (done.stderr or done.stdout).strip()
-        raise EnvironmentFault(f"{command} --version did not say its version; reinstall Maven", details=said[-2000:])
+        raise EnvironmentFault(
+            f"{command} --version did not say its version; reinstall Maven", details=said[-2000:]
+        )
     memory.write_text(json.dumps({identity: named[1]}), encoding="utf-8")
     return named[1]
 
@@ -94,7 +100,8 @@ def package(
             raise
     if code != 0:
         raise EnvironmentFault(
-            f"the build failed: mvn ended with exit code {code} (log: {log})", details="\n".join(_telling(lines))
+            f"the build failed: mvn ended with exit code {code} (log: {log})",
+            details="\n".join(_telling(lines)),
         )
 
 
@@ -118,9 +125,11 @@ def _follow(output: IO[str], written: IO[str], on_line: Callable[[str], None]) -
 
 
 def _telling(lines: Sequence[str]) -> list[str]:
-    """The lines that say what went wrong: Maven's error lines, without its standing advice, or simply the last ones."""
-    errors = [line for line in lines if line.startswith("[ERROR]") and not re.search(r"Help 1|-X switch|-e switch|^\[ERROR\]\s*$", line)]
-    return (errors or [line for line in lines if line])[:LAST_LINES] if errors else [line for line in lines if line][-LAST_LINES:]
+    """The lines that say what went wrong: Maven's error lines, without its standing advice, or simply the
+    last ones.
+    """
+    errors = [line for line in lines if line.startswith("[ERROR] ") and not ADVICE.search(line)]
+    return errors[:LAST_LINES] or [line for line in lines if line][-LAST_LINES:]
 
 
 def _env(jdk: Jdk) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""One HTTP request of the laboratory's own, sent before the load: is the server there, and is its answer right?
+"""One HTTP request of the laboratory's own, sent before the load: is the server there, and is its answer
+right?
 
 Must not be used for anything that is measured.
 """
@@ -42,11 +43,14 @@ def http_probe(
 ) -> ProbeAnswer:
     """Send one request on a connection of its own and read the whole answer.
 
-    Certificates are not checked. Raises OSError when there is no connection, no answer in time or one that is not HTTP.
+    Certificates are not checked. Raises OSError when there is no connection, no answer in time or one that is
+    not HTTP.
     """
     connection = _connection(host, port, timeout_s, tls)
     try:
-        connection.request(method, path, body=body.encode() if isinstance(body, str) else body, headers=dict(headers or {}))
+        connection.request(
+            method, path, body=body.encode() if isinstance(body, str) else body, headers=dict(headers or {})
+        )
         answer = connection.getresponse()
         content = answer.read(LONGEST_BODY_BYTES)
         found: dict[str, str] = {}
@@ -63,7 +67,9 @@ def http_probe(
 def status_probe(
     host: str, port: int, path: str = "/", status: int = 200, tls: bool = False
 ) -> Callable[[], Probe | None]:
-    """A probe for `RunningServer.wait_ready` that asks for one path and one status; None while nobody answers."""
+    """A probe for `RunningServer.wait_ready` that asks for one path and one status; None while nobody
+    answers.
+    """
 
     def probe() -> Probe | None:
         try:

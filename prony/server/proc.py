@@ -1,4 +1,5 @@
-"""A process tree as the kernel sees it: members, CPU time, memory, threads, affinity. Must not know what runs in it.
+"""A process tree as the kernel sees it: members, CPU time, memory, threads, affinity. Must not know what runs
+in it.
 
 All from /proc and clocks of the kernel; nothing here disturbs the processes. None means: could not be read.
 """
@@ -11,24 +12,30 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from prony.evidence.server import ProcessSample
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-AFFINITY_PASSES = 50
-"""New threads inherit the affinity of their creator, so a few passes over the threads leave none behind."""
+from prony.host.affinity import pin_process
+from prony.host.proc import PAGE_BYTES, TICKS_PER_S, all_processes, key_values, read_bytes, read_text
 
 _PPID, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 11, 13, 14, 17, 21
 """Places in /proc/PID/stat after the command name, see proc(5)."""
 
 
 def stat_fields(pid: int) -> list[bytes] | None:
-    """/proc/PID/stat from the state on (the command name may hold blanks and brackets); None for no or a dead process."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
+    """/proc/PID/stat from the state on (the command name may hold blanks and brackets); None for no or a
+    dead process.
+    """
+    fields = (read_bytes(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
     return fields if fields and fields[0] not in (b"Z", b"X") else None
+
+
+def alive(pid: int) -> bool:
+    """Whether this process runs (a zombie does not)."""
+    return stat_fields(pid) is not None
+
+
+def parent_of(pid: int) -> int | None:
+    """The parent's pid; None when the process is gone."""
+    fields = stat_fields(pid)
+    return None if fields is None else int(fields[_PPID])
 
 
 def descendants(root: int) -> tuple[int, ...]:
@@ -43,47 +50,36 @@ def _by_children_files(root: int) -> tuple[int, ...] | None:
     todo = [root]
     while todo:
         pid = todo.pop(0)
-        try:
-            threads = os.listdir(f"/proc/{pid}/task")
-        except OSError:
-            continue
-        for thread in threads:
-            try:
-                with open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
-                    below = [int(child) for child in children.read().split()]
-            except FileNotFoundError:
-                if pid == root and thread == str(root) and stat_fields(root) is not None:
-                    return None
-                continue
-            except OSError:
-                continue
+        for thread in _thread_ids(pid):
+            children = read_bytes(f"/proc/{pid}/task/{thread}/children")
+            if children is None and pid == root and thread == root and alive(root):
+                return None
+            below = [int(child) for child in (children or b"").split()]
             found += below
             todo += below
-    return tuple(pid for pid in found if stat_fields(pid) is not None)
+    return tuple(pid for pid in found if alive(pid))
 
 
 def _by_parents(root: int) -> tuple[int, ...]:
     children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            fields = stat_fields(int(entry))
-            if fields is not None:
-                children.setdefault(int(fields[_PPID]), []).append(int(entry))
+    for process in all_processes().values():
+        children.setdefault(process.parent, []).append(process.pid)
     found: list[int] = []
     todo = [root]
     while todo:
         below = children.get(todo.pop(0), [])
         found += below
         todo += below
-    return tuple(found)
+    return tuple(pid for pid in found if alive(pid))
 
 
 def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | None:
     """One reading of the whole tree; None when no process is left or none may be read.
 
-    CPU time counts living processes and the children that they waited for, plus those that ended up with `reaper`, so
-    that a worker that was replaced is not forgotten. Its sum is exact to the kernel's nanosecond clock; the split into
-    user and system time has the resolution of the clock tick. Pages that processes share count in each of them.
+    CPU time counts living processes and the children that they waited for, plus those that ended up with
+    `reaper`, so that a worker that was replaced is not forgotten. Its sum is exact to the kernel's nanosecond
+    clock; the split into user and system time has the resolution of the clock tick. Pages that processes
+    share count in each of them.
     """
     user_ticks = system_ticks = 0.0
     exact_s = 0.0
@@ -138,86 +134,71 @@ def _cpu_clock_s(pid: int) -> float | None:
 
 
 def _peak_rss_bytes(pid: int) -> int | None:
-    return status_number(pid, b"VmHWM:", 1024)
-
-
-def status_number(pid: int, key: bytes, unit: int = 1) -> int | None:
-    """A number from /proc/PID/status times `unit`."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as status:
-            for line in status:
-                if line.startswith(key):
-                    return int(line.split()[1]) * unit
-    except (OSError, ValueError, IndexError):
-        pass
-    return None
+    high = key_values(read_text(f"/proc/{pid}/status") or "").get("VmHWM", "").split()
+    return int(high[0]) * 1024 if high else None
 
 
 def _descriptors(pid: int) -> int | None:
-    """Open descriptors; since Linux 6.2 the size of the folder says it, without listing thousands of sockets."""
+    """Open descriptors; since Linux 6.2 the size of the folder says it, without listing thousands."""
+    folder = Path(f"/proc/{pid}/fd")
     try:
-        return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
+        return folder.stat().st_size or sum(1 for _ in folder.iterdir())
     except OSError:
         return None
 
 
 def descriptor_limit_soft(pid: int) -> int | None:
     """The soft limit of open files of a running process; None when unlimited or unreadable."""
-    try:
-        for line in Path(f"/proc/{pid}/limits").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("Max open files"):
-                soft = line.split()[3]
-                return int(soft) if soft.isdigit() else None
-    except OSError:
-        pass
-    return None
+    limits = read_text(f"/proc/{pid}/limits") or ""
+    row = next((line for line in limits.splitlines() if line.startswith("Max open files")), "")
+    soft = row.removeprefix("Max open files").split()
+    return int(soft[0]) if soft and soft[0].isdigit() else None
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    """Program and arguments; empty when they cannot be read."""
+    words = (read_bytes(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
+    return tuple(os.fsdecode(word) for word in words.split(b"\0")) if words else ()
+
+
+def program(pid: int) -> str:
+    """The name of the program, as a person would say it."""
+    words = command_line(pid)
+    return Path(words[0]).name if words else read_text(f"/proc/{pid}/comm") or ""
 
 
 def describe(pid: int) -> str:
-    """`1234 (nginx)`, as a person would name it."""
+    """`1234 (nginx)`."""
+    name = program(pid)
+    return f"{pid} ({name})" if name else str(pid)
+
+
+def _thread_ids(pid: int) -> list[int]:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        name = Path(os.fsdecode(words[0])).name or Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
-        return str(pid)
-    return f"{pid} ({name})"
-
-
-def threads_of(pids: Iterable[int]) -> list[int]:
-    """The thread ids of these processes."""
-    found: list[int] = []
-    for pid in pids:
-        try:
-            found += [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
-        except OSError:
-            continue
-    return found
+        return []
 
 
 def pin(root: int, cpus: Iterable[int]) -> bool:
-    """Put every thread of everything below `root` on these CPUs. False when the kernel does not let us."""
+    """Put every thread of everything below `root` on these CPUs. False when the kernel does not let us.
+
+    A process that is forked meanwhile inherits the mask of its parent or shows up in the next look.
+    """
     wanted = set(cpus)
-    for _ in range(AFFINITY_PASSES):
-        missed = 0
-        for thread in threads_of(descendants(root)):
-            try:
-                if os.sched_getaffinity(thread) != wanted:
-                    os.sched_setaffinity(thread, wanted)
-                    missed += 1
-            except ProcessLookupError:
-                continue
-            except OSError:
-                return False
-        if missed == 0:
-            return True
-    return False
+    seen: set[int] = set()
+    while fresh := set(descendants(root)) - seen:
+        seen |= fresh
+        if any(not pin_process(pid, wanted).done and alive(pid) for pid in fresh):
+            return False
+    return bool(seen)
 
 
 def is_pinned(pids: Iterable[int], cpus: Iterable[int]) -> bool:
     """Whether every thread may run on exactly these CPUs."""
     wanted = set(cpus)
     seen = False
-    for thread in threads_of(pids):
+    for thread in (thread for pid in pids for thread in _thread_ids(pid)):
         try:
             if os.sched_getaffinity(thread) != wanted:
                 return False

@@ -1,4 +1,5 @@
-"""A server that was started: when it was ready, what it uses, on which CPUs it runs, and that it is gone at the end.
+"""A server that was started: when it was ready, what it uses, on which CPUs it runs, and that it is gone at
+the end.
 
 Must not know which load it is under, or judge what it reads.
 """
@@ -12,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +28,9 @@ from prony.server.build import Built
 FINEST_POLL_S = 0.001
 COARSEST_POLL_S = 0.01
 POLLS_PER_ELAPSED = 200
-"""Start-up is polled every 1 to 10 ms, half a percent of the time that has passed: exact enough, and cheap for the server."""
+"""Start-up is polled every 1 to 10 ms, half a percent of the time that has passed: exact enough, and cheap
+for the server.
+"""
 REPORT_PATIENCE_S = 10.0
 """How long after listening the application may take to print its own figures."""
 LAST_LINES = 20
@@ -36,7 +40,9 @@ STOP_MARGIN_S = 15.0
 
 @dataclass(slots=True)
 class RunningServer:
-    """One fresh server process and everything that it started. Use it in a `with`: it stops the server however that ends."""
+    """One fresh server process and everything that it started. Use it in a `with`: it stops the server
+    however that ends.
+    """
 
     built: Built
     host: str
@@ -51,6 +57,8 @@ class RunningServer:
     agent: AgentClient | None = None
     clean: bool | None = None
     """Whether everything was gone after the stop; None as long as it has not been stopped."""
+    _owned_at_ready: bool | None = None
+    _limit_at_ready: int | None = None
     _exited: tuple[int, float] | None = None
     _left: list[int] | None = None
     _said: bytearray = field(default_factory=bytearray)
@@ -69,7 +77,9 @@ class RunningServer:
 
     @property
     def identity(self) -> ServerIdentity:
-        """Which server this is; `owns_port` is looked up now."""
+        """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
+        own limit).
+        """
         spec, jdk = self.built.spec, self.built.jdk
         return ServerIdentity(
             name=spec.name,
@@ -80,8 +90,8 @@ class RunningServer:
             build_key=self.built.key,
             pid=self.pid,
             port=self.port,
-            owns_port=self.owns_port(),
-            descriptor_limit_soft=self.descriptor_limit,
+            owns_port=self._owned_at_ready,
+            descriptor_limit_soft=self._limit_at_ready,
         )
 
     def pids(self) -> tuple[int, ...]:
@@ -89,7 +99,9 @@ class RunningServer:
         return proc.descendants(self.guard.pid)
 
     def owns_port(self) -> bool | None:
-        """Whether every socket that listens on the port belongs to this server; None when nobody listens or it cannot be told."""
+        """Whether every socket that listens on the port belongs to this server; None when nobody listens
+        or it cannot be told.
+        """
         found = sockets.listeners(self.port, self.host)
         if not found:
             return None
@@ -97,12 +109,14 @@ class RunningServer:
         return None if owned is None else len(owned) == len(found)
 
     def wait_ready(self, probe: Callable[[], Probe | None], timeout_s: float = 60.0) -> StartUp:
-        """Wait until the server listens on its port itself, has printed its figures (if it does) and `probe` finds a right answer.
+        """Wait until the server listens on its port itself, has printed its figures (if it does) and `probe`
+        finds a right answer.
 
-        The log never tells that a server is ready, only the port and the answer do. Its own figures are awaited before
-        the first request, because that request loads classes. `probe` gives None while nobody answers. The agent is
-        asked after the first right answer. Raises EnvironmentFault when the server exits, when another process answers on
-        its port, or after `timeout_s` since it was executed, with its last lines.
+        The log never tells that a server is ready, only the port and the answer do. Its own figures are
+        awaited before the first request, because that request loads classes. `probe` gives None while nobody
+        answers. The agent is asked after the first right answer. Raises EnvironmentFault when the server
+        exits, when another process answers on its port, or after `timeout_s` since it was executed, with its
+        last lines.
         """
         deadline_s = self.started_monotonic_s + timeout_s
         while not self.owns_port():
@@ -112,9 +126,14 @@ class RunningServer:
         answered = "it listens but does not answer"
         while (answer := self._ask(probe)) is None or not answer.meets_expectation:
             if answer is not None:
-                answered = answer.why_not or f"it answered with status {answer.status}, which is not what was expected"
+                answered = (
+                    answer.why_not
+                    or f"it answered with status {answer.status}, which is not what was expected"
+                )
             self._poll(deadline_s, answered)
         ready_s = time.monotonic()
+        self._owned_at_ready = self.owns_port()
+        self._limit_at_ready = self.descriptor_limit
         return StartUp(
             time_to_listen_s=round(listening_s - self.started_monotonic_s, 4),
             time_to_ready_s=round(ready_s - self.started_monotonic_s, 4),
@@ -140,7 +159,8 @@ class RunningServer:
             )
         if time.monotonic() >= deadline_s:
             raise EnvironmentFault(
-                f"server {self.name} was not ready after {elapsed_s:.0f} s: {self._strangers() or state} (log: {self.log})",
+                f"server {self.name} was not ready after {elapsed_s:.0f} s: {self._strangers() or state} "
+                f"(log: {self.log})",
                 details=self.last_lines(),
             )
         time.sleep(min(COARSEST_POLL_S, max(FINEST_POLL_S, elapsed_s / POLLS_PER_ELAPSED)))
@@ -169,14 +189,14 @@ class RunningServer:
         return {}
 
     def set_affinity(self, cpus: Iterable[int]) -> bool:
-        """Put all threads of all its processes on these CPUs and the guard elsewhere; False when this is not permitted."""
+        """Put all threads of all its processes on these CPUs and the guard elsewhere; False when this is
+        not permitted.
+        """
         wanted = set(cpus)
         others = set(range(os.cpu_count() or 1)) - wanted
         if others:
-            try:
+            with suppress(OSError):  # it sleeps; where it would run matters only in principle
                 os.sched_setaffinity(self.guard.pid, others)
-            except OSError:
-                pass  # it sleeps; where it would run matters only in principle
         return bool(wanted) and proc.pin(self.guard.pid, wanted)
 
     def affinity_ok(self, cpus: Iterable[int]) -> bool:
@@ -197,7 +217,9 @@ class RunningServer:
         return proc.descriptor_limit_soft(self.pid)
 
     def throttle(self) -> CgroupThrottle | None:
-        """CPU quota counters up to now (`throttle.between` gives the difference); None when they cannot be read."""
+        """CPU quota counters up to now (`throttle.between` gives the difference); None when they cannot be
+        read.
+        """
         return throttle.throttle(self.pid)
 
     def alive(self) -> bool:
@@ -227,12 +249,12 @@ class RunningServer:
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return "\n".join(line for line in lines if line.strip() and not line.startswith("$ "))[-8000:].strip() if not lines else "\n".join(
-            [line for line in lines if line.strip()][-LAST_LINES:]
-        )
+        return "\n".join([line for line in lines if line.strip()][-LAST_LINES:])
 
     def stop(self, grace_s: float = 10.0) -> bool:
-        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the listening socket are gone. May be called twice."""
+        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the listening socket are gone. May
+        be called twice.
+        """
         with self._lock:
             if self.clean is None:
                 self.clean = self._stop(grace_s)
@@ -243,11 +265,9 @@ class RunningServer:
             self.agent.close()
         before = self.pids()
         assert self.guard.stdin is not None
-        try:
+        with suppress(BrokenPipeError, ValueError):  # it may have ended and taken the server with it
             self.guard.stdin.write(f"stop {grace_s}\n".encode())
             self.guard.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # it has ended and has taken the server with it; what follows makes sure
         try:
             self.guard.wait(grace_s + STOP_MARGIN_S)
         except subprocess.TimeoutExpired:
@@ -256,11 +276,9 @@ class RunningServer:
         self._listen_to_guard()
         for pipe in (self.guard.stdin, self.guard.stdout):
             if pipe is not None:
-                try:
+                with suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass
-        left = [pid for pid in before if proc.stat_fields(pid) is not None]
+        left = [pid for pid in before if proc.alive(pid)]
         return not left and not self._left and not sockets.listeners(self.port, self.host)
 
     def _listen_to_guard(self) -> None:
@@ -296,7 +314,9 @@ class RunningServer:
 
 
 def _reported(log: Path, word: str) -> dict[str, float] | None:
-    """The numbers in the JSON object after `word` at the start of a whole line; None when there is no such line yet."""
+    """The numbers in the JSON object after `word` at the start of a whole line; None when there is no such
+    line yet.
+    """
     try:
         content = log.read_bytes()
     except OSError:
@@ -309,5 +329,7 @@ def _reported(log: Path, word: str) -> dict[str, float] | None:
                 return {}
             if not isinstance(figures, dict):
                 return {}
-            return {str(key): float(value) for key, value in figures.items() if isinstance(value, int | float)}
+            return {
+                str(key): float(value) for key, value in figures.items() if isinstance(value, int | float)
+            }
     return None

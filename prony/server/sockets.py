@@ -1,7 +1,7 @@
 """Who listens on a port, read from the kernel's socket tables. Must not know why anybody asks.
 
-The kernel lists listening sockets before all others (Documentation/networking/proc_net_tcp), so only they are read even
-when there are a hundred thousand connections.
+The kernel lists listening sockets before all others (Documentation/networking/proc_net_tcp), so only they are
+read even when there are a hundred thousand connections.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import random
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,28 +39,35 @@ class Listener:
         if self.address.is_unspecified:
             return True
         try:
-            return str(self.address) in {str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+            return str(self.address) in {
+                str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            }
         except OSError:
             return False
 
 
 def listeners(port: int, host: str) -> list[Listener]:
-    """The sockets that listen on `port` for connections to `host`, of all processes, in this network namespace."""
+    """The sockets that listen on `port` for connections to `host`, of all processes, in this network
+    namespace.
+    """
     found = []
     for table in ("tcp", "tcp6"):
         try:
-            with open(f"/proc/net/{table}", encoding="ascii") as rows:
-                next(rows, None)
-                for row in rows:
-                    fields = row.split()
-                    if fields[3] != LISTEN:
-                        break
-                    address, _, number = fields[1].partition(":")
-                    if int(number, 16) == port:
-                        found.append(Listener(_address(address), port, int(fields[7]), int(fields[9])))
+            with Path(f"/proc/net/{table}").open(encoding="ascii") as rows:
+                found += [listener for listener in _listening(rows) if listener.port == port]
         except OSError:
             continue
     return [listener for listener in found if listener.takes(host)]
+
+
+def _listening(rows: Iterator[str]) -> Iterator[Listener]:
+    next(rows, None)
+    for row in rows:
+        fields = row.split()
+        if fields[3] != LISTEN:
+            break
+        address, _, port = fields[1].partition(":")
+        yield Listener(_address(address), int(port, 16), int(fields[7]), int(fields[9]))
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -78,48 +86,63 @@ def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
     looked = False
     for pid in pids:
         try:
-            with os.scandir(f"/proc/{pid}/fd") as entries:
-                for entry in entries:
-                    try:
-                        target = os.readlink(entry.path)
-                    except OSError:
-                        continue
-                    if target in wanted:
-                        found.add(wanted[target])
-            looked = True
+            descriptors = list(Path(f"/proc/{pid}/fd").iterdir())
         except OSError:
             continue
+        looked = True
+        for descriptor in descriptors:
+            with suppress(OSError):  # closed meanwhile
+                target = os.readlink(descriptor)  # noqa: PTH115 - a name, not a path: `socket:[123]`
+                if target in wanted:
+                    found.add(wanted[target])
         if len(found) == len(wanted):
             break
     return found if looked else None
 
 
+def holders(inodes: Collection[int]) -> set[int]:
+    """All processes that have one of these sockets open, as far as they can be seen."""
+    if not inodes:
+        return set()
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return {pid for pid in pids if owned_by(inodes, (pid,))}
+
+
 def owner_of(listener: Listener) -> int | None:
     """The pid that holds this socket; None when it cannot be seen (another user's process)."""
-    for entry in sorted((entry for entry in os.listdir("/proc") if entry.isdigit()), key=int, reverse=True):
-        if owned_by((listener.inode,), (int(entry),)):
-            return int(entry)
-    return None
+    return min(holders((listener.inode,)), default=None)
 
 
 def check_free(host: str, port: int) -> None:
-    """Raises EnvironmentFault that says who has the port, or UsageError when the address cannot be had at all."""
+    """Raises EnvironmentFault that says who has the port, or UsageError when the address cannot be had at
+    all.
+    """
     for listener in listeners(port, host):
         pid = owner_of(listener)
-        who = f"PID {describe(pid)}" if pid is not None else f"a process of user {_user(listener.uid)} that cannot be seen"
+        who = (
+            f"PID {describe(pid)}"
+            if pid is not None
+            else f"a process of user {_user(listener.uid)} that cannot be seen"
+        )
         raise EnvironmentFault(f"port {port} is taken by {who}; stop it or choose another port")
     fault = _try_to_bind(host, port)
     if fault is None:
         return
     if fault.errno == errno.EACCES:
-        raise EnvironmentFault(f"port {port} may not be used by this user: {fault.strerror}; choose one above 1023")
+        raise EnvironmentFault(
+            f"port {port} may not be used by this user: {fault.strerror}; choose one above 1023"
+        )
     if fault.errno == errno.EADDRINUSE:
-        raise EnvironmentFault(f"port {port} is in use by a connection of another program; choose another port")
+        raise EnvironmentFault(
+            f"port {port} is in use by a connection of another program; choose another port"
+        )
     raise UsageError(f"cannot listen on {host}:{port}: {fault.strerror or fault}")
 
 
 def free_port(host: str) -> int:
-    """A port that nobody uses, outside the ephemeral range where that leaves room; chosen at random, checked by binding."""
+    """A port that nobody uses, outside the ephemeral range where that leaves room; chosen at random,
+    checked by binding.
+    """
     ephemeral = _ephemeral_range()
     outside = [port for port in OWN_PORTS if port not in ephemeral]
     for port in random.sample(outside, min(200, len(outside))):

@@ -1,7 +1,9 @@
-"""What a `server.yaml` says, as values: layers of keys that inherit and vary. Must not know how a server is built or run.
+"""What a `server.yaml` says, as values: layers of keys that inherit and vary. Must not know how a server is
+built or run.
 
-A server's keys are those of its runtime's `defaults.yaml` (which may inherit another runtime's), overlaid with its own
-and, for `name:variant`, with the variant's: mappings are merged key by key, everything else replaces.
+A server's keys are those of its runtime's `defaults.yaml` (which may inherit another runtime's), overlaid
+with its own and, for `name:variant`, with the variant's: mappings are merged key by key, everything else
+replaces.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ NATIVE = "native"
 
 
 class BuildKeys(Record):
-    """How the artifact comes about: `tool` runs with `args` in a copy of `dir`, and `artifact` is what it leaves there."""
+    """How the artifact comes about: `tool` runs with `args` in a copy of `dir`, and `artifact` is what it
+    leaves there.
+    """
 
     tool: Literal["maven"]
     dir: str = "."
@@ -30,7 +34,9 @@ class BuildKeys(Record):
 
 
 class JdkRange(Record):
-    """The JDK majors a server supports; `prefer` is taken when it is installed, else the newest LTS in range."""
+    """The JDK majors a server supports; `prefer` is taken when it is installed, else the newest LTS in
+    range.
+    """
 
     min: int = Field(default=8, ge=8)
     max: int | None = None
@@ -112,7 +118,9 @@ class ServerSpec(Record):
     ready: ReadyKeys = ReadyKeys()
     ceilings: Ceilings = Ceilings()
     reports: str | None = None
-    """The first word of the line on which the application prints its own figures (a JSON object) once it is ready."""
+    """The first word of the line on which the application prints its own figures (a JSON object) once it
+    is ready.
+    """
     url: str | None = None
     """Where a server with a fixed address listens; None: the laboratory chooses the port."""
     variants: dict[str, Layer] = Field(default_factory=dict)
@@ -152,5 +160,7 @@ def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        merged[key] = overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = (
+            overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
     return merged

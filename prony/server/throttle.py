@@ -11,12 +11,17 @@ V2_ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 
 
 def throttle(pid: int) -> CgroupThrottle | None:
-    """The counters since the cgroup exists, of the nearest level that has a quota; all zero when no level has one.
+    """The counters since the cgroup exists, of the nearest level that has a quota; all zero when no level has
+    one.
 
-    None when they cannot be read. The difference of two readings says what happened in between, see `between`.
+    None when they cannot be read. The difference of two readings says what happened in between, see
+    `between`.
     """
     try:
-        rows = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()]
+        rows = [
+            line.split(":", 2)
+            for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()
+        ]
     except (OSError, ValueError):
         return None
     for _, controllers, path in (row for row in rows if len(row) == 3):
@@ -54,7 +59,9 @@ def _nearest(roots: tuple[str, ...], path: str) -> CgroupThrottle | None:
 
 
 def _has_quota(level: Path) -> bool:
-    """Whether this level limits CPU time; the root of a hierarchy and levels without the controller do not."""
+    """Whether this level limits CPU time; the root of a hierarchy and levels without the controller do
+    not.
+    """
     for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
         try:
             return not (level / file).read_text(encoding="ascii").startswith(unlimited)
@@ -71,5 +78,9 @@ def _counters(level: Path) -> CgroupThrottle | None:
         return None
     if "nr_periods" not in stat:
         return None
-    throttled_s = stat["throttled_usec"] / 1e6 if "throttled_usec" in stat else stat.get("throttled_time", 0) / 1e9
-    return CgroupThrottle(periods=stat["nr_periods"], throttled_periods=stat.get("nr_throttled", 0), throttled_s=throttled_s)
+    throttled_s = (
+        stat["throttled_usec"] / 1e6 if "throttled_usec" in stat else stat.get("throttled_time", 0) / 1e9
+    )
+    return CgroupThrottle(
+        periods=stat["nr_periods"], throttled_periods=stat.get("nr_throttled", 0), throttled_s=throttled_s
+    )
