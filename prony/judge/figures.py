@@ -1,4 +1,225 @@
-"""The figures of one trial, derived from its evidence alone. Must not know whether they may be printed: that is the verdict's.
+"""The figures of one trial, derived from its evidence alone.
 
-Every name carries its unit. A figure whose counters are missing is absent, never zero.
+Must not know whether they may be printed: that is the verdict's. Every name carries its unit. A figure
+whose counters
+are missing is absent (None), never zero.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from prony.evidence.engine import Mark, Window
+from prony.evidence.server import ServerWindow
+from prony.evidence.trial import Evidence
+from prony.judge.checks.errors import expectations_missed
+from prony.judge.histogram import HistogramError, decode, percentiles_ms
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured
+
+MIB = 2**20
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """How one figure is shown. `higher_is_better` is None where neither direction is."""
+
+    name: str
+    label: str
+    unit: str
+    decimals: int
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one trial; names as in FIGURES. Times of the open model are latencies (from the
+    intended send)."""
+
+    requests_per_s: float | None = None
+    mean_ms: float | None = None
+    p50_ms: float | None = None
+    p90_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    p999_ms: float | None = None
+    min_ms: float | None = None
+    max_ms: float | None = None
+    server_cpu_us_per_request: float | None = None
+    client_cpu_us_per_request: float | None = None
+    server_cpu_share: float | None = None
+    client_cpu_share: float | None = None
+    peak_rss_mib: float | None = None
+    requests_per_s_per_gib: float | None = None
+    threads: float | None = None
+    heap_used_mib: float | None = None
+    heap_committed_mib: float | None = None
+    gc_share: float | None = None
+    jit_share: float | None = None
+    time_to_listen_s: float | None = None
+    time_to_ready_s: float | None = None
+    time_to_steady_s: float | None = None
+    start_rss_mib: float | None = None
+    start_heap_used_mib: float | None = None
+    start_classes_loaded: float | None = None
+    start_threads: float | None = None
+    published_requests_per_s: float | None = None
+    published_mean_ms: float | None = None
+    reported: Mapping[str, float] = field(default_factory=dict)
+    """What the application itself reported at ready, under its own names."""
+
+    def numbers(self) -> dict[str, float]:
+        """The figures that are known, by their names in FIGURES, without what the application reported."""
+        named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "reported")
+        return {name: float(value) for name, value in named if value is not None}
+
+
+FIGURES: tuple[Figure, ...] = (
+    Figure("requests_per_s", "requests per second", "1/s", 0, True),
+    Figure("mean_ms", "mean time per request", "ms", 3, False),
+    Figure("p50_ms", "p50", "ms", 3, False),
+    Figure("p90_ms", "p90", "ms", 3, False),
+    Figure("p95_ms", "p95", "ms", 3, False),
+    Figure("p99_ms", "p99", "ms", 3, False),
+    Figure("p999_ms", "p99.9", "ms", 3, False),
+    Figure("min_ms", "shortest", "ms", 3, False),
+    Figure("max_ms", "longest", "ms", 1, False),
+    Figure("server_cpu_us_per_request", "server CPU per request", "µs", 1, False),
+    Figure("client_cpu_us_per_request", "client CPU per request", "µs", 2, None),
+    Figure("server_cpu_share", "server CPU in use", "of granted", 2, None),
+    Figure("client_cpu_share", "busiest client thread", "of a CPU", 2, None),
+    Figure("peak_rss_mib", "peak memory (RSS)", "MiB", 0, False),
+    Figure("requests_per_s_per_gib", "requests per second and GiB", "1/s/GiB", 0, True),
+    Figure("threads", "threads under load", "", 0, None),
+    Figure("heap_used_mib", "heap used at the end", "MiB", 0, None),
+    Figure("heap_committed_mib", "heap committed at the end", "MiB", 0, False),
+    Figure("gc_share", "time in garbage collection", "of the window", 4, False),
+    Figure("jit_share", "compilation in the window", "of server CPU", 4, None),
+    Figure("time_to_listen_s", "time to listen", "s", 2, False),
+    Figure("time_to_ready_s", "time to first right answer", "s", 2, False),
+    Figure("time_to_steady_s", "time to steady", "s", 0, False),
+    Figure("start_rss_mib", "memory at ready (RSS)", "MiB", 0, False),
+    Figure("start_heap_used_mib", "heap used at ready", "MiB", 0, False),
+    Figure("start_classes_loaded", "classes loaded at ready", "", 0, False),
+    Figure("start_threads", "threads at ready", "", 0, False),
+    Figure("published_requests_per_s", "requests per second, as published", "1/s", 0, True),
+    Figure("published_mean_ms", "mean time per request, as published", "ms", 3, False),
+)
+"""Every figure of `Figures.numbers()`, in the order in which a table prints them."""
+
+FIGURE: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
+"""The same by name."""
+
+
+def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
+    """All figures that this evidence supports. Never raises on missing parts."""
+    limits = limits or CheckLimits()
+    values: dict[str, float | None] = {}
+    values |= _start_up(evidence)
+    window = measured(evidence)
+    if window is not None:
+        values |= _load(window, limits)
+    server = evidence.server_window
+    if server is not None:
+        values |= _server(server, window, values.get("requests_per_s"))
+    if evidence.warm_up is not None:
+        values["time_to_steady_s"] = evidence.warm_up.time_to_steady_s
+    values |= _published(evidence)
+    reported = dict(evidence.start_up.reported) if evidence.start_up is not None else {}
+    return Figures(**values, reported=reported)
+
+
+def _load(window: Window, limits: CheckLimits) -> dict[str, float | None]:
+    """Right answers per second, times, client cost."""
+    right = max(0, window.completed - expectations_missed(window))
+    values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
+    shares = [t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s]
+    if shares and len(shares) == len(window.threads):
+        values["client_cpu_share"] = max(shares)
+        if window.completed:
+            used_s = sum(t.cpu_s for t in window.threads if t.cpu_s is not None)
+            values["client_cpu_us_per_request"] = used_s / window.completed * 1e6
+    histogram = window.latency or window.service_time
+    if histogram is None or histogram.count == 0:
+        return values
+    try:
+        decoded = decode(histogram)
+    except HistogramError:
+        return values
+    found = percentiles_ms(decoded, confidence=limits.samples_confidence)
+    mean_ms = histogram.mean_ns / 1e6 if histogram.mean_ns is not None else decoded.moment(1) * 1000
+    return values | {
+        "mean_ms": mean_ms,
+        "p50_ms": found[50.0],
+        "p90_ms": found[90.0],
+        "p95_ms": found[95.0],
+        "p99_ms": found[99.0],
+        "p999_ms": found[99.9],
+        "min_ms": None if histogram.min_ns is None else histogram.min_ns / 1e6,
+        "max_ms": (histogram.max_ns if histogram.max_ns is not None else decoded.max_ns) / 1e6,
+    }
+
+
+def _server(server: ServerWindow, window: Window | None, rate: float | None) -> dict[str, float | None]:
+    """CPU, memory, collections. CPU per request uses rates, as the two windows may differ by milliseconds."""
+    values: dict[str, float | None] = {
+        "peak_rss_mib": None if server.peak_rss_bytes is None else server.peak_rss_bytes / MIB,
+        "threads": None if server.threads_end is None else float(server.threads_end),
+    }
+    if server.cpu_s is not None and server.wall_s > 0:
+        if server.granted_cpus > 0:
+            values["server_cpu_share"] = server.cpu_s / server.wall_s / server.granted_cpus
+        if window is not None and window.completed:
+            completed_per_s = window.completed / window.duration_s
+            values["server_cpu_us_per_request"] = server.cpu_s / server.wall_s / completed_per_s * 1e6
+    if rate is not None and server.peak_rss_bytes:
+        values["requests_per_s_per_gib"] = rate / (server.peak_rss_bytes / GIB)
+    opened, closed = server.jvm_open, server.jvm_close
+    if closed is not None:
+        values["heap_used_mib"] = closed.heap_used_bytes / MIB
+        values["heap_committed_mib"] = closed.heap_committed_bytes / MIB
+    if opened is not None and closed is not None:
+        wall_s = closed.t_monotonic_s - opened.t_monotonic_s
+        if wall_s > 0:
+            values["gc_share"] = max(0.0, closed.gc_time_s - opened.gc_time_s) / wall_s
+        if closed.jit_time_s is not None and opened.jit_time_s is not None and server.cpu_s:
+            values["jit_share"] = max(0.0, closed.jit_time_s - opened.jit_time_s) / server.cpu_s
+    return values
+
+
+def _start_up(evidence: Evidence) -> dict[str, float | None]:
+    start = evidence.start_up
+    if start is None:
+        return {}
+    values: dict[str, float | None] = {
+        "time_to_listen_s": start.time_to_listen_s,
+        "time_to_ready_s": start.time_to_ready_s,
+    }
+    if start.process is not None:
+        values["start_rss_mib"] = start.process.rss_bytes / MIB
+        values["start_threads"] = float(start.process.threads)
+    if start.jvm is not None:
+        values["start_heap_used_mib"] = start.jvm.heap_used_bytes / MIB
+        values["start_classes_loaded"] = float(start.jvm.classes_loaded)
+        values["start_threads"] = float(start.jvm.threads_live)
+    return values
+
+
+def published_mark(evidence: Evidence) -> Mark | None:
+    """The mark that stands for the published protocol: so many requests to a fresh process, warm-up
+    included."""
+    marks = evidence.engine.marks if evidence.engine is not None else ()
+    return next((mark for mark in marks if mark.elapsed_ms > 0 and mark.requests > 0), None)
+
+
+def _published(evidence: Evidence) -> dict[str, float | None]:
+    """What ab would have printed: requests ÷ elapsed, and concurrency x elapsed ÷ requests."""
+    mark = published_mark(evidence)
+    if mark is None:
+        return {}
+    values: dict[str, float | None] = {"published_requests_per_s": mark.requests / (mark.elapsed_ms / 1000)}
+    if evidence.load.users:
+        values["published_mean_ms"] = evidence.load.users * mark.elapsed_ms / mark.requests
+    return values

@@ -32,7 +32,8 @@ class Finding(Record):
     source: str = ""
     """Where the rule comes from."""
     essential: bool = False
-    """Whether a figure cannot be called valid while this check is unknown (decided by the judge, see docs/method.md)."""
+    """Whether a figure cannot be called valid while this check is unknown (decided by the judge, see
+    docs/method.md)."""
 
 
 class Judgement(Record):

@@ -1,0 +1,50 @@
+"""arrivals: were Poisson arrivals Poisson. Must not know how the gaps were drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import stats as untyped_stats
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, no_window, number, unknown
+
+stats: Any = untyped_stats
+
+CHECK = "arrivals"
+SOURCE = "Lancet tests this, against twice the critical value"
+INVALID_ALPHA_FACTOR = 1e-4
+"""Below alpha x this no luck explains the gaps; between the two, one honest run in 1/alpha is merely
+unlucky."""
+
+
+def arrivals(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+    """Kolmogorov-Smirnov test of the gaps between sends. Left out unless Poisson arrivals were asked for."""
+    if evidence.load.model != "open" or evidence.load.arrivals != "poisson":
+        return None
+    limit = f"p at least {limits.arrivals_alpha:g} (Kolmogorov-Smirnov against exponential gaps)"
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    gaps, distance = window.arrival_gaps, window.arrival_gaps_ks
+    if not gaps or distance is None:
+        return unknown(CHECK, "the gaps between sends were not tested", limit=limit, source=SOURCE)
+    chance = float(stats.kstwo.sf(distance, gaps))
+    status = Status.VALID
+    if chance < limits.arrivals_alpha * INVALID_ALPHA_FACTOR:
+        status = Status.INVALID
+    elif chance < limits.arrivals_alpha:
+        status = Status.SUSPECT
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=distance,
+        limit=limit,
+        reason=f"distance {distance:.4f} over {number(gaps)} gaps, p = {chance:.2g}",
+        advice=""
+        if status is Status.VALID
+        else "bursts are missing or added, and with them the queues they make; see schedule",
+        source=SOURCE,
+    )

@@ -1,0 +1,143 @@
+"""bound_by: what kept the throughput from being higher. Must not excuse a number by a tautology.
+
+In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever bound it. Only declared
+delays count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prony.evidence.trial import Ceiling, Evidence
+from prony.judge.checks.client import client_bound
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, no_window, number, percent
+
+CHECK = "bound_by"
+SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
+SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What bound the throughput: its name, the server's CPU share (None when unread), and one sentence."""
+
+    name: str
+    cpu_share: float | None
+    text: str
+    advice: str = ""
+
+
+def server_cpu_share(evidence: Evidence) -> float | None:
+    """Server CPU ÷ (granted CPUs x wall time) over the window."""
+    window = evidence.server_window
+    if window is None or window.cpu_s is None or window.wall_s <= 0 or window.granted_cpus <= 0:
+        return None
+    return window.cpu_s / (window.wall_s * window.granted_cpus)
+
+
+def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
+    """The bound, looked for in this order: a saturated client, server CPU, CPU quota, declared ceilings,
+    the load."""
+    window = measured(evidence)
+    share = server_cpu_share(evidence)
+    if window is None:
+        return Bound(UNKNOWN, share, "the engine reported no measured window")
+    rate = window.completed / window.duration_s
+    cpu = (
+        "the server's CPU could not be read"
+        if share is None
+        else f"the server used {percent(share)} of its CPU"
+    )
+    if client_bound(evidence, limits):
+        return Bound(CLIENT, share, f"the load generator was saturated; {cpu}", "see client")
+    if share is not None and share >= limits.bound_cpu_min:
+        return Bound(SERVER_CPU, share, cpu)
+    quota = _quota(evidence, limits)
+    if quota is not None:
+        return Bound(SERVER_CPU, share, quota)
+    ceiling = _ceiling(evidence, rate, limits)
+    if ceiling is not None:
+        text = f"{number(rate)}/s is at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
+        return Bound(ceiling.name, share, f"{text}; {cpu}")
+    load = evidence.load
+    if (
+        load.model == "open"
+        and load.offered_per_s
+        and rate >= (1 - limits.bound_tolerance) * load.offered_per_s
+    ):
+        text = f"{number(rate)}/s is what was offered ({number(load.offered_per_s)}/s); {cpu}"
+        return Bound(
+            OFFERED_LOAD, share, text, "offer more, or ask for capacity in a closed loop without think time"
+        )
+    if share is None:
+        return Bound(UNKNOWN, None, cpu + (", no declared ceiling is near" if evidence.ceilings else ""))
+    if load.model == "closed" and load.think_kind != "none":
+        text = f"{number(rate)}/s is what {number(load.users or 0)} thinking users ask for; {cpu}"
+        return Bound(OFFERED_LOAD, share, text, "more users or less think time, until the server is busy")
+    return Bound(
+        UNKNOWN,
+        share,
+        f"{cpu}, no declared ceiling is near",
+        "more users; if the rate then stays, the server waits for something: declare it as a ceiling "
+        "(worker threads ÷ delay, a pool, a database)",
+    )
+
+
+def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """For a capacity claim nothing but the server, or a declared ceiling of it, may be the bound."""
+    limit = (
+        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or within "
+        f"{percent(limits.bound_tolerance)} of a declared ceiling"
+    )
+    if measured(evidence) is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    found = bound(evidence, limits)
+    capacity = evidence.load.claim == "capacity"
+    advice = found.advice
+    reason = found.text
+    if found.name == SERVER_CPU or found.name in {ceiling.name for ceiling in evidence.ceilings}:
+        status, advice = Status.VALID, ""
+    elif found.name == UNKNOWN and found.cpu_share is None:
+        status = Status.UNKNOWN
+    elif not capacity:
+        # How fast an unsaturated server answers, or what a fixed protocol prints, is no claim about capacity.
+        status, advice = Status.VALID, ""
+    else:
+        status = Status.INVALID
+        reason += ": this describes the load generator, not the server's capacity"
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=found.cpu_share,
+        limit=limit,
+        reason=f"{found.name}: {reason}",
+        advice=advice,
+        source=SOURCE,
+    )
+
+
+def _quota(evidence: Evidence, limits: CheckLimits) -> str | None:
+    """A server that is stopped by its quota in most periods is CPU-bound however low its share of the CPUs
+    is."""
+    throttle = evidence.server_window.throttle if evidence.server_window is not None else None
+    if throttle is None or throttle.periods <= 0:
+        return None
+    share = throttle.throttled_periods / throttle.periods
+    return (
+        f"its CPU quota stopped the server in {percent(share)} of the periods"
+        if (share >= limits.bound_throttled_periods_min)
+        else None
+    )
+
+
+def _ceiling(evidence: Evidence, rate: float, limits: CheckLimits) -> Ceiling | None:
+    """The nearest declared ceiling within the tolerance, on either side: above it, it was declared
+    wrongly."""
+    near = [
+        ceiling
+        for ceiling in evidence.ceilings
+        if ceiling.per_s > 0 and abs(rate / ceiling.per_s - 1) <= limits.bound_tolerance
+    ]
+    return min(near, key=lambda ceiling: abs(rate / ceiling.per_s - 1), default=None)

@@ -1,0 +1,91 @@
+"""client: was the load generator itself the bottleneck. Must not know what the server did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, milliseconds, no_window, percent
+
+CHECK = "client"
+SOURCE = (
+    "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
+)
+SIGNALS_NEEDED = 2
+"""So many independent signals must be readable to acquit the client, and so many must agree to convict it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One sign of a busy client."""
+
+    over: bool
+    text: str
+
+
+def signals(evidence: Evidence, limits: CheckLimits) -> tuple[list[Signal], float | None]:
+    """The signals that can be read, and the CPU share of the busiest engine thread."""
+    window = measured(evidence)
+    if window is None:
+        return [], None
+    found: list[Signal] = []
+    shares = [t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s]
+    # One thread that cannot be read may be the busy one, so a part of them acquits nobody.
+    cpu = max(shares) if shares and len(shares) == len(window.threads) else None
+    if cpu is not None:
+        found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread used {percent(cpu)} of its CPU"))
+    lags = [t.loop_lag_p99_ns for t in window.threads if t.loop_lag_p99_ns is not None]
+    if lags and len(lags) == len(window.threads):
+        lag_ms = max(lags) / 1e6
+        found.append(Signal(lag_ms >= limits.client_lag_max_ms, f"loop lag p99 {milliseconds(lag_ms)}"))
+    calibration = evidence.calibration
+    if calibration is not None and calibration.ceiling_per_s > 0:
+        share = window.completed / window.duration_s / calibration.ceiling_per_s
+        found.append(
+            Signal(
+                share >= limits.client_ceiling_max,
+                f"{percent(share)} of what it reaches against the reference server",
+            )
+        )
+    return found, cpu
+
+
+def client(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Thread CPU, loop lag, share of the calibrated ceiling: one over is suspect, two are a saturated
+    client."""
+    limit = (
+        f"CPU below {percent(limits.client_cpu_max)}, "
+        f"loop lag p99 below {milliseconds(limits.client_lag_max_ms)}, "
+        f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; one over suspect, two invalid"
+    )
+    if measured(evidence) is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    found, cpu = signals(evidence, limits)
+    over = [signal for signal in found if signal.over]
+    advice = ""
+    if len(over) >= SIGNALS_NEEDED:
+        status = Status.INVALID
+        reason = "the load generator was saturated: " + "; ".join(s.text for s in over)
+        advice = "give the client more CPUs (--client-cpus), or a smaller load"
+    elif over:
+        status = Status.SUSPECT
+        reason = "the load generator may have been a limit: " + "; ".join(s.text for s in over)
+        advice = "repeat with more client CPUs: if the figure rises, this one was the client's"
+    elif len(found) < SIGNALS_NEEDED:
+        status = Status.UNKNOWN
+        reason = f"{len(found)} of at least {SIGNALS_NEEDED} signals could be read" + "".join(
+            f"; {s.text}" for s in found
+        )
+    else:
+        status = Status.VALID
+        reason = "; ".join(s.text for s in found)
+    return Finding(
+        check=CHECK, status=status, value=cpu, limit=limit, reason=reason, advice=advice, source=SOURCE
+    )
+
+
+def client_bound(evidence: Evidence, limits: CheckLimits) -> bool:
+    """Whether two signals say that the client was the bottleneck."""
+    return sum(signal.over for signal in signals(evidence, limits)[0]) >= SIGNALS_NEEDED

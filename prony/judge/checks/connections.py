@@ -1,0 +1,103 @@
+"""connections: was keep-alive really on (or off) as the plan says. Must not know HTTP.
+
+The whole run is looked at: keep-alive connections are opened before the window.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Counters
+from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import number, percent, unknown
+
+CHECK = "connections"
+SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"
+
+
+def expected_connections(load: LoadFacts, sent: int) -> tuple[float, float] | None:
+    """(fewest, most) connections that the plan leads to over the whole run; None when it does not say.
+
+    A user who closes after n requests has a started connection left over, hence the room of one per user.
+    """
+    if not load.keep_alive:
+        return float(sent), float(sent)
+    if load.users is None:
+        return None
+    users = float(min(load.users, sent))
+    each = min(
+        (n for n in (load.max_requests_per_connection, load.server_closes_after) if n and n > 0), default=None
+    )
+    if each is None:
+        return users, users
+    return max(users, sent / each), users + sent / each
+
+
+def connections(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Opened ÷ expected, with the extra ones set against the requests they could have slowed."""
+    limit = (
+        f"more than {limits.connections_suspect_ratio:g} of what the plan leads to suspect, more than "
+        f"{limits.connections_invalid_ratio:g} invalid"
+    )
+    report = evidence.engine
+    if report is None or report.totals.connections_opened is None:
+        return unknown(CHECK, "opened connections were not counted", limit=limit, source=SOURCE)
+    totals = report.totals
+    opened, sent = report.totals.connections_opened, max(totals.sent, totals.completed)
+    expected = expected_connections(evidence.load, sent)
+    if expected is None or sent == 0:
+        return unknown(CHECK, "how many connections to expect is not known", limit=limit, source=SOURCE)
+    fewest, most = expected
+    in_window = report.window.connections_opened if report.window is not None else None
+    text = f"{number(opened)} opened for {number(sent)} requests, {_said(fewest, most)}"
+    if in_window:
+        text += f" ({number(in_window)} within the window)"
+    text += _tls(totals, evidence)
+    ratio = opened / most if opened >= most else opened / fewest
+    status, advice = _status(opened, fewest, most, sent, limits)
+    if status is not Status.VALID:
+        advice = advice or _advice(totals, evidence, opened, sent)
+    return Finding(
+        check=CHECK, status=status, value=ratio, limit=limit, reason=text, advice=advice, source=SOURCE
+    )
+
+
+def _said(fewest: float, most: float) -> str:
+    return (
+        f"{number(round(most))} expected" if most - fewest < 1 else f"{fewest:,.0f} to {most:,.0f} expected"
+    )
+
+
+def _status(opened: int, fewest: float, most: float, sent: int, limits: CheckLimits) -> tuple[Status, str]:
+    extra_share = (opened - most) / sent
+    if opened / most > limits.connections_invalid_ratio and extra_share > limits.connections_invalid_share:
+        return Status.INVALID, ""
+    if opened / most > limits.connections_suspect_ratio and extra_share > limits.connections_extra_share:
+        return Status.SUSPECT, ""
+    few = opened / fewest
+    if few < 1 / limits.connections_suspect_ratio:
+        status = Status.INVALID if few < 1 / limits.connections_invalid_ratio else Status.SUSPECT
+        return status, "connections were reused, or never opened: see errors, and `connection` in the plan"
+    return Status.VALID, ""
+
+
+def _tls(totals: Counters, evidence: Evidence) -> str:
+    if not evidence.load.tls or totals.tls_handshakes is None or not totals.connections_opened:
+        return ""
+    resumed = "" if totals.tls_resumptions is None else f", {number(totals.tls_resumptions)} of them resumed"
+    return f"; {number(totals.tls_handshakes)} TLS handshakes{resumed}"
+
+
+def _advice(totals: Counters, evidence: Evidence, opened: int, sent: int) -> str:
+    if not evidence.load.keep_alive:
+        return "more connections than requests: see errors"
+    each = sent / opened
+    by_server, by_client = totals.connections_closed_by_server, totals.connections_closed_by_client
+    whose = "somebody"
+    if by_server is not None and by_client is not None:
+        whose = "the server" if by_server >= by_client else "the client"
+    return (
+        f"{whose} closed connections after about {number(max(1.0, round(each)))} requests each "
+        f"({percent(opened / sent)} of the requests paid for a new one): switch keep-alive on there, or, if "
+        "the server means it, declare `closes_after` in its server.yaml"
+    )

@@ -1,0 +1,115 @@
+"""errors: which share of the requests did not get their answer. Must not know what a right answer looks
+like."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from prony.evidence.engine import Counters
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, no_window, number, percent
+
+CHECK = "errors"
+SOURCE = "a figure with errors describes the errors"
+FIRST_ERROR_STATUS = 400
+
+
+def expectations_missed(counters: Counters) -> int:
+    """Answers that were read and were not what the workload declares."""
+    return sum(count for kind, count in counters.errors.items() if kind.startswith("expect_"))
+
+
+def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict[str, int]]:
+    """(failed, all, by kind). Nobody having declared what is right, an answer with status 400 or above is
+    a failure.
+
+    An answer that missed an expectation is in `completed` and in `failed`; it is one request.
+    """
+    kinds = Counter({kind: count for kind, count in counters.errors.items() if count > 0})
+    expected = expectations_missed(counters)
+    everything = counters.completed + max(0, counters.failed - expected)
+    if not content_declared and "expect_status" not in kinds:
+        for status, count in counters.status.items():
+            if status.isdigit() and int(status) >= FIRST_ERROR_STATUS and count > 0:
+                kinds[f"status_{status}"] += count
+    failed = max(sum(kinds.values()), counters.failed)
+    return failed, max(everything, failed), dict(kinds)
+
+
+def errors(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Failed ÷ all requests of the window, with their kinds."""
+    limit = (
+        f"more than {percent(limits.errors_suspect_share)} suspect, "
+        f"more than {percent(limits.errors_invalid_share)} invalid"
+    )
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    failed, everything, kinds = failures(window, evidence.load.content_declared)
+    if everything == 0:
+        return Finding(
+            check=CHECK,
+            status=Status.INVALID,
+            limit=limit,
+            source=SOURCE,
+            reason=f"not one request ended in {number(window.duration_s)} s",
+            advice="look at the server's log: it accepted the load and answered nothing",
+        )
+    share = failed / everything
+    if failed == 0:
+        return Finding(
+            check=CHECK,
+            status=Status.VALID,
+            value=0.0,
+            limit=limit,
+            source=SOURCE,
+            reason=f"none in {number(everything)} requests{_outside(evidence)}",
+        )
+    named = ", ".join(
+        f"{kind} {number(count)}" for kind, count in sorted(kinds.items(), key=lambda k: -k[1])[:5]
+    )
+    status = (
+        Status.INVALID
+        if share > limits.errors_invalid_share
+        else Status.SUSPECT
+        if share > limits.errors_suspect_share
+        else Status.VALID
+    )
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=share,
+        limit=limit,
+        source=SOURCE,
+        reason=f"{percent(share)} of {number(everything)} requests failed" + (f": {named}" if named else ""),
+        advice=_advice(kinds),
+    )
+
+
+def _outside(evidence: Evidence) -> str:
+    """Errors before or after the window do not touch the figure, and are not hidden either."""
+    if evidence.engine is None or evidence.engine.window is None:
+        return ""
+    outside = evidence.engine.totals.failed - evidence.engine.window.failed
+    return f" ({number(outside)} outside the window)" if outside > 0 else ""
+
+
+def _advice(kinds: dict[str, int]) -> str:
+    most = max(kinds, key=lambda kind: kinds[kind], default="")
+    if most == "address_unavailable":
+        return "the client ran out of ports: see the ports finding"
+    if most == "descriptors":
+        return "the client ran out of descriptors: see the descriptors finding"
+    if most.startswith("connect"):
+        return "the server did not take the connections: is it running, is its accept queue long enough?"
+    if most == "timeout":
+        return "fewer users, or a longer request timeout if such answers still count for you"
+    if most.startswith("status_"):
+        return "look at the server's log; if this status is right for the workload, declare it in `expect`"
+    if most.startswith("expect_"):
+        return "compare an answer by hand with what the workload declares"
+    if most in {"read", "premature_close", "write"}:
+        return "the server closed connections in the middle of a request: look at its log and limits"
+    return "look at the server's log"

@@ -1,0 +1,132 @@
+"""isolation: did server and client have their CPUs to themselves. Must not know who the neighbours are."""
+
+from __future__ import annotations
+
+from prony.evidence.host import CpuPartition, HostWindow
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import percent, unknown, worst
+
+CHECK = "isolation"
+SOURCE = "disjoint processor sets, as in experiment E; krun for the neighbours"
+
+
+def isolation(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """CPU sets, pinning, steal, other processes, CPU quota."""
+    limit = (
+        f"disjoint CPU sets, steal below {percent(limits.isolation_steal)}, other processes below "
+        f"{percent(limits.isolation_others)}, quota stops below {percent(limits.isolation_throttled)}"
+    )
+    if not evidence.server.owned:
+        reason = "where a server that Prony did not start runs, and beside whom, is not read"
+        return unknown(CHECK, reason, limit=limit, source=SOURCE)
+    parts = [
+        _sets(evidence.partition),
+        _pinned(evidence),
+        *_neighbours(evidence.host_window, evidence.partition, limits),
+        _quota(evidence, limits),
+    ]
+    found = [part for part in parts if part is not None]
+    status = worst(*(part[0] for part in found))
+    said = [text for part_status, text, _ in found if part_status is not Status.VALID] or [
+        t for _, t, _ in found
+    ]
+    shares = [share for _, _, share in found if share is not None]
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=max(shares) if shares else None,
+        limit=limit,
+        reason="; ".join(said),
+        advice=_advice(evidence, found) if status in {Status.INVALID, Status.SUSPECT} else "",
+        source=SOURCE,
+    )
+
+
+Part = tuple[Status, str, float | None]
+
+
+def _sets(partition: CpuPartition | None) -> Part:
+    if partition is None:
+        return Status.UNKNOWN, "the CPU sets are not known", None
+    common = sorted(set(partition.server) & set(partition.client))
+    if partition.shared or not partition.server or not partition.client:
+        return (
+            Status.SUSPECT,
+            "client and server share their CPUs: the host has too few to keep them apart",
+            None,
+        )
+    if common:
+        return Status.INVALID, f"client and server both run on CPU {', '.join(map(str, common))}", None
+    return Status.VALID, f"server on {list(partition.server)}, client on {list(partition.client)}", None
+
+
+def _pinned(evidence: Evidence) -> Part | None:
+    """Where the engine's threads really are; a thread that could not be pinned may run anywhere."""
+    if evidence.engine is None or evidence.partition is None or evidence.partition.shared:
+        return None
+    threads = evidence.engine.ready.threads
+    if not threads or any(thread.pinned is None for thread in threads):
+        return Status.UNKNOWN, "whether the client's threads are pinned was not reported", None
+    loose = sum(not thread.pinned for thread in threads)
+    if loose:
+        return Status.SUSPECT, f"{loose} client threads could not be pinned", None
+    strays = sorted({t.cpu for t in threads if t.cpu is not None and t.cpu in evidence.partition.server})
+    if strays:
+        return Status.INVALID, f"client threads run on the server's CPU {', '.join(map(str, strays))}", None
+    return None
+
+
+def _neighbours(host: HostWindow | None, partition: CpuPartition | None, limits: CheckLimits) -> list[Part]:
+    if host is None:
+        return [(Status.UNKNOWN, "the CPUs were not watched", None)]
+    parts: list[Part] = []
+    used = set(partition.server) | set(partition.client) if partition is not None else set()
+    steals = [cpu.steal for cpu in host.cpus if not used or cpu.cpu in used]
+    if steals:
+        parts.append(_graded(max(steals), limits.isolation_steal, limits, "steal took {} of a CPU"))
+    else:
+        parts.append((Status.UNKNOWN, "steal could not be read", None))
+    whose = f" (most: {host.busiest_other})" if host.busiest_other else ""
+    for side, share in (("server", host.others_on_server_cpus), ("client", host.others_on_client_cpus)):
+        if share is None:
+            parts.append((Status.UNKNOWN, f"other processes on the {side}'s CPUs could not be read", None))
+        else:
+            text = "other processes took {} of the " + side + "'s CPUs" + whose
+            parts.append(_graded(share, limits.isolation_others, limits, text))
+    return parts
+
+
+def _quota(evidence: Evidence, limits: CheckLimits) -> Part | None:
+    window = evidence.server_window
+    if window is None or window.throttle is None or window.wall_s <= 0:
+        # No quota is set on this group, or it cannot be told: the server's CPU share shows its effect.
+        return None
+    share = window.throttle.throttled_s / window.wall_s
+    return _graded(
+        share, limits.isolation_throttled, limits, "a CPU quota stopped the server for {} of the window"
+    )
+
+
+def _graded(share: float, limit: float, limits: CheckLimits, text: str) -> Part:
+    status = Status.VALID
+    if share >= limit * limits.isolation_invalid_factor:
+        status = Status.INVALID
+    elif share >= limit:
+        status = Status.SUSPECT
+    return status, text.format(percent(share)), share
+
+
+def _advice(evidence: Evidence, parts: list[Part]) -> str:
+    bad = " ".join(text for status, text, _ in parts if status in {Status.INVALID, Status.SUSPECT})
+    if "quota" in bad:
+        return "measure outside of the quota, or tell Prony the granted CPUs"
+    if "steal" in bad:
+        return "the hypervisor gave the CPUs to somebody else: repeat, or use a dedicated machine"
+    if "other processes" in bad:
+        name = evidence.host_window.busiest_other if evidence.host_window is not None else None
+        return f"stop {name or 'the other load'} and repeat"
+    if "too few" in bad:
+        return "use a machine with two or more CPUs"
+    return "give client and server CPU sets of their own (--server-cpus, --client-cpus)"

@@ -1,0 +1,177 @@
+"""little: did all the users exist, and do independent counters tell the same story (Little's law, twice).
+
+Must not know why users went missing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from prony.evidence.engine import EngineReport, Window
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.histogram import HistogramError, decode
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, no_window, number, percent, worst
+
+CHECK = "little"
+SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
+EDGE_SIGMAS = 4.0
+"""How many standard deviations of the border effect are allowed for: 1 honest window in 16,000 exceeds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the two forms: its status, relative deviation (None when unknown) and what to say."""
+
+    status: Status
+    deviation: float | None
+    text: str
+
+
+def little(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Form 1 (closed): simulated users against asked users. Form 2: mean in flight against throughput x
+    service time."""
+    limit = (
+        f"within {percent(limits.little_deviation)}, both ways, plus what requests astride the border explain"
+    )
+    window = measured(evidence)
+    if window is None or evidence.engine is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    parts = [in_flight_part(window, evidence, limits)]
+    if evidence.load.model == "closed":
+        parts.insert(0, users_part(window, evidence.engine, evidence, limits))
+    status = worst(*(part.status for part in parts))
+    deviations = [part.deviation for part in parts if part.deviation is not None]
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=max(deviations, key=abs) if deviations else None,
+        limit=limit,
+        reason="; ".join(part.text for part in parts),
+        advice=_advice(parts, evidence) if status in {Status.INVALID, Status.SUSPECT} else "",
+        source=SOURCE,
+    )
+
+
+def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: CheckLimits) -> Part:
+    """Σ(residence + think, clipped to the window) ÷ window against the number of users that was asked for."""
+    asked, note = expected_users(window, report, evidence)
+    if window.clipped_cycle_s is None or asked is None:
+        return Part(Status.UNKNOWN, None, "the users' cycles could not be read")
+    if asked <= 0:
+        return Part(Status.UNKNOWN, None, "no users were asked for")
+    simulated = window.clipped_cycle_s / window.duration_s
+    deviation = simulated / asked - 1
+    lacking = limits.little_deviation + _tail_allowance(window, report)
+    broken = deviation > limits.little_deviation or deviation < -lacking
+    text = f"{simulated:.4g} of {number(asked)} users simulated{note}"
+    if (
+        broken
+        and window.users is not None
+        and evidence.load.users is not None
+        and window.users < evidence.load.users
+    ):
+        text += f", {number(window.users)} alive at the end"
+    return Part(Status.INVALID if broken else Status.VALID, deviation, text)
+
+
+def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
+    """Users that should have been there: those asked for, or their mean where the plan itself lets the
+    number vary."""
+    ramp_in_window = evidence.load.ramp_up_s * 1000 > window.opened_ms
+    if not ramp_in_window and report.reason != "iterations":
+        return (None if evidence.load.users is None else float(evidence.load.users)), ""
+    end_ms = window.opened_ms + window.duration_s * 1000
+    user_ms = total_ms = 0.0
+    before: int | None = None
+    for row in report.rows:
+        if row.users is None:
+            return None, ""
+        overlap_ms = min(row.t_ms, end_ms) - max(row.t_ms - row.duration_ms, window.opened_ms)
+        if overlap_ms > 0:
+            user_ms += overlap_ms * (row.users + (row.users if before is None else before)) / 2
+            total_ms += overlap_ms
+        before = row.users
+    return (user_ms / total_ms if total_ms > 0 else None), " (mean: they came or went within the window)"
+
+
+def _tail_allowance(window: Window, report: EngineReport) -> float:
+    """With an exact total of requests the last user works while the others have nothing left to do."""
+    if report.reason != "total_requests" or window.service_time is None or window.service_time.max_ns is None:
+        return 0.0
+    return window.service_time.max_ns * 1e-9 / window.duration_s
+
+
+def in_flight_part(window: Window, evidence: Evidence, limits: CheckLimits) -> Part:
+    """∫ in-flight dt against Σ service time (= throughput x mean service time x window).
+
+    The integral ends at the window's borders, the service times do not: requests in flight when the window
+    opens bring
+    their past along, those in flight when it closes are missing. In expectation both cancel. The age of
+    what is in
+    flight at one moment sums to a variable whose variance is at most λE[S³]/3 (Poisson arrivals; fixed
+    users have
+    less), so two borders differ by at most EDGE_SIGMAS x sqrt(2λE[S³]/3) request-seconds unless
+    completions are not
+    independent; the bound that nothing can exceed is users x longest service time.
+    """
+    measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
+    if measured_s is None or service_s is None:
+        return Part(Status.UNKNOWN, None, "the in-flight integral could not be read")
+    if service_s <= 0 or measured_s <= 0:
+        same = service_s == measured_s
+        text = (
+            "nothing was in flight"
+            if same
+            else "in flight and service time disagree about there being any load"
+        )
+        return Part(Status.UNKNOWN if same else Status.INVALID, None, text)
+    deviation = measured_s / service_s - 1
+    text = (
+        f"{measured_s / window.duration_s:.4g} in flight against {service_s / window.duration_s:.4g} "
+        "by throughput x service time"
+    )
+    allowed_s, most_s = _edges_s(window, evidence)
+    beyond_s = abs(measured_s - service_s) - limits.little_deviation * service_s
+    if beyond_s <= allowed_s:
+        return Part(Status.VALID, deviation, text)
+    if beyond_s <= most_s:
+        return Part(Status.SUSPECT, deviation, text + ", which requests astride the border may explain")
+    if measured_s > service_s and window.failed > 0:
+        spent_s = (measured_s - service_s) / window.failed
+        return Part(
+            Status.SUSPECT, deviation, text + f", or {number(spent_s)} s spent in each failed request"
+        )
+    return Part(Status.INVALID, deviation, text)
+
+
+def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
+    """(what the borders are likely to explain at most, what they can explain at all), in request-seconds."""
+    histogram = window.service_time
+    if histogram is None:
+        return 0.0, 0.0
+    longest_s = (histogram.max_ns or 0) * 1e-9
+    try:
+        third_moment = decode(histogram).moment(3)
+    except HistogramError:
+        third_moment = 0.0
+    likely_s = EDGE_SIGMAS * math.sqrt(2 * window.completed / window.duration_s * third_moment / 3)
+    at_once = evidence.load.users
+    if at_once is None:
+        at_once = (
+            max((row.in_flight or 0 for row in evidence.engine.rows), default=0) if evidence.engine else 0
+        )
+    return likely_s, at_once * longest_s
+
+
+def _advice(parts: list[Part], evidence: Evidence) -> str:
+    users = parts[0] if evidence.load.model == "closed" else None
+    if users is not None and users.status is Status.INVALID:
+        if users.deviation is not None and users.deviation < 0:
+            return "users died, waited for the client or were connecting: see errors, client, connections"
+        return "more user time than users: a fault of the engine, please report it with the evidence"
+    if any(part.status is Status.INVALID for part in parts):
+        return "two counters of the engine contradict each other: do not use the figure, please report it"
+    return "measure a longer window, so that its borders matter less"

@@ -1,0 +1,186 @@
+"""ports: will, and did, the client run out of ephemeral ports. Must not know how ports are read or
+widened."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from prony.evidence.host import Limits
+from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import number, percent, unknown
+
+CHECK = "ports"
+SOURCE = "experiment B lost days to this; no tool forecasts it"
+WIDEST_RANGE = (1024, 65535)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Ports in use or in TIME_WAIT at the same time, against those there are."""
+
+    ports: float
+    available: float
+    hold_s: float
+
+    @property
+    def share(self) -> float:
+        """Need ÷ available."""
+        return self.ports / self.available if self.available > 0 else math.inf
+
+
+def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | None = None) -> Finding:
+    """Before the run: connections held open plus those in TIME_WAIT against the ports. Invalid means:
+    refuse."""
+    limits = limits or CheckLimits()
+    limit = _limit(limits)
+    if host is None or host.ports is None:
+        return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
+    hold_s = _hold_s(host, limits)
+    available = _available(load, host)
+    rate = connections_per_s(load)
+    if rate is None:
+        most = available * limits.ports_suspect_share / hold_s
+        return unknown(
+            CHECK,
+            f"a connection per request at a rate nobody forecast; up to {number(most)} new ones/s will fit",
+            limit=limit,
+            source=SOURCE,
+        )
+    if load.users is None and rate == 0:
+        return unknown(CHECK, "how many connections will be open is not known", limit=limit, source=SOURCE)
+    spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
+    need = Need(rate * spell_s + (load.users or 0), available, hold_s)
+    new = (
+        f"{number(rate)} new connections/s held {number(spell_s)} s" if rate > 0 else "connections stay open"
+    )
+    return _judged(need, load, host, limits, f"{number(need.ports)} ports will be needed ({new})")
+
+
+def connections_per_s(load: LoadFacts) -> float | None:
+    """New connections per second that the plan leads to; None when that depends on a rate nobody knows."""
+    per_connection = (
+        1 if not load.keep_alive else _smallest(load.max_requests_per_connection, load.server_closes_after)
+    )
+    if per_connection is None:
+        return 0.0
+    rate = load.expected_requests_per_s if load.expected_requests_per_s is not None else load.offered_per_s
+    return None if rate is None else rate / per_connection
+
+
+def ports(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """During the run: EADDRNOTAVAIL, and the connections really opened against the ports."""
+    limit = _limit(limits)
+    report = evidence.engine
+    if report is None:
+        return unknown(CHECK, "the engine reported nothing", limit=limit, source=SOURCE)
+    totals = report.totals
+    refused = max(totals.eaddrnotavail or 0, totals.errors.get("address_unavailable", 0))
+    host = evidence.limits
+    if refused > 0:
+        return Finding(
+            check=CHECK,
+            status=Status.INVALID,
+            value=float(refused),
+            limit=limit,
+            source=SOURCE,
+            reason=f"the client ran out of ports: {number(refused)} times none was left (EADDRNOTAVAIL)",
+            advice=_remedies(evidence.load, host, None),
+        )
+    if totals.eaddrnotavail is None or totals.connections_opened is None or report.elapsed_ms <= 0:
+        return unknown(
+            CHECK, "connections and refused addresses were not counted", limit=limit, source=SOURCE
+        )
+    if host is None or host.ports is None:
+        return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
+    need = _used(evidence, host, limits, totals.connections_opened, report.elapsed_ms / 1000)
+    return _judged(
+        need, evidence.load, host, limits, f"about {number(need.ports)} ports were taken at the same time"
+    )
+
+
+def _used(evidence: Evidence, host: Limits, limits: CheckLimits, opened: int, elapsed_s: float) -> Need:
+    """Ports in use or waiting at the end: what was opened within the last hold time, or what the kernel
+    counted."""
+    hold_s = _hold_s(host, limits)
+    waiting = 0
+    if evidence.host_window is not None and not host.time_wait_reuse:
+        waiting = max(
+            (
+                _time_wait(sockets)
+                for sockets in (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
+            ),
+            default=0,
+        )
+    return Need(
+        max(float(waiting), opened * min(1.0, hold_s / elapsed_s)), _available(evidence.load, host), hold_s
+    )
+
+
+def _judged(need: Need, load: LoadFacts, host: Limits, limits: CheckLimits, text: str) -> Finding:
+    status = Status.VALID
+    if need.share > limits.ports_refuse_share:
+        status = Status.INVALID
+    elif need.share > limits.ports_suspect_share:
+        status = Status.SUSPECT
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=need.share if math.isfinite(need.share) else None,
+        limit=_limit(limits),
+        source=SOURCE,
+        reason=f"{text} of {number(need.available)}",
+        advice="" if status is Status.VALID else _remedies(load, host, need),
+    )
+
+
+def _limit(limits: CheckLimits) -> str:
+    return (
+        f"more than {percent(limits.ports_suspect_share)} of the ports suspect, "
+        f"more than {percent(limits.ports_refuse_share)} refused"
+    )
+
+
+def _hold_s(host: Limits, limits: CheckLimits) -> float:
+    return limits.ports_hold_reused_s if host.time_wait_reuse else limits.ports_hold_s
+
+
+def _available(load: LoadFacts, host: Limits) -> float:
+    size = host.ports.size if host.ports is not None else 0
+    taken = 0 if host.time_wait_reuse else host.time_wait_to_target or 0
+    return max(0.0, float(size * max(1, load.sources) * max(1, load.destinations) - taken))
+
+
+def _smallest(*numbers: int | None) -> int | None:
+    return min((n for n in numbers if n is not None and n > 0), default=None)
+
+
+def _time_wait(sockets: dict[str, int]) -> int:
+    return sum(
+        count
+        for state, count in sockets.items()
+        if state.lower().replace("-", "_") in {"time_wait", "timewait"}
+    )
+
+
+def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
+    """The three that help: fewer new connections, more ports, more addresses."""
+    size = host.ports.size if host is not None and host.ports is not None else None
+    keep = (
+        "1. keep connections alive (reuse: keep_alive)"
+        if not load.keep_alive
+        else "1. find out why connections are not reused (see connections)"
+    )
+    widest = WIDEST_RANGE[1] - WIDEST_RANGE[0] + 1
+    wider = (
+        f'2. widen the range: sysctl -w net.ipv4.ip_local_port_range="{WIDEST_RANGE[0]} {WIDEST_RANGE[1]}"'
+    )
+    if size is not None and size >= widest:
+        wider = "2. the range is as wide as it can be: lower the rate"
+    addresses = "3. more source addresses (127.0.0.2, 127.0.0.3 ... on loopback)"
+    if need is not None and size:
+        least = math.ceil(need.ports / (0.8 * size))
+        addresses = f"3. at least {least} source addresses (127.0.0.2, ... on loopback)"
+    return f"{keep}; {wider}; {addresses}"

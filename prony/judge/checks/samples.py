@@ -1,0 +1,63 @@
+"""samples: is there enough to print each percentile, and is the window whole. Must not know the values."""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.histogram import PERCENTILES, needed_samples
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, no_window, number, percent, unknown
+
+CHECK = "samples"
+SOURCE = "MLPerf LoadGen: binomial"
+LOWEST_PERCENTILE = 50.0
+PRINTED = (50.0, 90.0, 95.0, 99.0, 99.9)
+COUNT_TOLERANCE = 0.01
+"""How far the histogram's count may be from the counter of completed requests; failed ones may be in it
+too."""
+
+
+def samples(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Which percentiles the sample supports; suspect when one that was asked for is not among them."""
+    confidence = limits.samples_confidence
+    required = limits.samples_required_percentile
+    needed = needed_samples(required, confidence)
+    limit = f"at least {number(needed)} samples for p{required:g} ({percent(confidence)} confidence)"
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    if window.service_time is None:
+        return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
+    count = window.service_time.count
+    silent = [p for p in (p for p in PRINTED if p in PERCENTILES) if count < needed_samples(p, confidence)]
+    reason = f"{number(count)} samples"
+    if silent:
+        reason += ": not printed are " + ", ".join(
+            f"p{p:g} (needs {number(needed_samples(p, confidence))})" for p in silent
+        )
+    else:
+        reason += " support every percentile up to p99.9"
+    status, advice = Status.VALID, ""
+    least = window.completed * (1 - COUNT_TOLERANCE)
+    most = (window.completed + window.failed) * (1 + COUNT_TOLERANCE)
+    if count < needed_samples(LOWEST_PERCENTILE, confidence):
+        status, advice = Status.INVALID, "measure longer: so few answers carry no figure at all"
+    elif not least <= count <= most:
+        status = Status.INVALID
+        reason += f", but {number(window.completed)} requests completed"
+        advice = "the histogram lost samples: a fault of the engine, please report it with the evidence"
+    elif not window.complete:
+        status = Status.SUSPECT
+        reason += f"; the window was cut short after {number(window.duration_s)} s"
+        advice = "let the window run to its end"
+    elif count < needed:
+        status, advice = Status.SUSPECT, "measure longer"
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=float(count),
+        limit=limit,
+        reason=reason,
+        advice=advice,
+        source=SOURCE,
+    )

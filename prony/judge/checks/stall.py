@@ -1,0 +1,77 @@
+"""stall: did everything stand still for a while. Must not know why.
+
+A closed loop hides a freeze: while the server is silent its users send nothing, so few samples are long.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Gap, Window
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown
+
+CHECK = "stall"
+SOURCE = "coordinated omission (Tene)"
+
+
+def stalls(window: Window, p99_ms: float, limits: CheckLimits) -> list[Gap]:
+    """The gaps that count as stalls, longest first."""
+    least_ms = max(limits.stall_floor_ms, limits.stall_p99_factor * p99_ms)
+    return sorted((g for g in window.gaps if g.duration_ms > least_ms), key=lambda g: -g.duration_ms)
+
+
+def stall(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Gaps without a completion although requests were in flight, and the percentiles with the gaps filled
+    in."""
+    limit = f"no gap above {limits.stall_p99_factor:g} x p99 and {number(limits.stall_floor_ms)} ms"
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    if window.service_time is None:
+        return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
+    try:
+        histogram = decode(window.service_time)
+    except HistogramError as damage:
+        return unknown(CHECK, f"the histogram is damaged: {damage}", limit=limit, source=SOURCE)
+    p99_ns = histogram.percentile_ns(99)
+    if p99_ns is None:
+        return unknown(CHECK, "nothing completed", limit=limit, source=SOURCE)
+    found = stalls(window, p99_ns / 1e6, limits)
+    longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
+    if not found:
+        seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
+        return Finding(
+            check=CHECK, status=Status.VALID, value=longest_ms, limit=limit, reason=seen, source=SOURCE
+        )
+    silent_ms = sum(gap.duration_ms for gap in found)
+    share = silent_ms / 1000 / window.duration_s
+    reason = (
+        f"{len(found)} times nothing completed, {milliseconds(longest_ms)} at the longest, "
+        f"{percent(share)} of the window in all"
+    )
+    open_loop = evidence.load.model == "open"
+    return Finding(
+        check=CHECK,
+        status=Status.VALID if open_loop else Status.SUSPECT,
+        value=longest_ms,
+        limit=limit,
+        reason=reason + ("; latency is counted from the intended send and shows it" if open_loop else ""),
+        advice="" if open_loop else _filled(histogram, found, window),
+        source=SOURCE,
+    )
+
+
+def _filled(histogram: Decoded, found: list[Gap], window: Window) -> str:
+    """What users who come at their own pace would have felt, as an estimate."""
+    filled = fill_gaps(histogram, found, window.completed / window.duration_s)
+    said = []
+    for percentile in (99.0, 99.9):
+        now, then = histogram.percentile_ns(percentile), filled.percentile_ns(percentile)
+        if now is not None and then is not None:
+            said.append(f"p{percentile:g} {milliseconds(then / 1e6)} instead of {milliseconds(now / 1e6)}")
+    return (
+        f"users who do not wait for each other would have seen about {', '.join(said)} (an estimate); "
+        "look for collections, swapping or a pause of the machine, and measure latency in an open loop"
+    )

@@ -1,0 +1,80 @@
+"""steady: did the server keep one pace through the window. Must not know how it was warmed up, only what
+is left of it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from prony.evidence.trial import Evidence
+from prony.judge.changes import Changes
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.steady import full_rows, median_changes, rate_changes
+from prony.judge.words import measured, no_window, number, percent, unknown
+
+CHECK = "steady"
+SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
+
+
+def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
+    """Change points and trend of throughput and of p50 over the window's full rows."""
+    limit = (
+        f"no change above {percent(limits.steady_change)} within the window "
+        f"(above {percent(limits.steady_change_invalid)} invalid)"
+    )
+    window = measured(evidence)
+    if window is None or evidence.engine is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    rows = full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    if len(rows) < limits.steady_min_rows:
+        return unknown(
+            CHECK,
+            f"{len(rows)} full rows in the window, at least {limits.steady_min_rows} are needed to tell",
+            limit=limit,
+            source=SOURCE,
+            advice=f"measure for at least {limits.steady_min_rows + 2} s",
+        )
+    named = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
+    found = [(name, changes) for name, changes in named if changes is not None]
+    name, changes = max(found, key=lambda item: abs(item[1].largest))
+    largest = abs(changes.largest)
+    never = evidence.warm_up is not None and evidence.warm_up.steady is False
+    said = "no change above the limit"
+    status = Status.VALID
+    if largest > limits.steady_change:
+        status = Status.INVALID if largest > limits.steady_change_invalid else Status.SUSPECT
+        said = _said(name, changes, rows[0].t_ms, [row.t_ms - row.duration_ms for row in rows])
+    elif never:
+        status = Status.SUSPECT
+    elif len(found) < len(named):
+        status = Status.UNKNOWN
+        said += " of throughput; p50 is missing in too many rows"
+    said += f" in {number(len(rows))} rows"
+    if never and evidence.warm_up is not None:
+        said += f"; never steady within {number(evidence.warm_up.cap_s)} s of warm-up"
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=largest,
+        limit=limit,
+        reason=said,
+        advice=_advice(changes, never) if status in {Status.INVALID, Status.SUSPECT} else "",
+        source=SOURCE,
+    )
+
+
+def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) -> str:
+    if abs(changes.largest_step) >= abs(changes.trend) or not changes.trend_significant:
+        steps = [abs(b - a) for a, b in pairwise(changes.levels)]
+        at_s = (begins_ms[changes.cuts[steps.index(max(steps))]] - start_ms) / 1000
+        step = percent(changes.largest_step)
+        return f"{name} stepped by {step} about {number(round(max(at_s, 0)))} s into the window"
+    return f"{name} moved by {percent(changes.trend)} over the window"
+
+
+def _advice(changes: Changes, never: bool) -> str:
+    if never:
+        return "let it warm up longer, or accept that this server has no steady state and say so"
+    if changes.largest > 0:
+        return "warm up longer: it was still changing when the window opened"
+    return "measure longer: a step down may be a collection, a leak, a neighbour (see isolation, host, stall)"

@@ -1,0 +1,65 @@
+"""think: were the think times that were drawn also kept. Must not know the distribution they were drawn
+from."""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.histogram import HistogramError, decode
+from prony.judge.limits import CheckLimits
+from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown
+
+CHECK = "think"
+SOURCE = "Faban's cycleDeviation"
+
+
+def think(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+    """Mean actual ÷ mean drawn think time, and the p99 overshoot. Left out when nobody thinks."""
+    load = evidence.load
+    if load.model != "closed" or load.think_kind == "none":
+        return None
+    limit = (
+        f"mean within {percent(limits.think_deviation)}; p99 overshoot up to "
+        f"{percent(limits.think_overshoot_share)} of the mean or {number(limits.think_overshoot_floor_ms)} ms"
+    )
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    drawn, actual, count = window.think_drawn_sum_s, window.think_actual_sum_s, window.think_count
+    if drawn is None or actual is None or not count:
+        reason = "no think time ended in the window" if count == 0 else "think times were not counted"
+        return unknown(
+            CHECK, reason, limit=limit, source=SOURCE, advice="measure a window longer than a think time"
+        )
+    if drawn <= 0:
+        return unknown(CHECK, "every drawn think time was zero", limit=limit, source=SOURCE)
+    deviation = actual / drawn - 1
+    mean_ms = drawn / count * 1000
+    allowed_ms = max(limits.think_overshoot_floor_ms, limits.think_overshoot_share * mean_ms)
+    overshoot_ms: float | None = None
+    if window.think_overshoot is not None:
+        try:
+            overshoot_ns = decode(window.think_overshoot).percentile_ns(99)
+            overshoot_ms = None if overshoot_ns is None else overshoot_ns / 1e6
+        except HistogramError:
+            overshoot_ms = None
+    late = overshoot_ms is not None and overshoot_ms > allowed_ms
+    reason = f"users thought {milliseconds(actual / count * 1000)} where {milliseconds(mean_ms)} was drawn"
+    if overshoot_ms is not None:
+        reason += f", 1 in 100 more than {milliseconds(overshoot_ms)} too long"
+    if abs(deviation) > limits.think_deviation:
+        status = Status.INVALID
+    elif late:
+        status = Status.SUSPECT
+    else:
+        status = Status.UNKNOWN if overshoot_ms is None else Status.VALID
+    advice = "the client's timers come late: give it more CPU, or fewer users per thread"
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=deviation,
+        limit=limit,
+        reason=reason,
+        advice=advice if status in {Status.INVALID, Status.SUSPECT} else "",
+        source=SOURCE,
+    )

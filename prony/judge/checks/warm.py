@@ -1,0 +1,61 @@
+"""warm: was code still being compiled or loaded inside the window. Must not know which virtual machine it
+is."""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import number, percent, unknown
+
+CHECK = "warm"
+SOURCE = "HttpArena#1417"
+JVM_RUNTIMES = ("jvm", "java", "jdk")
+
+
+def warm(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+    """JIT time, and classes loaded at an estimated cost each, ÷ CPU of the window.
+
+    Left out for a server of ours that runs on something else than a JVM.
+    """
+    limit = (
+        f"less than {percent(limits.warm_share)} of the window's CPU "
+        f"(from {percent(limits.warm_share_invalid)} invalid)"
+    )
+    server, window = evidence.server, evidence.server_window
+    opened = window.jvm_open if window is not None else None
+    closed = window.jvm_close if window is not None else None
+    if opened is None or closed is None or window is None:
+        runtime = server.runtime.lower()
+        if server.owned and runtime and not any(name in runtime for name in JVM_RUNTIMES):
+            return None
+        whose = (
+            "the JVM was not read"
+            if server.owned
+            else "the inside of a server that Prony did not start is not read"
+        )
+        return unknown(CHECK, whose, limit=limit, source=SOURCE)
+    classes = closed.classes_loaded_total - opened.classes_loaded_total
+    cpu_s = window.cpu_s
+    if cpu_s is None and opened.process_cpu_s is not None and closed.process_cpu_s is not None:
+        cpu_s = closed.process_cpu_s - opened.process_cpu_s
+    if opened.jit_time_s is None or closed.jit_time_s is None or not cpu_s or cpu_s <= 0:
+        return unknown(CHECK, "compilation time or CPU time could not be read", limit=limit, source=SOURCE)
+    jit_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
+    share = (jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000) / cpu_s
+    status = Status.VALID
+    if share >= limits.warm_share_invalid:
+        status = Status.INVALID
+    elif share >= limits.warm_share:
+        status = Status.SUSPECT
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=share,
+        limit=limit,
+        reason=f"{number(jit_s)} s of compilation and {number(classes)} classes loaded "
+        f"in {number(cpu_s)} s of CPU "
+        f"({percent(share)})",
+        advice="" if status is Status.VALID else "warm up longer: the code was still being compiled",
+        source=SOURCE,
+    )

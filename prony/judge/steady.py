@@ -1,0 +1,186 @@
+"""Is the load's effect steady yet? Looked at each second of a warm-up, and once more for the chart. Pure;
+no clock.
+
+Must not know how a trial warms its server up, nor what happens after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from prony.evidence.engine import IntervalRow
+from prony.evidence.server import JvmSnapshot
+from prony.judge.changes import Changes, find_changes, log_levels
+from prony.judge.limits import CheckLimits
+from prony.judge.words import percent
+
+SteadyClass = Literal["flat", "warm-up", "slowdown", "no steady state"]
+
+HOLD_ROWS = 10
+"""The newest rows that must be level: long enough for a garbage collection or two, short enough to wait
+for."""
+MAX_STRETCH_ROWS = 120
+"""How far back the start of the steady stretch is looked for."""
+JIT_SHARE_MAX = 0.02
+"""Compilation time ÷ process CPU over the newest rows; above it the code is still changing under the load."""
+FULL_ROW_SHARE = 0.5
+"""A row shorter than this share of the usual one is left out: its rate is mostly rounding."""
+CHART_MAX_CHANGES = 6
+"""A whole run with its warm-up has more levels than a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """What the rows so far say. Classes after Barrett et al. 2017, "Virtual Machine Warmup Blows Hot and
+    Cold"."""
+
+    steady: bool
+    since_ms: float | None
+    """Where the steady stretch begins, in the engine's time; None when not steady."""
+    klass: SteadyClass
+    reason: str
+
+
+def full_rows(
+    rows: Sequence[IntervalRow], start_ms: float | None = None, end_ms: float | None = None
+) -> list[IntervalRow]:
+    """Rows of usual length that lie wholly within [start_ms, end_ms] (half a millisecond of rounding is
+    forgiven)."""
+    inside = [
+        row
+        for row in rows
+        if row.duration_ms > 0
+        and (start_ms is None or row.t_ms - row.duration_ms >= start_ms - 0.5)
+        and (end_ms is None or row.t_ms <= end_ms + 0.5)
+    ]
+    if not inside:
+        return []
+    usual = float(np.median([row.duration_ms for row in inside]))
+    return [row for row in inside if row.duration_ms >= FULL_ROW_SHARE * usual]
+
+
+def rate_changes(rows: Sequence[IntervalRow], limits: CheckLimits, max_changes: int = 2) -> Changes:
+    """Changes of the completed rate, row by row."""
+    logs = log_levels([row.completed_per_s for row in rows])
+    return find_changes(
+        logs, penalty=limits.steady_penalty, least=limits.steady_change, max_changes_for_variance=max_changes
+    )
+
+
+def median_changes(rows: Sequence[IntervalRow], limits: CheckLimits) -> Changes | None:
+    """Changes of the rows' median service time; None when fewer than four fifths of the rows have one."""
+    medians = [float(row.p50_ns) for row in rows if row.p50_ns is not None and row.p50_ns > 0]
+    if len(medians) < 0.8 * len(rows) or not medians:
+        return None
+    return find_changes(log_levels(medians), penalty=limits.steady_penalty, least=limits.steady_change)
+
+
+def change_points_ms(rows: Sequence[IntervalRow], limits: CheckLimits | None = None) -> tuple[float, ...]:
+    """Moments, in the engine's time, at which the level of throughput changed: for the chart of a whole
+    run."""
+    usable = full_rows(rows)
+    found = rate_changes(usable, limits or CheckLimits(), CHART_MAX_CHANGES)
+    return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in found.cuts)
+
+
+def steady_state(
+    rows: Sequence[IntervalRow],
+    jvm: Sequence[JvmSnapshot] = (),
+    limits: CheckLimits | None = None,
+    hold_rows: int = HOLD_ROWS,
+) -> SteadyState:
+    """Whether the newest `hold_rows` rows are level in throughput and in p50 and the JIT compiler has come
+    to rest.
+
+    Level means: no change point, and a trend over these rows that is below `steady_change` or below its
+    own standard
+    error. Without readings of a JVM only the rows count. Fast enough to be asked each second (a few
+    milliseconds).
+    """
+    limits = limits or CheckLimits()
+    usable = full_rows(rows)
+    if len(usable) < hold_rows:
+        return _not_yet(f"{len(usable)} of {hold_rows} rows seen")
+    newest = usable[-hold_rows:]
+    restless = _unlevel(newest, limits)
+    if restless is not None:
+        return _not_yet(f"over the last {hold_rows} rows {restless}")
+    share = jit_share(jvm, _span_s(newest))
+    if share is not None and share > JIT_SHARE_MAX:
+        return _not_yet(f"JIT compilation still takes {percent(share)} of the server's CPU")
+    start = len(usable) - _stretch(usable, limits, hold_rows)
+    klass = _class(usable, start, limits)
+    since_ms = usable[start].t_ms - usable[start].duration_ms
+    level = float(np.median([row.completed_per_s for row in usable[start:]]))
+    return SteadyState(
+        True, since_ms, klass, f"level for {len(usable) - start} rows at {level:,.0f} requests/s ({klass})"
+    )
+
+
+def jit_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
+    """Compilation time ÷ process CPU over the readings of the last `span_s` seconds; None when it cannot
+    be told."""
+    if len(jvm) < 2:
+        return None
+    newest = jvm[-1]
+    oldest = next((s for s in jvm if s.t_monotonic_s >= newest.t_monotonic_s - span_s - 0.5), newest)
+    if oldest is newest or newest.jit_time_s is None or oldest.jit_time_s is None:
+        return None
+    if newest.process_cpu_s is not None and oldest.process_cpu_s is not None:
+        base = newest.process_cpu_s - oldest.process_cpu_s
+    else:
+        base = newest.t_monotonic_s - oldest.t_monotonic_s
+    return (newest.jit_time_s - oldest.jit_time_s) / base if base > 0 else None
+
+
+def _not_yet(reason: str) -> SteadyState:
+    return SteadyState(False, None, "no steady state", reason)
+
+
+def _span_s(rows: Sequence[IntervalRow]) -> float:
+    return sum(row.duration_ms for row in rows) / 1000
+
+
+def _unlevel(rows: Sequence[IntervalRow], limits: CheckLimits) -> str | None:
+    """Why these rows are not level, None when they are."""
+    if not any(row.completed for row in rows):
+        return "nothing completed"
+    series = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
+    for name, found in series:
+        if found is None:
+            continue
+        if found.cuts:
+            return f"{name} stepped by {percent(found.largest_step)}"
+        if abs(found.trend) > max(limits.steady_change, found.trend_error):
+            return f"{name} moved by {percent(found.trend)}"
+    return None
+
+
+def _stretch(rows: Sequence[IntervalRow], limits: CheckLimits, hold_rows: int) -> int:
+    """How many of the newest rows belong to the steady stretch: as far back as nothing significant is
+    found."""
+    length = hold_rows
+    longest = min(len(rows), MAX_STRETCH_ROWS)
+    while length < longest:
+        step = max(1, length // 10)
+        candidate = rows[-min(length + step, longest) :]
+        changes = (rate_changes(candidate, limits), median_changes(candidate, limits))
+        if any(c is not None and abs(c.largest) > limits.steady_change for c in changes):
+            break
+        length = len(candidate)
+    return length
+
+
+def _class(rows: Sequence[IntervalRow], start: int, limits: CheckLimits) -> SteadyClass:
+    """Flat when the stretch is all there is; else by whether it is as fast as anything before it."""
+    if start == 0:
+        return "flat"
+    levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels
+    if max(levels) - min(levels) <= limits.steady_change:
+        return "flat"
+    now = float(np.mean(log_levels([row.completed_per_s for row in rows])[start:]))
+    return "slowdown" if max(levels) > now + limits.steady_change else "warm-up"

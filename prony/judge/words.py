@@ -1,0 +1,70 @@
+"""Small helpers that every check shares: how numbers are written, how *unknown* is said. Must not know any
+formula."""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Window
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+
+
+def measured(evidence: Evidence) -> Window | None:
+    """The measured window, None when the engine reported none or one without length."""
+    if evidence.engine is None or evidence.engine.window is None:
+        return None
+    window = evidence.engine.window
+    return window if window.duration_s > 0 else None
+
+
+def unknown(check: str, reason: str, *, limit: str = "", advice: str = "", source: str = "") -> Finding:
+    """A finding that says what could not be read."""
+    return Finding(
+        check=check, status=Status.UNKNOWN, reason=reason, limit=limit, advice=advice, source=source
+    )
+
+
+def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
+    """The finding of a check whose window is missing."""
+    return unknown(check, "the engine reported no measured window", limit=limit, source=source)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with about three significant digits: 0.0123 -> '1.23 %'."""
+    value = share * 100
+    if value == 0:
+        return "0 %"
+    magnitude = abs(value)
+    if magnitude >= 10000:
+        return f"{value:,.0f} %"
+    digits = 1 if magnitude >= 10 else 2 if magnitude >= 0.1 else 3
+    text = f"{value:.{digits}f}"
+    return f"{text} %" if float(text) != 0 else f"{value:.2g} %"
+
+
+def number(value: float) -> str:
+    """A plain number for a sentence: thousands separated, about four significant digits."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    magnitude = abs(value)
+    if magnitude >= 1000:
+        return f"{value:,.0f}"
+    if magnitude >= 1:
+        return f"{value:.4g}"
+    return f"{value:.3g}"
+
+
+def milliseconds(value_ms: float) -> str:
+    """A duration in the unit that reads best."""
+    if value_ms >= 1000:
+        return f"{value_ms / 1000:.3g} s"
+    if value_ms >= 1:
+        return f"{value_ms:.3g} ms"
+    return f"{value_ms * 1000:.3g} µs"
+
+
+def worst(*statuses: Status) -> Status:
+    """The worst of several partial results; unknown outweighs valid, never the other way."""
+    for status in (Status.INVALID, Status.SUSPECT, Status.UNKNOWN):
+        if status in statuses:
+            return status
+    return Status.VALID
