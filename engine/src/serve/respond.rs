@@ -67,13 +67,14 @@ impl Machine {
         if pending.place == Place::Any && pending.fate == Fate::Answer && pending.refusal.is_none()
         {
             let usual = pending.keep_alive && !pending.http10 && !pending.head_only;
-            if let Some(ready) = pending.case.ready.as_ref().filter(|_| usual) {
-                if self.closing(exchange, &pending) == Closing::Never {
-                    self.counters.answered(pending.case.settings.status);
-                    out.extend_from_slice(ready);
-                    exchange.phase = Phase::Reading;
-                    return Step::Read;
-                }
+            let ready = pending.case.ready.as_ref().filter(|_| usual);
+            if let Some(ready) = ready
+                && self.closing(exchange, &pending) == Closing::Never
+            {
+                self.counters.answered(pending.case.settings.status);
+                out.extend_from_slice(ready);
+                exchange.phase = Phase::Reading;
+                return Step::Read;
             }
             return self.write_usual(exchange, key, &pending, out);
         }
