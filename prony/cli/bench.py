@@ -7,7 +7,6 @@ import sys
 import prony
 from prony.errors import UsageError
 from prony.experiment.run import Bench
-from prony.host.affinity import pin_self
 from prony.host.fingerprint import fingerprint
 from prony.host.limits import limits, raise_descriptors
 from prony.host.partition import partition
@@ -16,10 +15,9 @@ from prony.load.engine import engine_version
 
 
 def prepare(server_cpus: str | None, client_cpus: str | None) -> Bench:
-    """Choose the CPUs, raise the descriptor limit, put the lab itself on the client's side. Raises UsageError."""
+    """Choose the CPUs, raise the descriptor limit, look at the machine. Raises UsageError."""
     chosen = partition(server=_cpus(server_cpus, "--server-cpus"), client=_cpus(client_cpus, "--client-cpus"))
     raise_descriptors()
-    pin_self(chosen.client)
     software = {
         "prony": prony.__version__,
         "prony-engine": engine_version(),

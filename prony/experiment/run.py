@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from prony.errors import EnvironmentFault, UsageError
+from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import Calibration, Ceiling, Evidence, TrialRecord
+from prony.experiment.conclude import conclude, refuse
 from prony.experiment.plan_text import plan_dict
-from prony.judge import judge
-from prony.judge.figures import figures
-from prony.judge.finding import Finding, Judgement, Status
-from prony.judge.forecast import forecast
+from prony.host.affinity import pin_self
+from prony.judge.finding import Status
 from prony.load.reference import calibrate
 from prony.plan.spec import ExperimentPlan, TrialPlan, pinned
 from prony.server.build import Built, build
-from prony.server.launch import RunningServer, launch
+from prony.server.launch import launch
 from prony.server.spec import ServerSpec
-from prony.store import Store
+from prony.store import ExperimentStatus, Store
 from prony.trial.runner import TrialRun, load_facts
 from prony.trial.surroundings import Surroundings
 
@@ -93,6 +92,7 @@ class Experiment:
         turns = self.turns()
         self.progress.experiment_started(len(turns), self.plan.estimate_s)
         built = {b.spec.name: b for b in build(list(self.specs.values()), jdk=self.jdk, on_line=self.progress.build)}
+        pin_self(self.bench.partition.client)  # after the builds, which may use every CPU
         self.store.check_writable()
         identifier = self.store.create_experiment(
             name=self.plan.title,
@@ -101,7 +101,7 @@ class Experiment:
             seed=self.plan.seed,
             quick=self.plan.quick,
         )
-        status = "interrupted"
+        status: ExperimentStatus = "interrupted"
         try:
             calibrations: dict[int, Calibration] = {}
             for turn in turns:
@@ -123,9 +123,7 @@ class Experiment:
 
     def _refuse_what_cannot_work(self) -> None:
         """Ports and descriptors are forecast before anything is built or started."""
-        refused = [f for f in forecast(load_facts(self.plan.trial), self.bench.limits) if f.status is Status.INVALID]
-        if refused:
-            raise EnvironmentFault("; ".join(_sentence(finding) for finding in refused))
+        refuse(load_facts(self.plan.trial), self.bench.limits)
 
     def _trial(self, identifier: str, turn: Turn, built: Built, calibrations: dict[int, Calibration]) -> None:
         begun, started_at = time.monotonic(), datetime.now(UTC)
@@ -161,13 +159,9 @@ class Experiment:
             failure=outcome.failure,
             fingerprint_key=self.bench.fingerprint.key,
         )
-        judgement = judge(evidence)
-        found = figures(evidence)
-        self.store.add_trial(record, judgement, found.as_dict())
-        printable = judgement.verdict is not Status.INVALID and outcome.failure is None
-        self.progress.trial_ended(
-            judgement.verdict, found.requests_per_s if printable else None, time.monotonic() - begun
-        )
+        ended = conclude(record)
+        self.store.add_trial(record, ended.judgement, ended.figures)
+        self.progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
         if outcome.failure is not None:
             self.progress.note(f"{turn.server}: {outcome.failure}")
 
@@ -221,7 +215,3 @@ def check_workload(specs: Mapping[str, ServerSpec], workload: str) -> None:
         if spec.workloads and workload not in spec.workloads:
             offered = ", ".join(spec.workloads)
             raise UsageError(f"server '{spec.name}' does not offer the workload '{workload}'; it offers: {offered}")
-
-
-def _sentence(finding: Finding) -> str:
-    return f"{finding.check}: {finding.reason}" + (f" ({finding.advice})" if finding.advice else "")

@@ -15,12 +15,10 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import HostWindow
 from prony.evidence.server import Probe, ServerWindow
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
+from prony.experiment.conclude import conclude, refuse
 from prony.experiment.run import Bench, Progress
+from prony.host.affinity import pin_self
 from prony.host.sampler import HostSampler
-from prony.judge import judge
-from prony.judge.figures import figures
-from prony.judge.finding import Status
-from prony.judge.forecast import forecast
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.reference import calibrate
@@ -96,10 +94,9 @@ class RunningLoad:
 
 def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Progress) -> str:
     """Measure, judge, store; returns the id. Raises EnvironmentFault when the server cannot be reached."""
-    refused = [f for f in forecast(load.facts, bench.limits) if f.status is Status.INVALID]
-    if refused:
-        raise EnvironmentFault("; ".join(f"{f.check}: {f.reason} ({f.advice})" for f in refused))
+    refuse(load.facts, bench.limits)
     probes = _reach(load)
+    pin_self(bench.partition.client)
     store.check_writable()
     estimate = load.warm_up_s + (load.duration_s or 10.0) + 4
     progress.experiment_started(1, estimate)
@@ -131,12 +128,10 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         failure=failure,
         fingerprint_key=bench.fingerprint.key,
     )
-    judgement = judge(evidence)
-    found = figures(evidence)
-    store.add_trial(record, judgement, found.as_dict())
+    ended = conclude(record)
+    store.add_trial(record, ended.judgement, ended.figures)
     store.finish_experiment(identifier, "finished")
-    printable = judgement.verdict is not Status.INVALID and failure is None
-    progress.trial_ended(judgement.verdict, found.requests_per_s if printable else None, time.monotonic() - begun)
+    progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
     return identifier
 
 

@@ -17,7 +17,7 @@ from prony.judge.steady import HOLD_ROWS
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.spec import TrialPlan
-from prony.server.launch import RunningServer
+from prony.server.running import RunningServer
 from prony.trial.listener import Listener
 from prony.trial.probing import probe_workload
 from prony.trial.session import ServerDied, Session, over_window

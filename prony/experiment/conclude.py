@@ -1,0 +1,54 @@
+"""What follows from a trial the moment it ends, and what is refused before one starts. Must not store or print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prony.errors import EnvironmentFault
+from prony.evidence.host import Limits
+from prony.evidence.trial import LoadFacts, TrialRecord
+from prony.judge.checks.descriptors import forecast_descriptors
+from prony.judge.checks.ports import forecast_ports
+from prony.judge.figures import figures
+from prony.judge.finding import Judgement, Status
+from prony.judge.verdict import judge
+
+BYTES_PER_MB = 1e6
+ACTUATOR = {
+    "jvm.memory.used": ("jvm_memory_used_mb", BYTES_PER_MB),
+    "jvm.classes.loaded": ("jvm_classes_loaded", 1.0),
+    "jvm.threads.live": ("jvm_threads_live", 1.0),
+}
+"""Experiment C's own figures: what the application reports -> the figure's name, and its divisor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Judgement and figures of one trial."""
+
+    judgement: Judgement
+    figures: dict[str, float]
+    printable_per_s: float | None
+    """Requests per second when they may be printed."""
+
+
+def conclude(record: TrialRecord) -> Conclusion:
+    """Judge one trial and derive its figures."""
+    judgement = judge(record.evidence)
+    found = figures(record.evidence)
+    values = found.numbers()
+    for reported, (name, divisor) in ACTUATOR.items():
+        if reported in found.reported:
+            values[name] = found.reported[reported] / divisor
+    printable = judgement.verdict is not Status.INVALID and record.failure is None
+    return Conclusion(judgement, values, found.requests_per_s if printable else None)
+
+
+def refuse(load: LoadFacts, limits: Limits) -> None:
+    """Raises EnvironmentFault when ports or descriptors cannot suffice, with what to do about it."""
+    forecasts = (forecast_ports(load, limits), forecast_descriptors(load, limits, None))
+    refused = [finding for finding in forecasts if finding.status is Status.INVALID]
+    if refused:
+        raise EnvironmentFault(
+            "; ".join(f"{f.check}: {f.reason}" + (f" ({f.advice})" if f.advice else "") for f in refused)
+        )

@@ -1,0 +1,135 @@
+"""The laboratory's hand on the real engine, against the real reference server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun, find_engine
+from prony.load.reference import calibrate
+from prony.plan.workload import Expectation, Step, Workload
+
+HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
+DRIVERS = ("io_uring", "epoll")
+
+
+class Reference:
+    """`prony-engine serve` in a process of its own."""
+
+    def __init__(self, *trouble: str) -> None:
+        command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard", *trouble]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = f"http://{json.loads(self.process.stdout.readline())['address']}"
+
+    def finish(self) -> dict[str, int]:
+        """Stop it; what it counted."""
+        out, _ = self.process.communicate(timeout=10)  # closes its stdin, which ends it
+        events = [json.loads(line) for line in out.splitlines()]
+        return events[-1] if events else {}
+
+
+@pytest.fixture
+def reference() -> Iterator[Reference]:
+    server = Reference()
+    yield server
+    if server.process.poll() is None:
+        server.finish()
+
+
+def load(url: str, **changes: object) -> EngineLoad:
+    values = {"url": url, "workload": HELLO, "users": 8, "cpus": (), "total_requests": 3000, "window": "all", "after_s": 30.0}
+    return EngineLoad.model_validate(values | changes)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_total_of_requests_is_exact_and_the_server_agrees(reference: Reference, driver: str) -> None:
+    report = EngineRun(load(reference.url, driver=driver)).run_to_end(40)
+    assert report.ready.driver == driver
+    assert report.totals.completed == 3000
+    assert report.totals.errors == {}
+    assert report.totals.connections_opened == 8
+    assert report.window is not None
+    assert report.window.service_time is not None
+    assert report.window.service_time.count == 3000
+    assert sum(row.completed for row in report.rows) == 3000
+    assert reference.finish()["requests"] == 3000
+
+
+def test_the_window_opens_when_the_lab_says_so(reference: Reference) -> None:
+    run = EngineRun(load(reference.url, total_requests=None, window="commanded"))
+    try:
+        while run.ready is None:
+            assert run.next_event(5) is not None
+        run.open_window(0.3)
+        seen = []
+        while "window_closed" not in seen:
+            event = run.next_event(5)
+            assert event is not None
+            seen.append(event["event"])
+    finally:
+        run.stop()
+    report = run.report()
+    assert report.reason == "stopped"
+    assert report.window is not None
+    assert report.window.duration_s == pytest.approx(0.3, abs=0.05)
+    assert 0 < report.window.completed < report.totals.completed
+
+
+def test_an_expectation_that_fails_is_an_error_of_its_own_kind(reference: Reference) -> None:
+    wrong = HELLO.model_copy(update={"steps": (Step(path="/", expect=Expectation(body_contains=("not there",))),)})
+    report = EngineRun(load(reference.url, workload=wrong, total_requests=50)).run_to_end(40)
+    assert report.totals.errors == {"expect_body": 50}
+
+
+def test_a_server_that_is_not_there_is_counted_not_hidden() -> None:
+    report = EngineRun(load("http://127.0.0.1:9", total_requests=None, after_s=0.5)).run_to_end(20)
+    assert report.totals.completed == 0
+    assert report.totals.errors.get("connect_refused", 0) > 0
+    assert report.reason == "duration"
+
+
+def test_a_plan_that_cannot_be_run_is_one_sentence() -> None:
+    with pytest.raises(EnvironmentFault, match="the engine refused the load"):
+        EngineRun(load("ftp://127.0.0.1:9")).run_to_end(20)
+
+
+def test_an_engine_that_is_killed_is_an_error_and_not_a_hang(reference: Reference) -> None:
+    run = EngineRun(load(reference.url, total_requests=None))
+    while run.ready is None:
+        run.next_event(5)
+    os.kill(run.pid, signal.SIGKILL)
+    with pytest.raises(EnvironmentFault, match="exit code -9"):
+        run.run_to_end(20)
+
+
+def test_the_engine_ends_when_its_laboratory_is_gone(reference: Reference) -> None:
+    run = EngineRun(load(reference.url, total_requests=None, after_s=60.0))
+    while run.ready is None:
+        run.next_event(5)
+    begun = time.monotonic()
+    run.close()  # closes its standard input and waits
+    assert run._process.returncode == 0
+    assert time.monotonic() - begun < 20
+
+
+def test_calibration_measures_the_engine_against_the_reference_server() -> None:
+    found = calibrate(CpuPartition(server=(0,), client=(0,), shared=True), HELLO, 4, 100)
+    assert found.ceiling_per_s > 0
+    assert found.body_bytes == 100
+
+
+def test_a_missing_engine_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PRONY_ENGINE", str(tmp_path / "none"))
+    with pytest.raises(EnvironmentFault, match="PRONY_ENGINE"):
+        find_engine()
