@@ -27,7 +27,7 @@ from prony.judge.finding import Judgement
 from prony.store import owner, rescue, schema
 from prony.store.faults import explained
 from prony.store.ids import as_typed, experiment_id
-from prony.store.place import WRITES, Place, open_place, sqlite_tables
+from prony.store.place import APPLICATION_ID, WRITES, Place, open_place, sqlite_tables
 from prony.store.rows import ExperimentRow, ExperimentStatus, StoredJudgement, StoredTrial
 
 LATEST = "latest"
@@ -70,7 +70,7 @@ class Store:
     # ---------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        if self._place.sqlite:
+        if self._place.sqlite and not self._place.marked:
             self._refuse_foreign_file()
         with self._faults():
             with self._place.engine.connect() as connection:
@@ -84,6 +84,8 @@ class Store:
             with self._writing() as connection:
                 found = self._schema_version(connection)  # another program may have been faster
                 if found is None:
+                    if self._place.sqlite:
+                        connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
                     schema.create(connection, f"prony {__version__}")
                 elif found < schema.SCHEMA_VERSION:
                     schema.migrate(connection, found)
@@ -98,8 +100,8 @@ class Store:
             ) from None
         if tables and schema.about.name not in tables:
             raise StoreError(
-                f"{self.where} is a database of another program (it has the table '{tables[0]}') and was left "
-                "alone; name another file with --db."
+                f"{self.where} is a database of another program (it has the table '{tables[0]}') "
+                "and was left alone; name another file with --db."
             )
 
     def _schema_version(self, connection: Connection) -> int | None:
@@ -349,8 +351,8 @@ class Store:
             yield
         except (pydantic.ValidationError, ValueError, zlib.error) as error:
             raise StoreError(
-                f"{what} in {self.where} cannot be read: it is damaged, or Prony {written_by}, which wrote it, "
-                f"records something else than this one ({__version__}).",
+                f"{what} in {self.where} cannot be read: it is damaged, or Prony {written_by}, "
+                f"which wrote it, records something else than this one ({__version__}).",
                 details=str(error),
             ) from None
 

@@ -10,7 +10,9 @@ _SQLITE = {
     "SQLITE_FULL": "the disk is full; make room and try again",
     "SQLITE_BUSY": "another program keeps it locked; end that program or try again",
     "SQLITE_LOCKED": "another program keeps it locked; end that program or try again",
-    "SQLITE_READONLY": "it may only be read; allow writing to the file and its folder, or name another with --db",
+    "SQLITE_READONLY": (
+        "it may only be read; allow writing to the file and its folder, or name another with --db"
+    ),
     "SQLITE_CANTOPEN": "it cannot be opened; check that its folder exists and may be written",
     "SQLITE_PERM": "permission is denied; allow it, or name another file with --db",
     "SQLITE_NOTADB": "it is not a database; name another file with --db",

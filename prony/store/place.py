@@ -27,7 +27,12 @@ WRITES = "prony_writes"
 that two writers wait for each other instead of failing half-way.
 """
 
-_HEADER = b"SQLite format 3\0"
+APPLICATION_ID = 0x50524F4E
+"""`PRON` in the header of a file that is Prony's: it is known without opening it as a database."""
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+_APPLICATION_ID_AT = 68  # https://sqlite.org/fileformat2.html, "The Database Header"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Place:
     engine: Engine
     sqlite: bool
     writable: bool = True
+    marked: bool = False
+    """The file says in its header that it is Prony's."""
 
 
 def default_path() -> str:
@@ -98,7 +105,8 @@ def _package(module: str | None) -> str:
 
 def _sqlite(path: Path) -> Place:
     path = path.absolute()
-    fresh = _is_new(path)
+    header = _read_header(path)
+    fresh = not header
     if fresh:
         _make_folder(path.parent)
     writable = os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
@@ -108,16 +116,17 @@ def _sqlite(path: Path) -> Place:
         )
     engine = create_engine("sqlite://", creator=lambda: _connect(path, writable), poolclass=NullPool)
     event.listen(engine, "begin", _begin)
-    return Place(str(path), engine, sqlite=True, writable=writable)
+    marked = header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4] == APPLICATION_ID.to_bytes(4, "big")
+    return Place(str(path), engine, sqlite=True, writable=writable, marked=marked)
 
 
-def _is_new(path: Path) -> bool:
-    """Whether there is nothing yet. A file that is no SQLite database, or cannot be read, is a StoreError."""
+def _read_header(path: Path) -> bytes:
+    """The beginning of the file, empty when there is none; what is no SQLite file or unreadable is a StoreError."""
     try:
         with path.open("rb") as file:
-            head = file.read(len(_HEADER))
+            head = file.read(_HEADER_BYTES)
     except FileNotFoundError:
-        return True
+        return b""
     except NotADirectoryError:
         raise StoreError(f"{path} cannot be a file: {path.parent} is not a folder.") from None
     except IsADirectoryError:
@@ -126,12 +135,12 @@ def _is_new(path: Path) -> bool:
         raise StoreError(
             f"{path} cannot be read ({error.strerror}); allow it, or name another file with --db."
         ) from None
-    if head and head != _HEADER:
+    if head and not head.startswith(_MAGIC):
         raise StoreError(
-            f"{path} is not a database of results (it does not begin like an SQLite file) and was left alone; "
-            "name another file with --db."
+            f"{path} is not a database of results (it does not begin like an SQLite file) "
+            "and was left alone; name another file with --db."
         )
-    return not head
+    return head
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,0 +1,24 @@
+"""One line of `prony doctor`: what was found on this host, why it matters, what to do. Must not know any
+particular check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Health = Literal["ok", "warn", "bad", "unknown"]
+"""`bad`: figures from this host would be wrong or cannot be had; `warn`: they may vary; `unknown`: could
+not be read.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check. `what_to_do` is empty when there is nothing to do."""
+
+    name: str
+    status: Health
+    found: str
+    why: str
+    what_to_do: str = ""

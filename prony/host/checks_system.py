@@ -1,0 +1,234 @@
+"""The doctor's checks of kernel, memory, limits and disk: pure functions of the readings. Must not read
+anything.
+"""
+
+from __future__ import annotations
+
+from prony.host.check import Check
+from prony.host.readings import Readings
+
+TIME_WAIT_S = 60
+"""How long Linux keeps a closed connection's port (TCP_TIMEWAIT_LEN in include/net/tcp.h)."""
+DEFAULT_PORTS = 28_232
+"""The size of the default range 32768-60999."""
+MANY_USERS = 16_384
+MEMORY_BAD_BYTES = 1 * 1024**3
+MEMORY_WARN_BYTES = 2 * 1024**3
+DISK_BAD_BYTES = 100 * 1024**2
+DISK_WARN_BYTES = 1 * 1024**3
+LOCKED_BYTES = 64 * 1024**2
+_RINGS_UNLOCKED = (5, 12)
+"""From this kernel on, io_uring's memory counts as ordinary memory and not against the locked one."""
+
+
+def io_uring(r: Readings) -> Check:
+    """Whether the engine's faster driver works."""
+    why = (
+        "io_uring costs the client less CPU per request than epoll, and its connections need no descriptors."
+    )
+    if r.engine is None:
+        return Check(
+            "io_uring",
+            "unknown",
+            "the engine is not installed",
+            why,
+            "Build it: make setup, or pip install .",
+        )
+    if r.drivers is None or "io_uring" not in r.drivers:
+        advice = "Run it by hand and see what it says: prony-engine probe; then build it anew: make setup."
+        return Check("io_uring", "unknown", "the engine's probe gave no answer", why, advice)
+    driver = r.drivers["io_uring"]
+    if driver.works:
+        return Check("io_uring", "ok", driver.reason or "works", why)
+    disabled = r.fingerprint.sysctls.get("kernel.io_uring_disabled", "0")
+    advice = (
+        "sudo sysctl kernel.io_uring_disabled=0; until then epoll is used."
+        if disabled != "0"
+        else (
+            "Nothing must be done: epoll is used. A kernel from 6.1 on without a seccomp filter has io_uring."
+        )
+    )
+    return Check("io_uring", "warn", driver.reason, why, advice)
+
+
+def locked_memory(r: Readings) -> Check:
+    """RLIMIT_MEMLOCK, which bounds io_uring on older kernels."""
+    why = "Before Linux 5.12 the rings of io_uring counted against this limit."
+    if r.locked_memory_bytes is None:
+        return Check("locked memory", "ok", "unlimited", why)
+    found = f"{r.locked_memory_bytes / 1024**2:g} MiB"
+    version = _kernel_version(r.fingerprint.kernel)
+    if version is None:
+        return Check("locked memory", "unknown", f"{found}, kernel {r.fingerprint.kernel}", why)
+    if version >= _RINGS_UNLOCKED or r.locked_memory_bytes >= LOCKED_BYTES:
+        return Check("locked memory", "ok", found, why)
+    return Check(
+        "locked memory", "warn", found, why, "ulimit -l 65536, or memlock in /etc/security/limits.conf."
+    )
+
+
+def _kernel_version(text: str) -> tuple[int, int] | None:
+    major, _, rest = text.partition(".")
+    minor = rest.partition(".")[0].partition("-")[0]
+    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
+
+
+def ports(r: Readings) -> Check:
+    """How many connections a second the ephemeral ports allow."""
+    why = (
+        f"A closed connection keeps its port for {TIME_WAIT_S} s, so the range bounds new "
+        "connections to one target."
+    )
+    if r.ports is None:
+        return Check("port range", "unknown", "could not be read", why)
+    size, waiting = r.ports.size, r.sockets.get("time_wait")
+    found = (
+        f"{r.ports.low}-{r.ports.high}: {size:,} ports, {size // TIME_WAIT_S:,} new "
+        "connections/s to one target"
+    )
+    if waiting:
+        found += f"; {waiting:,} in TIME_WAIT now"
+    advice = (
+        'sudo sysctl net.ipv4.ip_local_port_range="15000 64999", or reuse connections, or '
+        "use several addresses."
+    )
+    if size < 1024:
+        return Check("port range", "bad", found, why, advice)
+    if size < DEFAULT_PORTS:
+        return Check("port range", "warn", found, why, advice)
+    if waiting is not None and waiting > size / 2:
+        return Check(
+            "port range", "warn", found, why, f"Wait {TIME_WAIT_S} s until those ports are free again."
+        )
+    return Check("port range", "ok", found, why)
+
+
+def descriptors(r: Readings) -> Check:
+    """How many files and sockets a process may have open."""
+    why = "Every connection is a descriptor, in the server always and in the client with epoll."
+    soft, hard = r.descriptors
+    if soft is None or hard is None:
+        return Check("descriptors", "unknown", "could not be read", why)
+    found = f"soft {soft:,}, hard {hard:,} (Prony raises its own to {hard:,})"
+    advice = (
+        f"ulimit -Hn {4 * MANY_USERS} as root, or nofile in /etc/security/limits.conf, "
+        "LimitNOFILE= in a unit."
+    )
+    if hard < 1024:
+        return Check("descriptors", "bad", found, why, advice)
+    if hard < MANY_USERS:
+        return Check("descriptors", "warn", found, why, advice)
+    return Check("descriptors", "ok", found, why)
+
+
+def backlog(r: Readings) -> Check:
+    """The bound on every listening socket's queue."""
+    why = "When many users start at once, connections beyond this queue wait a second or more for a retry."
+    text = r.fingerprint.sysctls.get("net.core.somaxconn")
+    if text is None or not text.isdecimal():
+        return Check("listen queue", "unknown", "net.core.somaxconn could not be read", why)
+    if int(text) < 1024:
+        return Check("listen queue", "warn", f"somaxconn {text}", why, "sudo sysctl net.core.somaxconn=4096")
+    return Check("listen queue", "ok", f"somaxconn {text}", why)
+
+
+def conntrack(r: Readings) -> Check | None:
+    """The firewall's table of connections; nothing to say without one."""
+    if r.conntrack is None:
+        return None
+    count, most = r.conntrack
+    why = "When the firewall's table is full, new connections are dropped without a word."
+    found = f"{count:,} of {most:,} entries"
+    if count > most / 2 or most < 65_536:
+        return Check("conntrack", "warn", found, why, "sudo sysctl net.netfilter.nf_conntrack_max=262144")
+    return Check("conntrack", "ok", found, why)
+
+
+def huge_pages(r: Readings) -> Check:
+    """Transparent huge pages."""
+    why = (
+        "With `always`, the kernel rebuilds memory in the background: memory use and pauses "
+        "then depend on its age."
+    )
+    found = r.fingerprint.thp
+    if found is None:
+        return Check("huge pages", "unknown", "could not be read", why)
+    if found == "always":
+        advice = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+        return Check("huge pages", "warn", found, why, advice)
+    return Check("huge pages", "ok", found, why)
+
+
+def swap(r: Readings) -> Check:
+    """Swap space and whether it is in use."""
+    why = "A process that waits for its memory to come back from the disk is not being measured."
+    total, free = r.memory.get("SwapTotal"), r.memory.get("SwapFree")
+    if total is None or free is None:
+        return Check("swap", "unknown", "could not be read", why)
+    if total == 0:
+        return Check("swap", "ok", "none", why)
+    found = f"{(total - free) / 1024**2:,.0f} of {total / 1024**2:,.0f} MiB used"
+    if r.swapped_in_bytes:
+        found += f", {r.swapped_in_bytes / 1024:,.0f} KiB read back in {r.sample_s:g} s"
+        return Check("swap", "bad", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
+    if total - free > 64 * 1024**2:
+        return Check("swap", "warn", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
+    return Check("swap", "ok", found, why)
+
+
+def memory(r: Readings) -> Check:
+    """Memory that a server may take."""
+    why = (
+        "A Java server and the build tools need about a gibibyte; short memory means swapping "
+        "or a killed process."
+    )
+    free = r.memory.get("MemAvailable")
+    if free is None:
+        return Check("memory", "unknown", "could not be read", why)
+    found = f"{free / 1024**3:.1f} GiB of {r.memory.get('MemTotal', 0) / 1024**3:.1f} GiB available"
+    if free < MEMORY_BAD_BYTES:
+        return Check("memory", "bad", found, why, "End other programs, or use a machine with more memory.")
+    if free < MEMORY_WARN_BYTES:
+        return Check("memory", "warn", found, why, "End other programs, or use a machine with more memory.")
+    return Check("memory", "ok", found, why)
+
+
+def disk(r: Readings) -> Check:
+    """Room for the results."""
+    why = "Every trial is stored the moment it ends; a full disk would stop the experiment."
+    folder, free = r.disk
+    if free is None:
+        return Check("disk", "unknown", f"free space in {folder} could not be read", why)
+    found = f"{free / 1024**3:.1f} GiB free in {folder}"
+    advice = "Make room, or keep the results elsewhere: --db FILE or PRONY_DB."
+    if free < DISK_BAD_BYTES:
+        return Check("disk", "bad", found, why, advice)
+    if free < DISK_WARN_BYTES:
+        return Check("disk", "warn", found, why, advice)
+    return Check("disk", "ok", found, why)
+
+
+def kernel_log(r: Readings) -> Check:
+    """Whether disturbances that the kernel reports can be seen."""
+    why = "The kernel says when a CPU was too hot or memory ran out; a trial in which it did is suspect."
+    if r.kernel_log:
+        return Check("kernel log", "ok", "readable", why)
+    advice = (
+        "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; without it that part stays unknown."
+    )
+    return Check("kernel log", "unknown", "not readable by this user", why, advice)
+
+
+ALL = (
+    io_uring,
+    locked_memory,
+    ports,
+    descriptors,
+    backlog,
+    conntrack,
+    memory,
+    swap,
+    huge_pages,
+    disk,
+    kernel_log,
+)

@@ -1,0 +1,252 @@
+"""Everything that the doctor looks at, read in one go (and one sample of about a second). Must not judge
+it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony.evidence.host import CpuPartition, Fingerprint, PortRange
+from prony.host import hardware
+from prony.host.affinity import Pinning, granted_cpus, pin_thread
+from prony.host.fingerprint import fingerprint
+from prony.host.kmsg import KernelLog
+from prony.host.limits import descriptor_limits, port_range
+from prony.host.others import census, others_between
+from prony.host.partition import partition
+from prony.host.proc import (
+    PAGE_BYTES,
+    ROOT,
+    cpu_ticks,
+    cpus_text,
+    key_values,
+    process_stat,
+    read_int,
+    read_text,
+)
+from prony.host.sockets import socket_sums
+from prony.host.topology import Topology, topology
+
+ENGINE = "prony-engine"
+_PROBE_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DriverReading:
+    """What the engine says about one of its drivers."""
+
+    works: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The host as the doctor found it; None is what could not be read."""
+
+    fingerprint: Fingerprint
+    topology: Topology
+    granted: tuple[int, ...]
+    partition: CpuPartition | None
+    cpu_kinds: Mapping[str, str]
+    """Kind of core to its CPUs, when the machine has more than one kind."""
+    sample_s: float
+    steal: float | None
+    """The highest share among the granted CPUs during the sample."""
+    others: float | None
+    """CPU time of other processes during the sample, as a share of the granted CPUs."""
+    busiest: str | None
+    swapped_in_bytes: int | None
+    memory: Mapping[str, int]
+    ports: PortRange | None
+    sockets: Mapping[str, int]
+    descriptors: tuple[int | None, int | None]
+    locked_memory_bytes: int | None
+    """Soft limit; None when there is none."""
+    conntrack: tuple[int, int] | None
+    """(entries, most entries) of the connection tracking table; None when there is none here."""
+    engine: str | None
+    """Where the engine was found."""
+    drivers: Mapping[str, DriverReading] | None
+    pinning: Pinning
+    kernel_log: bool
+    disk: tuple[Path, int | None]
+    """The folder that will hold the results, and the free bytes there."""
+
+
+def gather(*, sample_s: float = 1.0, results: Path | None = None, root: Path = ROOT) -> Readings:
+    """Read everything; takes `sample_s` and the engine's probe."""
+    found = topology(root)
+    granted = granted_cpus() if root == ROOT else found.cpus
+    steal, others, busiest, swapped = _sample(sample_s, granted, root)
+    engine = _engine()
+    return Readings(
+        fingerprint=fingerprint({}, root=root),
+        topology=found,
+        granted=granted,
+        partition=_partition(found, granted),
+        cpu_kinds=_cpu_kinds(found.cpus, root),
+        sample_s=sample_s,
+        steal=steal,
+        others=others,
+        busiest=busiest,
+        swapped_in_bytes=swapped,
+        memory=hardware.memory(root),
+        ports=port_range(root),
+        sockets=socket_sums(root) or {},
+        descriptors=descriptor_limits(),
+        locked_memory_bytes=_locked_memory(),
+        conntrack=_conntrack(root),
+        engine=engine,
+        drivers=None if engine is None else _drivers(engine),
+        pinning=_may_pin(),
+        kernel_log=_reads_kernel_log(root),
+        disk=_disk(results),
+    )
+
+
+def _partition(found: Topology, granted: tuple[int, ...]) -> CpuPartition | None:
+    try:
+        return partition(topology=found, allowed=granted)
+    except UsageError:
+        return None
+
+
+def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
+    """Intel names the kinds; arm64 gives each CPU a relative capacity."""
+    kinds: dict[str, str] = {}
+    for kind, label in (
+        ("cpu_core", "performance"),
+        ("cpu_atom", "efficiency"),
+        ("cpu_lowpower", "low power"),
+    ):
+        text = read_text(root / "sys/devices" / kind / "cpus")
+        if text:
+            kinds[label] = text
+    if len(kinds) > 1:
+        return kinds
+    by_capacity: dict[int, list[int]] = {}
+    for cpu in cpus:
+        capacity = read_int(root / f"sys/devices/system/cpu/cpu{cpu}/cpu_capacity")
+        if capacity is not None:
+            by_capacity.setdefault(capacity, []).append(cpu)
+    if len(by_capacity) < 2:
+        return {}
+    return {f"capacity {capacity}": cpus_text(members) for capacity, members in sorted(by_capacity.items())}
+
+
+def _sample(
+    sample_s: float, granted: tuple[int, ...], root: Path
+) -> tuple[float | None, float | None, str | None, int | None]:
+    ticks, people, swapped = cpu_ticks(root), census(root), _swapped_in(root)
+    time.sleep(sample_s)
+    later_ticks, later_people, later_swapped = cpu_ticks(root), census(root), _swapped_in(root)
+    steals = []
+    for cpu in granted:
+        if ticks and later_ticks and cpu in ticks and cpu in later_ticks:
+            total = later_ticks[cpu].total - ticks[cpu].total
+            if total > 0:
+                steals.append((later_ticks[cpu].steal - ticks[cpu].steal) / total)
+    me = process_stat(os.getpid(), root)
+    own = {(me.pid, me.started_ticks)} if me is not None else set()
+    use = others_between(people, later_people, own)
+    span_s = later_people.t_monotonic_s - people.t_monotonic_s
+    seen = use.complete and span_s > 0 and bool(granted)
+    risen = None if swapped is None or later_swapped is None else later_swapped - swapped
+    return (
+        max(steals, default=None),
+        use.cpu_s / (span_s * len(granted)) if seen else None,
+        use.busiest,
+        risen,
+    )
+
+
+def _swapped_in(root: Path) -> int | None:
+    pages = key_values(read_text(root / "proc/vmstat") or "", " ").get("pswpin")
+    return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
+
+
+def _locked_memory() -> int | None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _conntrack(root: Path) -> tuple[int, int] | None:
+    base = root / "proc/sys/net/netfilter"
+    count, most = read_int(base / "nf_conntrack_count"), read_int(base / "nf_conntrack_max")
+    return None if count is None or most is None else (count, most)
+
+
+def _engine() -> str | None:
+    """Where the engine is, by the same rule as when a load is started: named, beside this Python, on the
+    PATH.
+    """
+    named = os.environ.get("PRONY_ENGINE")
+    if named:
+        return named
+    beside = Path(sys.executable).parent / ENGINE
+    return str(beside) if beside.is_file() else shutil.which(ENGINE)
+
+
+def _drivers(engine: str) -> dict[str, DriverReading] | None:
+    """What `prony-engine probe` prints; None when it cannot be run or understood."""
+    try:
+        done = subprocess.run(
+            [engine, "probe"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_TIMEOUT_S,
+            check=False,
+        )
+        return parse_drivers(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+
+
+def parse_drivers(text: str) -> dict[str, DriverReading] | None:
+    """The drivers of a probe's JSON, `{"drivers": [{"driver", "works", "reason"}]}`; None when it is
+    something else.
+    """
+    try:
+        entries = json.loads(text)["drivers"]
+        return {
+            str(entry["driver"]): DriverReading(bool(entry["works"]), str(entry.get("reason", "")))
+            for entry in entries
+        }
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _may_pin() -> Pinning:
+    """Set the calling thread's mask to what it already is: changes nothing, and shows whether it is
+    allowed.
+    """
+    return pin_thread(os.sched_getaffinity(0))
+
+
+def _reads_kernel_log(root: Path) -> bool:
+    log = KernelLog(root)
+    try:
+        return log.count() is not None
+    finally:
+        log.close()
+
+
+def _disk(results: Path | None) -> tuple[Path, int | None]:
+    folder = results or Path(os.environ.get("XDG_DATA_HOME") or Path.home())
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return folder, shutil.disk_usage(folder).free
+    except OSError:
+        return folder, None
