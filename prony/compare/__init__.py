@@ -1,0 +1,22 @@
+"""Statistics over trials: arrays in, frozen values out. Must not know evidence, servers or how results are
+shown.
+
+The sample is the trial (a fresh process). `compare` is the way in.
+"""
+
+from prony.compare.comparison import Comparison, Pair, ServerValues, TrialValue, compare
+from prony.compare.ratio import RatioResult, Verdict, ratio
+from prony.compare.summary import Summary, summary
+
+__all__ = [
+    "Comparison",
+    "Pair",
+    "RatioResult",
+    "ServerValues",
+    "Summary",
+    "TrialValue",
+    "Verdict",
+    "compare",
+    "ratio",
+    "summary",
+]

@@ -29,16 +29,9 @@ def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with about three significant digits: 0.0123 -> '1.23 %'."""
+    """A share as a percentage with three significant digits: 0.01234 -> '1.23 %'."""
     value = share * 100
-    if value == 0:
-        return "0 %"
-    magnitude = abs(value)
-    if magnitude >= 10000:
-        return f"{value:,.0f} %"
-    digits = 1 if magnitude >= 10 else 2 if magnitude >= 0.1 else 3
-    text = f"{value:.{digits}f}"
-    return f"{text} %" if float(text) != 0 else f"{value:.2g} %"
+    return f"{value:,.0f} %" if abs(value) >= 1000 else f"{value:.3g} %"
 
 
 def number(value: float) -> str:

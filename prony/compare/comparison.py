@@ -1,0 +1,238 @@
+"""All pairs of one figure: which trials count, what each pair says, and how sure that is. Must not know
+evidence.
+
+Invalid trials take no part and are named with their cause. Never best-of-N, never an average of percentiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from prony.compare.family import holm_levels, more_trials
+from prony.compare.ratio import RatioResult, Verdict, ratio, verdict
+from prony.compare.sentence import sentence
+from prony.compare.summary import Summary, summary
+from prony.judge.figures import FIGURE
+
+BAND = 0.02
+"""Ratios closer to 1 than this make no practical difference."""
+
+
+class TrialValue(NamedTuple):
+    """One figure of one trial. `machine` is the fingerprint's key; empty means: all on one machine."""
+
+    server: str
+    block: int
+    value: float | None
+    valid: bool = True
+    why: str = ""
+    """Why it is not valid, in a few words."""
+    machine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerValues:
+    """One server's trials: those that count, and why the others do not."""
+
+    server: str
+    values: tuple[float, ...]
+    blocks: tuple[int, ...]
+    machines: frozenset[str]
+    excluded: tuple[str, ...]
+    summary: Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """a against b. `low` and `high` are None without an interval, `ratio` too when a side has no valid
+    trial."""
+
+    a: str
+    b: str
+    figure: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    confidence: float | None
+    """Of this pair's own interval: Holm's level for it, at least the family's confidence."""
+    verdict: Verdict
+    sentence: str
+    more_trials: int | None = None
+    method: str = ""
+    n: int = 0
+    p_value: float | None = None
+    bootstrap_low: float | None = None
+    bootstrap_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One figure over all servers."""
+
+    figure: str
+    band: float
+    confidence: float
+    family: int
+    """Pairs that were tested together."""
+    servers: tuple[ServerValues, ...]
+    pairs: tuple[Pair, ...]
+    notes: tuple[str, ...]
+    """What a reader must know beside the sentences: trials left out, and why."""
+
+
+def compare(
+    trials: Iterable[TrialValue],
+    figure: str = "requests_per_s",
+    *,
+    band: float = BAND,
+    confidence: float = 0.95,
+    higher_is_better: bool | None = None,
+    servers: Sequence[str] = (),
+) -> Comparison:
+    """Every pair of servers, with Holm over those that could be tested.
+
+    `servers` fixes the order (else: as they first appear); `higher_is_better` overrides the direction that
+    FIGURES
+    knows. Raises ValueError for a band below 0 or a confidence outside (0, 1).
+    """
+    if band < 0 or not 0 < confidence < 1:
+        raise ValueError("band must be at least 0 and confidence between 0 and 1")
+    direction = higher_is_better
+    if direction is None:
+        direction = FIGURE[figure].higher_is_better if figure in FIGURE else True
+    gathered = _gather(list(trials), servers, confidence)
+    tested: dict[tuple[str, str], RatioResult] = {}
+    first_look: dict[tuple[str, str], RatioResult] = {}
+    for a, b in combinations(gathered, 2):
+        if a.values and b.values and not _confounded(a, b):
+            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=confidence, resamples=0)
+            (first_look if found.p_value is None else tested)[a.server, b.server] = found
+    chances = [found.p_value for found in tested.values() if found.p_value is not None]
+    levels = dict(zip(tested, holm_levels(chances, 1 - confidence), strict=True))
+    pairs = []
+    for a, b in combinations(gathered, 2):
+        key = (a.server, b.server)
+        if key in levels:
+            pairs.append(_tested(a, b, figure, levels[key], band, confidence, direction, len(levels)))
+        else:
+            pairs.append(_untested(a, b, figure, first_look.get(key), band, confidence))
+    notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
+    return Comparison(figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes)
+
+
+def _gather(trials: list[TrialValue], servers: Sequence[str], confidence: float) -> list[ServerValues]:
+    order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
+    gathered = []
+    for server in order:
+        mine = [trial for trial in trials if trial.server == server]
+        causes = [(trial, _cause(trial)) for trial in mine]
+        kept = [(trial.value, trial) for trial, cause in causes if cause is None and trial.value is not None]
+        values = tuple(float(value) for value, _ in kept)
+        gathered.append(
+            ServerValues(
+                server=server,
+                values=values,
+                blocks=tuple(trial.block for _, trial in kept),
+                machines=frozenset(trial.machine for _, trial in kept),
+                excluded=tuple(
+                    f"trial of block {trial.block} left out: {cause}"
+                    for trial, cause in causes
+                    if cause is not None
+                ),
+                summary=summary(values, confidence),
+            )
+        )
+    return gathered
+
+
+def _cause(trial: TrialValue) -> str | None:
+    """Why a trial takes no part; None when it does."""
+    if not trial.valid:
+        return trial.why or "judged invalid"
+    if trial.value is None or not math.isfinite(trial.value):
+        return "the figure is missing"
+    if trial.value <= 0:
+        return f"the figure is {trial.value:g}, which has no ratio"
+    return None
+
+
+def _confounded(a: ServerValues, b: ServerValues) -> bool:
+    """Whether the machine differs as well, so that no test can say which of the two made the difference."""
+    return a.machines != b.machines or len(a.machines) > 1
+
+
+def _tested(
+    a: ServerValues,
+    b: ServerValues,
+    figure: str,
+    level: float,
+    band: float,
+    confidence: float,
+    direction: bool | None,
+    family: int,
+) -> Pair:
+    found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
+    decided = verdict(found.low, found.high, band, direction)
+    more = more_trials(found, band, level) if decided is Verdict.INCONCLUSIVE else None
+    return Pair(
+        a=a.server,
+        b=b.server,
+        figure=figure,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        confidence=found.confidence,
+        verdict=decided,
+        sentence=sentence(
+            a.server,
+            b.server,
+            figure,
+            found,
+            decided,
+            band=band,
+            confidence=confidence,
+            family=family,
+            more=more,
+        ),
+        more_trials=more,
+        method=found.method,
+        n=found.n,
+        p_value=found.p_value,
+        bootstrap_low=found.bootstrap_low,
+        bootstrap_high=found.bootstrap_high,
+    )
+
+
+def _untested(
+    a: ServerValues, b: ServerValues, figure: str, found: RatioResult | None, band: float, confidence: float
+) -> Pair:
+    """A pair without a test: no valid trial, too few of them, or another machine."""
+    seen: float | None = None
+    n = min(len(a.values), len(b.values))
+    if found is not None:
+        seen = found.ratio
+        text = sentence(
+            a.server,
+            b.server,
+            figure,
+            found,
+            Verdict.INCONCLUSIVE,
+            band=band,
+            confidence=confidence,
+            family=1,
+            more=None,
+        )
+    elif n == 0:
+        empty = " and ".join(side.server for side in (a, b) if not side.values)
+        text = f"{a.server} and {b.server} cannot be compared: no valid trial of {empty}"
+    else:
+        seen = ratio(a.values, b.values, resamples=0).ratio
+        text = (
+            f"{a.server} and {b.server} were measured on different machines: the ratio {seen:.2f}x is confounded "
+            "with the machine and carries no interval"
+        )
+    return Pair(a.server, b.server, figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)

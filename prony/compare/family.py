@@ -1,0 +1,70 @@
+"""Several pairs at once: Holm's step-down, and how many more trials would settle a pair. Must not know
+words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats as untyped_stats
+
+from prony.compare.ratio import RatioResult
+
+stats: Any = untyped_stats
+
+POWER = 0.8
+"""The chance with which the planned trials shall settle the pair."""
+MOST_TRIALS = 1000
+"""Plans beyond this are not worth printing."""
+
+
+def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
+    """For each pair the significance level at which Holm's procedure decided about it.
+
+    The r-th smallest of k p-values is tested at alpha / (k - r + 1); after the first that is not
+    significant all
+    others stay at that level. An interval at confidence 1 - level therefore leaves 1 outside exactly for
+    the pairs
+    that Holm rejects: what is printed and what is decided are one thing.
+    """
+    count = len(p_values)
+    levels = [0.0] * count
+    level = alpha
+    stopped = False
+    for rank, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
+        if not stopped:
+            level = alpha / (count - rank)
+            stopped = p_values[index] > level
+        levels[index] = level
+    return tuple(levels)
+
+
+def more_trials(result: RatioResult, band: float, level: float, power: float = POWER) -> int | None:
+    """How many further trials per server would settle the pair with probability `power`; None when no sane
+    number.
+
+    Assumes that ratio and spread stay as seen so far. Settled means: the interval leaves 1 out (half-width
+    below
+    |log ratio|) or lies inside the band (half-width below log(1 + band) - |log ratio|), whichever needs
+    fewer.
+    """
+    if result.error is None or result.n < 1:
+        return None
+    distance = abs(math.log(result.ratio))
+    room = math.log1p(band) - distance
+    if result.error == 0:
+        return None
+    # What the standard error would be with one trial per server (or one block).
+    share = 1 / result.n if result.paired else (1 / result.n_a + 1 / result.n_b) / 2
+    spread = result.error / math.sqrt(share)
+    trials = np.arange(result.n + 1, result.n + MOST_TRIALS + 1)
+    freedom = (1 if result.paired else 2) * (trials - 1)
+    error = spread / np.sqrt(trials)
+    sure = stats.t.ppf(1 - level / 2, freedom)
+    apart = (sure + stats.t.ppf(power, freedom)) * error <= distance
+    # Either bound may be missed, so each gets half of what may go wrong.
+    same = (sure + stats.t.ppf((1 + power) / 2, freedom)) * error <= room
+    enough = np.flatnonzero(apart | same)
+    return int(enough[0]) + 1 if enough.size else None

@@ -1,0 +1,227 @@
+"""The ratio of two servers with its interval. Must not know families of pairs or words.
+
+Ratios are of geometric means: differences of mean logarithms, so that swapping the servers inverts every
+number.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as untyped_stats
+
+stats: Any = untyped_stats
+Floats = NDArray[np.float64]
+
+MIN_TRIALS = 3
+"""Below this an interval would have at most one degree of freedom and say nothing."""
+BOOTSTRAP_FROM = 10
+"""Trials from which the bootstrap is worth asking; with fewer it is too narrow."""
+PAIRED_SHARE = 2 / 3
+"""Blocks are used as pairs when at least this share of them has both servers; else pairing would waste
+trials."""
+RESAMPLES = 10_000
+SEED = 20261121
+
+
+class Verdict(StrEnum):
+    """What an interval says about a against b. Faster means better, in the direction of the figure."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class RatioResult:
+    """a ÷ b. Without an interval (too few trials) `low`, `high` and `p_value` are None."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    confidence: float
+    method: str
+    n: int
+    """Pairs, or the smaller number of trials."""
+    n_a: int
+    n_b: int
+    p_value: float | None = None
+    """Two-sided, of the hypothesis that the ratio is 1."""
+    error: float | None = None
+    """Standard error of the log ratio."""
+    freedom: float | None = None
+    bootstrap_low: float | None = None
+    """BCa bootstrap at the same confidence, from ten trials on: a cross-check, it decides nothing."""
+    bootstrap_high: float | None = None
+
+    @property
+    def paired(self) -> bool:
+        """Whether trials of the same block were compared with each other."""
+        return self.method.startswith("paired")
+
+
+def ratio(
+    a: Sequence[float],
+    b: Sequence[float],
+    blocks_a: Sequence[int] | None = None,
+    blocks_b: Sequence[int] | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> RatioResult:
+    """a ÷ b with a two-sided interval; all values must be positive.
+
+    Paired t on the log differences where blocks are known and complete (at least three of them, at most a
+    third
+    broken), else Welch's t on the logs. Several trials of one server in a block are averaged. Raises
+    ValueError for
+    an empty side or a value that has no logarithm.
+    """
+    logs_a, logs_b = _logs(a), _logs(b)
+    if blocks_a is not None and blocks_b is not None:
+        pairs = _pairs(logs_a, logs_b, blocks_a, blocks_b)
+        if pairs is not None:
+            return _paired(pairs, logs_a.size, logs_b.size, confidence, resamples, seed)
+    return _welch(logs_a, logs_b, confidence, resamples, seed)
+
+
+def verdict(
+    low: float | None, high: float | None, band: float, higher_is_better: bool | None = True
+) -> Verdict:
+    """What the interval [low, high] of a ÷ b says.
+
+    Equivalent: wholly inside [1 / (1 + band), 1 + band] (even when 1 is outside: a difference too small to
+    matter).
+    Faster, slower: wholly on one side of 1. Else inconclusive.
+    """
+    if low is None or high is None:
+        return Verdict.INCONCLUSIVE
+    if low >= 1 / (1 + band) and high <= 1 + band:
+        return Verdict.EQUIVALENT
+    if low > 1:
+        return Verdict.SLOWER if higher_is_better is False else Verdict.FASTER
+    if high < 1:
+        return Verdict.FASTER if higher_is_better is False else Verdict.SLOWER
+    return Verdict.INCONCLUSIVE
+
+
+def _logs(values: Sequence[float]) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
+        raise ValueError("a ratio needs at least one trial on each side")
+    if not np.all(np.isfinite(array)) or np.any(array <= 0):
+        raise ValueError("a ratio needs positive, finite values: leave the others out and say why")
+    return np.log(array)
+
+
+def _pairs(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats | None:
+    """Log differences of the complete blocks; None when there are too few of them."""
+    if len(blocks_a) != logs_a.size or len(blocks_b) != logs_b.size:
+        raise ValueError("every trial needs its block")
+    side_a, side_b = _by_block(logs_a, blocks_a), _by_block(logs_b, blocks_b)
+    common = sorted(side_a.keys() & side_b.keys())
+    every = len(side_a.keys() | side_b.keys())
+    if len(common) < MIN_TRIALS or len(common) < PAIRED_SHARE * every:
+        return None
+    return np.asarray([side_a[block] - side_b[block] for block in common], dtype=np.float64)
+
+
+def _by_block(logs: Floats, blocks: Sequence[int]) -> dict[int, float]:
+    gathered: dict[int, list[float]] = {}
+    for block, value in zip(blocks, logs, strict=True):
+        gathered.setdefault(block, []).append(float(value))
+    return {block: sum(values) / len(values) for block, values in gathered.items()}
+
+
+def _paired(
+    differences: Floats, n_a: int, n_b: int, confidence: float, resamples: int, seed: int
+) -> RatioResult:
+    count = int(differences.size)
+    centre = float(differences.mean())
+    error = float(differences.std(ddof=1)) / math.sqrt(count)
+    cross = _bootstrap((differences,), confidence, resamples, seed) if count >= BOOTSTRAP_FROM else None
+    return _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b, cross)
+
+
+def _welch(logs_a: Floats, logs_b: Floats, confidence: float, resamples: int, seed: int) -> RatioResult:
+    n_a, n_b = int(logs_a.size), int(logs_b.size)
+    least = min(n_a, n_b)
+    centre = float(logs_a.mean() - logs_b.mean())
+    if least < MIN_TRIALS:
+        return RatioResult(math.exp(centre), None, None, confidence, "too few trials", least, n_a, n_b)
+    part_a = float(logs_a.var(ddof=1)) / n_a
+    part_b = float(logs_b.var(ddof=1)) / n_b
+    total = part_a + part_b
+    freedom = float(n_a + n_b - 2)
+    if total > 0:  # Welch-Satterthwaite
+        freedom = total**2 / (part_a**2 / (n_a - 1) + part_b**2 / (n_b - 1))
+    cross = _bootstrap((logs_a, logs_b), confidence, resamples, seed) if least >= BOOTSTRAP_FROM else None
+    return _result(centre, math.sqrt(total), freedom, confidence, "Welch t on logs", least, n_a, n_b, cross)
+
+
+def _result(
+    centre: float,
+    error: float,
+    freedom: float,
+    confidence: float,
+    method: str,
+    count: int,
+    n_a: int,
+    n_b: int,
+    cross: tuple[float, float] | None,
+) -> RatioResult:
+    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
+    if error > 0:
+        p_value = 2 * float(stats.t.sf(abs(centre) / error, freedom))
+    else:  # identical trials: exact, which only made-up figures are
+        p_value = 1.0 if centre == 0 else 0.0
+    return RatioResult(
+        ratio=math.exp(centre),
+        low=math.exp(centre - half),
+        high=math.exp(centre + half),
+        confidence=confidence,
+        method=method,
+        n=count,
+        n_a=n_a,
+        n_b=n_b,
+        p_value=p_value,
+        error=error,
+        freedom=freedom,
+        bootstrap_low=None if cross is None else cross[0],
+        bootstrap_high=None if cross is None else cross[1],
+    )
+
+
+def _bootstrap(
+    samples: tuple[Floats, ...], confidence: float, resamples: int, seed: int
+) -> tuple[float, float] | None:
+    """BCa (Efron 1987) on the mean, or on the difference of two means; None when resampling cannot vary."""
+    if resamples <= 0 or all(float(np.ptp(sample)) == 0 for sample in samples):
+        return None
+
+    def centre(*parts: Floats, axis: int = -1) -> Any:
+        means = [part.mean(axis=axis) for part in parts]
+        return means[0] if len(means) == 1 else means[0] - means[1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a degenerate sample ends in NaN, which is looked at below
+        found = stats.bootstrap(
+            samples,
+            centre,
+            n_resamples=resamples,
+            vectorized=True,
+            confidence_level=confidence,
+            method="BCa",
+            rng=np.random.default_rng(seed),
+        )
+    low, high = float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return (math.exp(low), math.exp(high)) if math.isfinite(low) and math.isfinite(high) else None

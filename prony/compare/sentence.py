@@ -1,0 +1,112 @@
+"""One sentence per pair, in plain words. Must not decide anything; it rounds so that no printed number
+says otherwise."""
+
+from __future__ import annotations
+
+from prony.compare.ratio import MIN_TRIALS, RatioResult, Verdict
+from prony.judge.figures import FIGURE
+
+FULL_TRIALS = 5
+"""Trials per server below which every line says that it is a quick look."""
+RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
+MOST_DIGITS = 6
+
+
+def sentence(
+    a: str,
+    b: str,
+    figure: str,
+    result: RatioResult,
+    verdict: Verdict,
+    *,
+    band: float,
+    confidence: float,
+    family: int,
+    more: int | None,
+) -> str:
+    """What the comparison says; the better server comes first."""
+    if result.low is None or result.high is None:
+        return (
+            f"{a} and {b}: {result.n} valid {_trials(result.n)} is too few for an interval "
+            f"(at least {MIN_TRIALS} are needed); seen so far {result.ratio:.2f}x"
+        )
+    swap = _second_first(result, verdict, figure)
+    first, second = (b, a) if swap else (a, b)
+    value, low, high = (
+        (1 / result.ratio, 1 / result.high, 1 / result.low)
+        if swap
+        else (result.ratio, result.low, result.high)
+    )
+    numbers = _numbers(value, low, high, band)
+    basis = _basis(result, confidence, family)
+    label = FIGURE[figure].label if figure in FIGURE else figure
+    if verdict is Verdict.EQUIVALENT:
+        where = f"within {band * 100:g} %{_in(figure, label)}"
+        text = f"{first} and {second} are equivalent {where}: {numbers} {basis}"
+    elif verdict is Verdict.INCONCLUSIVE:
+        text = f"{first} and {second} cannot be told apart{_in(figure, label)}: {numbers} {basis}"
+        text += (
+            f"; about {more} more {_trials(more)} per server would settle it"
+            if more is not None
+            else "; no sensible number of further trials would settle it"
+        )
+    elif figure in RATE_FIGURES:
+        text = f"{first} is faster than {second}: {numbers} {basis}"
+    else:
+        text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {numbers} {basis}"
+    return text + _cross_check(result, verdict, swap)
+
+
+def _second_first(result: RatioResult, verdict: Verdict, figure: str) -> bool:
+    """The better server is named first; without a direction the one with the larger value."""
+    if verdict is Verdict.FASTER:
+        return False
+    if verdict is Verdict.SLOWER:
+        return True
+    better_is_higher = FIGURE[figure].higher_is_better is not False if figure in FIGURE else True
+    return (result.ratio < 1) if better_is_higher else (result.ratio > 1)
+
+
+def _in(figure: str, label: str) -> str:
+    return "" if figure in RATE_FIGURES else f" in {label}"
+
+
+def _trials(count: int) -> str:
+    return "trial" if count == 1 else "trials"
+
+
+def _basis(result: RatioResult, confidence: float, family: int) -> str:
+    each = (
+        f"{result.n} {_trials(result.n)} each"
+        if result.n_a == result.n_b == result.n
+        else f"{result.n} blocks"
+        if result.paired
+        else f"{result.n_a} and {result.n_b} trials"
+    )
+    quick = f", quick: fewer than {FULL_TRIALS}" if result.n < FULL_TRIALS else ""
+    holm = f", Holm over {family} pairs" if family > 1 else ""
+    return f"({confidence * 100:g} %, {each}{quick}{holm})"
+
+
+def _numbers(value: float, low: float, high: float, band: float) -> str:
+    """Two decimals, or as many as it takes for no bound to seem to touch 1 or the band's edge that it does
+    not touch."""
+    edges = (1.0, 1 + band, 1 / (1 + band))
+    digits = 2
+    while digits < MOST_DIGITS and any(
+        (round(bound, digits) > edge) != (bound > edge) or (round(bound, digits) < edge) != (bound < edge)
+        for bound in (low, high)
+        for edge in edges
+    ):
+        digits += 1
+    return f"{value:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def _cross_check(result: RatioResult, verdict: Verdict, swap: bool) -> str:
+    """From ten trials on: say so when the bootstrap does not see the difference that the t interval sees."""
+    low, high = result.bootstrap_low, result.bootstrap_high
+    if low is None or high is None or verdict not in {Verdict.FASTER, Verdict.SLOWER} or low > 1 or high < 1:
+        return ""
+    if swap:
+        low, high = 1 / high, 1 / low
+    return f"; a bootstrap interval [{low:.3f}, {high:.3f}] does not confirm it"
