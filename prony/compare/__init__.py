@@ -4,7 +4,7 @@ shown.
 The sample is the trial (a fresh process). `compare` is the way in.
 """
 
-from prony.compare.comparison import Comparison, Pair, ServerValues, TrialValue, compare
+from prony.compare.comparison import Comparison, Pair, Sample, ServerValues, compare
 from prony.compare.ratio import RatioResult, Verdict, ratio
 from prony.compare.summary import Summary, summary
 
@@ -12,9 +12,9 @@ __all__ = [
     "Comparison",
     "Pair",
     "RatioResult",
+    "Sample",
     "ServerValues",
     "Summary",
-    "TrialValue",
     "Verdict",
     "compare",
     "ratio",

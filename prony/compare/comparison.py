@@ -22,7 +22,7 @@ BAND = 0.02
 """Ratios closer to 1 than this make no practical difference."""
 
 
-class TrialValue(NamedTuple):
+class Sample(NamedTuple):
     """One figure of one trial. `machine` is the fingerprint's key; empty means: all on one machine."""
 
     server: str
@@ -85,7 +85,7 @@ class Comparison:
 
 
 def compare(
-    trials: Iterable[TrialValue],
+    trials: Iterable[Sample],
     figure: str = "requests_per_s",
     *,
     band: float = BAND,
@@ -124,7 +124,7 @@ def compare(
     return Comparison(figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes)
 
 
-def _gather(trials: list[TrialValue], servers: Sequence[str], confidence: float) -> list[ServerValues]:
+def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> list[ServerValues]:
     order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
     gathered = []
     for server in order:
@@ -149,7 +149,7 @@ def _gather(trials: list[TrialValue], servers: Sequence[str], confidence: float)
     return gathered
 
 
-def _cause(trial: TrialValue) -> str | None:
+def _cause(trial: Sample) -> str | None:
     """Why a trial takes no part; None when it does."""
     if not trial.valid:
         return trial.why or "judged invalid"
@@ -232,7 +232,7 @@ def _untested(
     else:
         seen = ratio(a.values, b.values, resamples=0).ratio
         text = (
-            f"{a.server} and {b.server} were measured on different machines: the ratio {seen:.2f}x is confounded "
-            "with the machine and carries no interval"
+            f"{a.server} and {b.server} were measured on different machines: the ratio {seen:.2f}x is "
+            "confounded with the machine and carries no interval"
         )
     return Pair(a.server, b.server, figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)

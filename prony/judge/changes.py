@@ -142,7 +142,7 @@ def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
 def _trend(points: Floats) -> tuple[float, float, bool]:
     """Least squares: total change over the series, its widened standard error, whether it is significant."""
     count = points.size
-    if count < 2 * MIN_SEGMENT_ROWS:
+    if count < MIN_SEGMENT_ROWS:
         return 0.0, math.inf, False
     time = np.linspace(-0.5, 0.5, count)
     slope = float(np.dot(time, points) / np.dot(time, time))
