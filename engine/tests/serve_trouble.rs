@@ -212,4 +212,5 @@ fn trouble_that_goes_with_waiting_comes_after_the_wait() {
     client.ask("/");
     assert_eq!(client.next(), End::Reset);
     assert!(begin.elapsed() >= Duration::from_millis(100));
+    assert_eq!(server.stop()["abandoned"], 0);
 }

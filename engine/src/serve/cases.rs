@@ -126,11 +126,11 @@ impl Cases {
 
 /// Tells the special paths from all others; a target in absolute form (`http://host/path`) counts by its path.
 fn place(target: &str) -> Place {
-    let path = match target.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains('/') => {
-            rest.find('/').map_or("/", |at| &rest[at..])
-        }
-        _ => target,
+    let path = if target.starts_with('/') {
+        target
+    } else {
+        let (_scheme, rest) = target.split_once("://").unwrap_or_default();
+        rest.find('/').map_or("/", |at| &rest[at..])
     };
     match path {
         "/echo" => Place::Echo,

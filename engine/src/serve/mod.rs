@@ -15,6 +15,7 @@ mod options;
 mod request;
 mod respond;
 mod script;
+mod service;
 mod shared;
 mod timers;
 mod values;
