@@ -179,7 +179,7 @@ def _make(
         shutil.copyfile(path, copy)
     on_line(name, f"building with {tool} and JDK {jdk.major}")
     begun = time.monotonic()
-    maven.package(tool, jdk, work, keys.args, log, lambda line: on_line(name, line))
+    maven.package(name, tool, jdk, work, keys.args, log, lambda line: on_line(name, line))
     made = work / keys.artifact
     if not made.exists():
         raise EnvironmentFault(

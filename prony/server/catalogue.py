@@ -83,6 +83,9 @@ class Catalogue:
         merged = overlay(self._inherited(file, own, lines, ()), own)
         if variant:
             merged = overlay(merged, _layer(file, variants[variant], lines, ("variants", variant)))
+        build = merged.get("build")
+        if isinstance(build, dict):
+            merged["build"] = {"dir": str(file.parent.resolve())} | build
         merged |= {"name": f"{shown}:{variant}" if variant else shown, "file": file, "variants": variants}
         return validate(ServerSpec, merged, file, lines)
 

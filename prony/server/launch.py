@@ -167,12 +167,13 @@ def _start_guard(
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(guard_script.__file__).resolve())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=faults, start_new_session=True,
+            bufsize=0,  # what it says later is read from the descriptor: nothing may linger in a buffer
         )  # fmt: skip
     try:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(order).encode() + b"\n")
-        process.stdin.flush()
+        with suppress(BrokenPipeError):
+            _write(process.stdin.fileno(), json.dumps(order).encode() + b"\n")
         first = process.stdout.readline()
         said = json.loads(first) if first else {"event": "failed", "reason": "its guard process ended"}
         if said["event"] != "started":
@@ -185,6 +186,11 @@ def _start_guard(
         _give_up(process)
         raise
     return process, said
+
+
+def _write(handle: int, message: bytes) -> None:
+    while message:
+        message = message[os.write(handle, message) :]
 
 
 def _give_up(process: subprocess.Popen[bytes]) -> None:

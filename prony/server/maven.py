@@ -1,5 +1,5 @@
-"""Maven as a tool: finding it, and `package` with live progress and a readable failure. Must not know which
-server it builds.
+"""Maven as a tool: finding it, and `package` with live progress and a readable failure. Must not know what a
+server is.
 
 Every version in our POMs is pinned, so Maven asks no registry for what the local repository already has; a
 separate offline attempt would only cost time.
@@ -23,6 +23,7 @@ from prony.server.cache import cache_dir
 from prony.server.jdk import Jdk
 
 LAST_LINES = 20
+GOAL = re.compile(r"\[INFO\] --- [\w\-]+:[\w.\-]+:([\w\-]+)")
 ADVICE = re.compile(r"\[Help 1\] http|-X switch|-e switch|solutions, please read|^\[ERROR\]\s*$")
 
 
@@ -77,7 +78,13 @@ def _version(command: Path, jdk: Jdk) -> str:
 
 
 def package(
-    maven: Maven, jdk: Jdk, folder: Path, args: Sequence[str], log: Path, on_line: Callable[[str], None]
+    name: str,
+    maven: Maven,
+    jdk: Jdk,
+    folder: Path,
+    args: Sequence[str],
+    log: Path,
+    on_line: Callable[[str], None],
 ) -> None:
     """Run `mvn package` in `folder`; its whole output goes to `log`, what matters of it to `on_line`.
 
@@ -100,7 +107,7 @@ def package(
             raise
     if code != 0:
         raise EnvironmentFault(
-            f"the build failed: mvn ended with exit code {code} (log: {log})",
+            f"the build of {name} failed: mvn ended with exit code {code} (log: {log})",
             details="\n".join(_telling(lines)),
         )
 
@@ -118,9 +125,9 @@ def _follow(output: IO[str], written: IO[str], on_line: Callable[[str], None]) -
             on_line(f"fetching dependencies: {fetched} files")
             continue
         lines.append(line)
-        goal = re.match(r"\[INFO\] --- ([\w\-]+):[\w.\-]+:([\w\-]+)|\[INFO\] --- maven-(\w+)-plugin", line)
+        goal = GOAL.match(line)
         if goal:
-            on_line(f"maven {goal[3] or f'{goal[1]}:{goal[2]}'}")
+            on_line(goal[1])
     return lines
 
 

@@ -267,7 +267,6 @@ class RunningServer:
         assert self.guard.stdin is not None
         with suppress(BrokenPipeError, ValueError):  # it may have ended and taken the server with it
             self.guard.stdin.write(f"stop {grace_s}\n".encode())
-            self.guard.stdin.flush()
         try:
             self.guard.wait(grace_s + STOP_MARGIN_S)
         except subprocess.TimeoutExpired:

@@ -27,8 +27,8 @@ class BuildKeys(Record):
     """
 
     tool: Literal["maven"]
-    dir: str = "."
-    """Relative to the file that holds the key; absolute in a `ServerSpec`."""
+    dir: str
+    """In a file: relative to it, by default the server's own folder. In a `ServerSpec`: absolute."""
     args: tuple[str, ...] = ()
     artifact: str
 

@@ -1,0 +1,93 @@
+"""What the agent costs the server it sits in: the same server with and without it, in turn, compared at the
+same moments.
+
+`python -m prony.server.agent_cost [SERVER] [PAIRS]` prints the table of docs/servers.md. Both kinds are
+started on all CPUs, pair by pair in changing order, and read at ready and again after readings (with) or a
+wait (without). Must not be part of a measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+
+from prony.errors import PronyError
+from prony.server.build import Built, build
+from prony.server.catalogue import Catalogue
+from prony.server.launch import launch
+from prony.server.probe import http_probe, status_probe
+from prony.server.running import RunningServer
+
+READINGS = 10
+METERS = ("jvm.classes.loaded", "jvm.threads.live", "jvm.memory.used")
+MIB = 1 << 20
+
+
+def observe(built: Built, agent: bool) -> dict[str, float]:
+    """One start: figure -> value."""
+    with launch(built, agent=agent) as server:
+        start = server.wait_ready(status_probe(server.host, server.port, built.spec.ready.path))
+        assert start.process is not None
+        found = {f"at ready: {name}": value for name, value in start.reported.items()}
+        found["at ready: CPU s"] = start.process.cpu_s
+        found["at ready: RSS MiB"] = start.process.rss_bytes / MIB
+        found["at ready: kernel threads"] = start.process.threads
+        found["time to listen s"] = start.time_to_listen_s or 0.0
+        took_ms = []
+        for _ in range(READINGS):
+            asked = time.perf_counter()
+            if agent and server.jvm() is None:
+                raise PronyError("the agent gave no reading; see the server's log")
+            took_ms.append((time.perf_counter() - asked) * 1000)
+        if agent:
+            found["a reading ms"] = statistics.median(took_ms)
+        found |= {f"after {READINGS} readings: {name}": _meter(server, name) for name in METERS}
+        return found
+
+
+def _meter(server: RunningServer, name: str) -> float:
+    """What Actuator says about one meter: an observer that is the same in both kinds of run."""
+    answer = http_probe(server.host, server.port, path=f"/actuator/metrics/{name}")
+    return float(json.loads(answer.body)["measurements"][0]["value"])
+
+
+def table(without: list[Mapping[str, float]], with_agent: list[Mapping[str, float]]) -> str:
+    """Medians of both kinds and of the differences within pairs."""
+    rows = [f"{'figure (median)':44} {'without':>14} {'with':>14} {'difference':>12}"]
+    for name in with_agent[0]:
+        there = statistics.median(run[name] for run in with_agent)
+        if name not in without[0]:
+            rows.append(f"{name:44} {'':>14} {there:>14,.2f}")
+            continue
+        absent = statistics.median(run[name] for run in without)
+        change = statistics.median(b[name] - a[name] for a, b in zip(without, with_agent, strict=True))
+        rows.append(f"{name:44} {absent:>14,.2f} {there:>14,.2f} {change:>+12,.2f}")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    """Measure and print."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "spring-tomcat"
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    try:
+        (built,) = build(
+            [Catalogue.load().resolve(name)], on_line=lambda server, line: print(f"{server}: {line}")
+        )
+        without: list[Mapping[str, float]] = []
+        with_agent: list[Mapping[str, float]] = []
+        for pair in range(pairs):
+            for agent in (False, True) if pair % 2 else (True, False):
+                (with_agent if agent else without).append(observe(built, agent))
+    except PronyError as fault:
+        print(fault, file=sys.stderr)
+        return int(fault.exit_code)
+    print(f"{name} on JDK {built.jdk.version if built.jdk else '?'}, {pairs} pairs")
+    print(table(without, with_agent))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

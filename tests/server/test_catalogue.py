@@ -1,0 +1,158 @@
+"""The catalogue: what is inherited, and what is said about a file that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.server.catalogue import Catalogue
+
+ROOMS = Path(__file__).resolve().parents[2] / "servers"
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write(
+        tmp_path, "machine/defaults.yaml", "jdk: {min: 17}\ncommand: [run, '{port}']\nenv: {A: '1', B: '1'}\n"
+    )
+    write(
+        tmp_path,
+        "framework/defaults.yaml",
+        "runtime: machine\nbuild: {tool: maven, dir: ., artifact: target/app.jar}\nenv: {B: '2'}\n",
+    )
+    write(
+        tmp_path,
+        "apple/server.yaml",
+        "title: An apple\nruntime: framework\nbuild: {args: [-Papple]}\nworkloads: [hello]\n"
+        "ceilings: {worker_threads: 200}\n"
+        "variants:\n  async:\n    env: {C: '3'}\n    ceilings: {worker_threads: 20}\n",
+    )
+    return tmp_path
+
+
+def test_keys_are_inherited_through_all_layers(root: Path) -> None:
+    spec = Catalogue.load([root]).resolve("apple")
+    assert (spec.name, spec.title, spec.runtime) == ("apple", "An apple", "framework")
+    assert spec.build is not None
+    assert spec.build.args == ("-Papple",)
+    assert spec.build.dir == str(root / "framework"), "a relative folder starts at the file that names it"
+    assert spec.command == ("run", "{port}")
+    assert spec.env == {"A": "1", "B": "2"}
+    assert spec.jdk.min == 17
+    assert spec.workloads == ("hello",)
+
+
+def test_a_variant_overlays_its_server(root: Path) -> None:
+    spec = Catalogue.load([root]).resolve("apple:async")
+    assert (spec.name, spec.base) == ("apple:async", "apple")
+    assert spec.env == {"A": "1", "B": "2", "C": "3"}
+    assert spec.ceilings.workers(4) == 20
+    assert spec.command == ("run", "{port}")
+
+
+def test_the_first_root_wins(root: Path, tmp_path: Path) -> None:
+    write(tmp_path, "mine/apple/server.yaml", "title: Mine\ncommand: [x]\n")
+    catalogue = Catalogue.load([tmp_path / "mine", root])
+    assert catalogue.resolve("apple").title == "Mine"
+    assert catalogue.names() == ("apple",)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("aple", r"unknown server 'aple', did you mean 'apple'\?; known servers: apple$"),
+        ("zebra", r"unknown server 'zebra'; known servers: apple$"),
+        (
+            "apple:asinc",
+            r"server 'apple' has no variant 'asinc', did you mean 'async'\?; its variants: async$",
+        ),
+        ("./nowhere/server.yaml", r"there is no nowhere/server.yaml"),
+    ],
+)
+def test_unknown_addresses_name_the_known_ones(root: Path, address: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Catalogue.load([root]).resolve(address)
+
+
+OWN, ITS_RUNTIME = "apple/server.yaml", "machine/defaults.yaml"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        (OWN, "title: x\ncomand: [a]\n", r"{}:2: unknown key 'comand', did you mean 'command'"),
+        (OWN, "runtime: framework\nceilings: {worker_thread: 1}\n",
+         r"{}:2: unknown key 'ceilings.worker_thread', did you mean 'worker_threads'"),
+        (OWN, "runtime: framwork\n", r"{}:1: unknown runtime 'framwork', did you mean 'framework'\?; "
+         "known runtimes: framework, machine"),
+        (OWN, "title: x\n", r"{}:1: the key 'command' is missing"),
+        (OWN, "runtime: framework\njdk: {min: 21, max: 17}\n", r"{}:2: 'jdk' is .*max to be at least min"),
+        (OWN, "name: pear\nruntime: framework\n", r"{}:1: 'name' is 'pear', but the folder is 'apple'"),
+        (OWN, "runtime: framework\nvariants:\n  async:\n    envv: {}\n",
+         r"{}:4: unknown key '(variants\.async\.)?envv', did you mean 'env'"),
+        (OWN, "runtime: framework\nvariants:\n  async: 3\n", r"{}:3: the variant 'async' is 3"),
+        (OWN, "runtime: [\n", r"{}:\d+: this is not valid YAML"),
+        (OWN, "runtime: framework\nbuild: {tool: make}\n", r"{}:2: 'build.tool' is 'make'"),
+        (OWN, "command: [x]\nurl: localhost:80\n", r"{}:2: 'url' is .*expected http://HOST:PORT"),
+        (ITS_RUNTIME, "jdk: {min: old}\n", r"{}:1: 'jdk.min' is 'old'"),
+        (ITS_RUNTIME, "runtime: framework\n",
+         r"inherit each other in a circle: framework -> machine -> framework"),
+    ],
+)  # fmt: skip
+def test_faults_name_file_line_and_the_nearest_key(root: Path, file: str, text: str, message: str) -> None:
+    write(root, file, text)
+    catalogue = Catalogue.load([root])
+
+    def resolve_all() -> None:
+        for variant in catalogue.resolve("apple").variants:
+            catalogue.resolve(f"apple:{variant}")
+
+    with pytest.raises(UsageError, match=message.replace("{}", file)):
+        resolve_all()
+
+
+def test_a_broken_server_harms_no_other(root: Path) -> None:
+    write(root, "broken/server.yaml", "nonsense: 1\n")
+    good, bad = Catalogue.load([root]).specs()
+    assert [spec.name for spec in good] == ["apple", "apple:async"]
+    assert len(bad) == 1
+    assert "broken/server.yaml:1" in str(bad[0])
+
+
+def test_a_server_of_two_keys_works_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "theirs/server.yaml", "command: [./run.sh]\nurl: http://127.0.0.1:8080\n")
+    monkeypatch.chdir(tmp_path)
+    for address in ("./theirs", "theirs/server.yaml"):
+        spec = Catalogue.load([]).resolve(address)
+        assert (spec.name, spec.runtime, spec.url) == ("theirs", "native", "http://127.0.0.1:8080")
+
+
+def test_no_servers_at_all_says_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=rf"no servers were found \(looked in {tmp_path}\); set PRONY_SERVERS"
+    ):
+        Catalogue.load([tmp_path]).resolve("tomcat")
+
+
+def test_every_server_of_this_checkout_can_be_read() -> None:
+    good, bad = Catalogue.load([ROOMS]).specs()
+    assert bad == []
+    assert {"reference", "spring-jetty", "spring-tomcat", "spring-undertow"} <= {spec.name for spec in good}
+    for spec in good:
+        assert spec.title
+        assert spec.workloads
+
+
+def test_ceilings_follow_the_granted_cpus() -> None:
+    undertow = Catalogue.load([ROOMS]).resolve("spring-undertow").ceilings
+    assert [undertow.workers(cpus) for cpus in (1, 2, 4)] == [16, 16, 32]
+    assert Catalogue.load([ROOMS]).resolve("reference").ceilings.workers(1) is None
