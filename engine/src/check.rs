@@ -1,0 +1,300 @@
+//! Refuses a plan that cannot be run, in one sentence that says what was found and what was expected.
+//! Pure functions of the plan; it must not know of sockets or threads.
+
+use crate::plan::{Load, Plan, Step, Think, VERSION, Window};
+
+/// A plan that cannot be run: one sentence for the person who wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError(pub String);
+
+impl std::fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Shorthand for a refusal.
+pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError(sentence.into()))
+}
+
+/// More users than this do not fit the indices that the engine keeps per user.
+pub const MAX_USERS: u32 = 16_000_000;
+/// A year: durations beyond it are a mistake in the plan.
+const MAX_DURATION_MS: f64 = 366.0 * 24.0 * 3_600_000.0;
+const MAX_STEPS: usize = 1_000;
+
+/// Reads one plan from its JSON line and checks it.
+pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
+    if line.trim().is_empty() {
+        return refuse(
+            "no plan was given: the first line on stdin must be the plan, one JSON object",
+        );
+    }
+    let plan: Plan = serde_json::from_str(line)
+        .map_err(|error| PlanError(format!("the plan cannot be read: {error}")))?;
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// Checks what the types cannot say.
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    if plan.version != VERSION {
+        return refuse(format!(
+            "version is {}, but this engine speaks version {VERSION} of the contract",
+            plan.version
+        ));
+    }
+    check_threads(plan)?;
+    check_load(&plan.load)?;
+    check_scenarios(plan)?;
+    check_stop(plan)?;
+    match plan.window {
+        Window::All | Window::Commanded => {}
+        Window::Fixed {
+            warmup_ms,
+            duration_ms,
+        } => {
+            duration("window.warmup_ms", warmup_ms, true)?;
+            duration("window.duration_ms", duration_ms, false)?;
+        }
+    }
+    duration("timeouts.connect_ms", plan.timeouts.connect_ms, false)?;
+    duration("timeouts.request_ms", plan.timeouts.request_ms, false)?;
+    duration("interval_ms", plan.interval_ms, false)?;
+    if plan.interval_ms < 10.0 {
+        return refuse(format!(
+            "interval_ms is {}, expected at least 10",
+            plan.interval_ms
+        ));
+    }
+    if plan.marks.contains(&0) {
+        return refuse("marks holds 0, expected counts of completed requests from 1 on");
+    }
+    if plan.connection.max_requests == Some(0) {
+        return refuse("connection.max_requests is 0, expected null or at least 1");
+    }
+    Ok(())
+}
+
+fn check_threads(plan: &Plan) -> Result<(), PlanError> {
+    let mut cpus = plan.threads.cpus.clone();
+    cpus.sort_unstable();
+    if let Some(pair) = cpus.windows(2).find(|pair| pair[0] == pair[1]) {
+        return refuse(format!(
+            "threads.cpus lists CPU {} twice, expected each CPU once",
+            pair[0]
+        ));
+    }
+    if cpus.len() > 1024 {
+        return refuse(format!(
+            "threads.cpus lists {} CPUs, expected at most 1024",
+            cpus.len()
+        ));
+    }
+    Ok(())
+}
+
+fn check_load(load: &Load) -> Result<(), PlanError> {
+    let Load::Closed {
+        users,
+        think,
+        ramp_up_ms,
+    } = load;
+    if *users == 0 || *users > MAX_USERS {
+        return refuse(format!("load.users is {users}, expected 1 to {MAX_USERS}"));
+    }
+    duration("load.ramp_up_ms", *ramp_up_ms, true)?;
+    match *think {
+        Think::None => Ok(()),
+        Think::Constant { ms } => duration("load.think.ms", ms, true),
+        Think::Uniform { min_ms, max_ms } => {
+            duration("load.think.min_ms", min_ms, true)?;
+            duration("load.think.max_ms", max_ms, true)?;
+            if min_ms > max_ms {
+                return refuse(format!(
+                    "load.think.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
+                ));
+            }
+            Ok(())
+        }
+        Think::Exponential { mean_ms } => duration("load.think.mean_ms", mean_ms, false),
+        Think::Gaussian { mean_ms, stdev_ms } => {
+            duration("load.think.mean_ms", mean_ms, true)?;
+            duration("load.think.stdev_ms", stdev_ms, true)
+        }
+    }
+}
+
+fn check_scenarios(plan: &Plan) -> Result<(), PlanError> {
+    let [scenario] = plan.scenarios.as_slice() else {
+        return refuse(format!(
+            "scenarios holds {} scenarios, but this version runs exactly one",
+            plan.scenarios.len()
+        ));
+    };
+    if scenario.steps.is_empty() || scenario.steps.len() > MAX_STEPS {
+        return refuse(format!(
+            "scenario \"{}\" has {} steps, expected 1 to {MAX_STEPS}",
+            scenario.name,
+            scenario.steps.len()
+        ));
+    }
+    scenario.steps.iter().try_for_each(check_step)
+}
+
+fn check_step(step: &Step) -> Result<(), PlanError> {
+    if step.method.is_empty() || !step.method.bytes().all(is_token_byte) {
+        return refuse(format!(
+            "method is {:?}, expected a word such as GET",
+            step.method
+        ));
+    }
+    if !step.path.starts_with('/') && step.path != "*" {
+        return refuse(format!(
+            "path is {:?}, expected it to begin with /",
+            step.path
+        ));
+    }
+    if step.path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return refuse(format!(
+            "path is {:?}, expected no blanks or control characters: encode them as %20 and the like",
+            step.path
+        ));
+    }
+    for (name, value) in &step.headers {
+        if name.is_empty() || !name.bytes().all(is_token_byte) {
+            return refuse(format!(
+                "header name is {name:?}, expected letters, digits and dashes"
+            ));
+        }
+        if value
+            .bytes()
+            .any(|byte| byte == b'\r' || byte == b'\n' || byte == 0)
+        {
+            return refuse(format!(
+                "header {name} has a line break in its value, expected one line"
+            ));
+        }
+    }
+    if let Some(code) = step
+        .expect
+        .status
+        .iter()
+        .find(|code| !(200..=599).contains(*code))
+    {
+        return refuse(format!(
+            "expect.status holds {code}, expected codes from 200 to 599"
+        ));
+    }
+    if step.expect.body_contains.iter().any(String::is_empty) {
+        return refuse("expect.body_contains holds an empty text, expected at least one character");
+    }
+    if step.expect.body_contains.len() > 64 {
+        return refuse("expect.body_contains holds more than 64 texts, expected at most 64");
+    }
+    Ok(())
+}
+
+/// A `tchar` of RFC 9110, section 5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn check_stop(plan: &Plan) -> Result<(), PlanError> {
+    let stop = &plan.stop;
+    if stop.after_ms.is_none()
+        && stop.total_requests.is_none()
+        && stop.iterations_per_user.is_none()
+    {
+        return refuse(
+            "stop sets no bound, expected after_ms, total_requests or iterations_per_user: a run is always bounded",
+        );
+    }
+    if let Some(after_ms) = stop.after_ms {
+        duration("stop.after_ms", after_ms, false)?;
+    }
+    if stop.total_requests == Some(0) {
+        return refuse("stop.total_requests is 0, expected at least 1");
+    }
+    if stop.iterations_per_user == Some(0) {
+        return refuse("stop.iterations_per_user is 0, expected at least 1");
+    }
+    Ok(())
+}
+
+/// Checks the length of a commanded window.
+pub fn check_window_ms(duration_ms: f64) -> Result<(), PlanError> {
+    duration("duration_ms", duration_ms, false)
+}
+
+fn duration(name: &str, ms: f64, zero_allowed: bool) -> Result<(), PlanError> {
+    let lowest = if zero_allowed { 0.0 } else { f64::MIN_POSITIVE };
+    if ms.is_finite() && ms >= lowest && ms <= MAX_DURATION_MS {
+        return Ok(());
+    }
+    let expected = if zero_allowed {
+        "0 or more"
+    } else {
+        "more than 0"
+    };
+    refuse(format!(
+        "{name} is {ms}, expected {expected} and at most a year, in milliseconds"
+    ))
+}
+
+/// Milliseconds of a checked plan in nanoseconds.
+pub fn ms_to_ns(ms: f64) -> u64 {
+    (ms * 1e6).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"version":1,"target":{"url":"http://127.0.0.1:1"},"load":{"model":"closed","users":1},
+        "scenarios":[{"steps":[{"path":"/"}]}],"stop":{"total_requests":1}}"#;
+
+    fn refusal(edit: impl Fn(&mut serde_json::Value)) -> String {
+        let mut value: serde_json::Value = serde_json::from_str(GOOD).unwrap();
+        edit(&mut value);
+        read_plan(&value.to_string()).unwrap_err().0
+    }
+
+    #[test]
+    fn a_short_plan_gets_the_documented_defaults() {
+        let plan = read_plan(GOOD).unwrap();
+        assert_eq!(plan.interval_ms, 1000.0);
+        assert_eq!(plan.timeouts.connect_ms, 5000.0);
+        assert_eq!(plan.timeouts.request_ms, 30_000.0);
+        assert_eq!(plan.window, Window::All);
+        assert_eq!(plan.scenarios[0].steps[0].method, "GET");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_the_key_and_the_expectation() {
+        let users = refusal(|plan| plan["load"]["users"] = 0.into());
+        assert!(users.contains("load.users is 0"), "{users}");
+        let bound = refusal(|plan| plan["stop"] = serde_json::json!({}));
+        assert!(bound.contains("always bounded"), "{bound}");
+        let unknown = refusal(|plan| plan["treads"] = 1.into());
+        assert!(
+            unknown.contains("treads") && unknown.contains("threads"),
+            "{unknown}"
+        );
+        let negative = refusal(|plan| plan["stop"]["after_ms"] = (-1).into());
+        assert!(negative.contains("stop.after_ms"), "{negative}");
+        let split = refusal(|plan| {
+            plan["scenarios"][0]["steps"][0]["headers"] = serde_json::json!([["A", "x\r\nB: y"]])
+        });
+        assert!(split.contains("line break"), "{split}");
+        let path = refusal(|plan| plan["scenarios"][0]["steps"][0]["path"] = "/a b".into());
+        assert!(path.contains("%20"), "{path}");
+        let version = refusal(|plan| plan["version"] = 2.into());
+        assert!(version.contains("version 1"), "{version}");
+        assert!(read_plan("").is_err());
+        assert!(read_plan("{").is_err());
+    }
+}

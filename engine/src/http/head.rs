@@ -1,0 +1,280 @@
+//! The head of an answer: its status, how its body is framed and whether the connection stays. One head in, one value out.
+
+use std::mem::MaybeUninit;
+
+use super::expect::{Expectation, Unmet};
+
+/// A head longer than this is taken for endless.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEADERS: usize = 128;
+
+/// Why an answer is not HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadAnswer {
+    Malformed,
+    HeadTooLong,
+}
+
+/// How the end of the body is known (RFC 9112, section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// What a head says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub status: u16,
+    pub framing: Framing,
+    pub keep_alive: bool,
+    pub unmet: Option<Unmet>,
+}
+
+/// Reads a head from the start of `input`: its length and what it says, or `None` when it is not complete.
+pub fn read_head(
+    input: &[u8],
+    head_request: bool,
+    expectation: &Expectation,
+) -> Result<Option<(usize, Head)>, BadAnswer> {
+    let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        input,
+        &mut headers,
+    );
+    let length = match parsed {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) if input.len() > MAX_HEAD_BYTES => {
+            return Err(BadAnswer::HeadTooLong);
+        }
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer::HeadTooLong),
+        Err(_) => return Err(BadAnswer::Malformed),
+    };
+    if length > MAX_HEAD_BYTES {
+        return Err(BadAnswer::HeadTooLong);
+    }
+    let (Some(status), Some(minor)) = (response.code, response.version) else {
+        return Err(BadAnswer::Malformed);
+    };
+    if !(100..=999).contains(&status) {
+        return Err(BadAnswer::Malformed);
+    }
+    let fields = Fields::read(response.headers)?;
+    let bodiless = head_request || status < 200 || status == 204 || status == 304;
+    let framing = match (bodiless, fields.coded, fields.length) {
+        (true, ..) => Framing::Length(0),
+        (false, Coding::Chunked, _) => Framing::Chunked,
+        (false, Coding::Other, _) => Framing::UntilClose,
+        (false, Coding::None, Some(length)) => Framing::Length(length),
+        (false, Coding::None, None) => Framing::UntilClose,
+    };
+    let wanted = if minor == 0 {
+        fields.keep_alive && !fields.close
+    } else {
+        !fields.close
+    };
+    let head = Head {
+        status,
+        framing,
+        // After 101 the bytes are of another protocol.
+        keep_alive: wanted && framing != Framing::UntilClose && status != 101,
+        unmet: expectation.check_head(status, response.headers),
+    };
+    Ok(Some((length, head)))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    None,
+    Chunked,
+    Other,
+}
+
+struct Fields {
+    length: Option<u64>,
+    coded: Coding,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Fields {
+    fn read(headers: &[httparse::Header<'_>]) -> Result<Self, BadAnswer> {
+        let mut fields = Self {
+            length: None,
+            coded: Coding::None,
+            close: false,
+            keep_alive: false,
+        };
+        for header in headers {
+            match header.name.len() {
+                14 if header.name.eq_ignore_ascii_case("content-length") => {
+                    for part in header.value.split(|byte| *byte == b',') {
+                        let value = decimal(part.trim_ascii())?;
+                        if fields.length.is_some_and(|known| known != value) {
+                            return Err(BadAnswer::Malformed);
+                        }
+                        fields.length = Some(value);
+                    }
+                }
+                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    let last = header
+                        .value
+                        .rsplit(|byte| *byte == b',')
+                        .next()
+                        .unwrap_or_default();
+                    fields.coded = if last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                        Coding::Chunked
+                    } else {
+                        Coding::Other
+                    };
+                }
+                10 if header.name.eq_ignore_ascii_case("connection") => {
+                    for part in header.value.split(|byte| *byte == b',') {
+                        let word = part.trim_ascii();
+                        fields.close |= word.eq_ignore_ascii_case(b"close");
+                        fields.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(fields)
+    }
+}
+
+fn decimal(digits: &[u8]) -> Result<u64, BadAnswer> {
+    if digits.is_empty() {
+        return Err(BadAnswer::Malformed);
+    }
+    digits.iter().try_fold(0u64, |value, byte| {
+        if !byte.is_ascii_digit() {
+            return Err(BadAnswer::Malformed);
+        }
+        value
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(u64::from(byte - b'0')))
+            .ok_or(BadAnswer::Malformed)
+    })
+}
+
+/// The last head of a step and the last right body: an answer that repeats them byte for byte needs no second reading.
+/// The result is the same by construction, and a server under load repeats its head for a second at a time (until `Date` moves on).
+#[derive(Debug, Default)]
+pub struct Recent {
+    head: Vec<u8>,
+    parsed: Option<Head>,
+    body: Vec<u8>,
+}
+
+/// Longer bodies are searched each time instead of being kept.
+const MAX_RECENT_BODY_BYTES: usize = 64 * 1024;
+const MAX_RECENT_HEAD_BYTES: usize = 4 * 1024;
+
+impl Recent {
+    /// The head at the start of `input`, when it is the recent one.
+    #[inline]
+    pub fn head(&self, input: &[u8]) -> Option<(usize, Head)> {
+        let parsed = self.parsed?;
+        input
+            .starts_with(&self.head)
+            .then_some((self.head.len(), parsed))
+    }
+
+    pub fn keep_head(&mut self, bytes: &[u8], head: Head) {
+        if bytes.len() <= MAX_RECENT_HEAD_BYTES {
+            self.head.clear();
+            self.head.extend_from_slice(bytes);
+            self.parsed = Some(head);
+        }
+    }
+
+    /// Checks a whole body, by comparison with the last right one where that is enough.
+    #[inline]
+    pub fn check_body(&mut self, expectation: &Expectation, body: &[u8]) -> Option<Unmet> {
+        if !expectation.reads_body() {
+            return expectation.check_body(body);
+        }
+        if !self.body.is_empty() && self.body == body {
+            return None;
+        }
+        let unmet = expectation.check_body(body);
+        if unmet.is_none() && body.len() <= MAX_RECENT_BODY_BYTES {
+            self.body.clear();
+            self.body.extend_from_slice(body);
+        }
+        unmet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Expect;
+
+    fn head(text: &str, head_request: bool) -> Result<Head, BadAnswer> {
+        let expectation = Expectation::new(&Expect::default());
+        read_head(text.as_bytes(), head_request, &expectation).map(|head| head.unwrap().1)
+    }
+
+    #[test]
+    fn framing_follows_the_standard() {
+        let framing = |text: &str| head(text, false).unwrap().framing;
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+            Framing::Length(5)
+        );
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n"),
+            Framing::Length(5)
+        );
+        assert_eq!(
+            framing(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n"
+            ),
+            Framing::Chunked
+        );
+        assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n"), Framing::UntilClose);
+        assert_eq!(
+            framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"),
+            Framing::Length(0)
+        );
+        assert_eq!(
+            framing("HTTP/1.1 304 No\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            Framing::Length(0)
+        );
+        let to_head = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true).unwrap();
+        assert_eq!(to_head.framing, Framing::Length(0));
+    }
+
+    #[test]
+    fn the_connection_stays_when_both_sides_say_so() {
+        let stays = |text: &str| head(text, false).unwrap().keep_alive;
+        assert!(stays("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+        assert!(!stays(
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, Close\r\n\r\n"
+        ));
+        assert!(!stays("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"));
+        assert!(stays(
+            "HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n"
+        ));
+        assert!(!stays("HTTP/1.1 200 OK\r\n\r\n"));
+    }
+
+    #[test]
+    fn bad_lengths_and_other_protocols_are_malformed() {
+        for bad in [
+            "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+            "SSH-2.0-OpenSSH_9.2\r\n\r\n",
+            "HTTP/1.1 000 OK\r\n\r\n",
+        ] {
+            assert_eq!(head(bad, false), Err(BadAnswer::Malformed), "{bad}");
+        }
+    }
+}

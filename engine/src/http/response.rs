@@ -1,0 +1,408 @@
+//! Reads answers from the bytes of a connection, in whatever pieces they arrive. The common case, a whole answer in one
+//! piece, allocates nothing; memory for anything else exists only while such an answer is under way.
+
+use super::chunked::Chunked;
+use super::expect::{BodyCheck, Expectation, Unmet};
+use super::head::{BadAnswer, Framing, Head, MAX_HEAD_BYTES, Recent, read_head};
+
+/// What must be known of the request to read its answer.
+pub struct Exchange<'a> {
+    pub head_request: bool,
+    pub expectation: &'a Expectation,
+    pub recent: &'a mut Recent,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    /// After any chunking is undone.
+    pub body_bytes: u64,
+    /// Whether the server lets the connection stay.
+    pub keep_alive: bool,
+    pub unmet: Option<Unmet>,
+    /// More bytes followed than the answer has: the framing is broken and the connection of no more use.
+    pub surplus: bool,
+}
+
+/// An answer that is not complete yet.
+#[derive(Debug)]
+enum Partial {
+    /// The bytes of the head so far.
+    Head(Vec<u8>),
+    Body(Body),
+}
+
+#[derive(Debug)]
+struct Body {
+    head: Head,
+    left: Left,
+    check: BodyCheck,
+}
+
+#[derive(Debug)]
+enum Left {
+    Bytes(u64),
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// Reads one answer after the other. Eight bytes while idle.
+#[derive(Debug, Default)]
+pub struct ResponseReader {
+    partial: Option<Box<Partial>>,
+}
+
+impl ResponseReader {
+    /// Reads a piece. `None`: more is needed.
+    #[inline]
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Option<Answer>, BadAnswer> {
+        if self.partial.is_none()
+            && let Some((length, head)) = exchange.recent.head(input)
+            && head.framing == Framing::Length((input.len() - length) as u64)
+        {
+            let body = &input[length..];
+            return Ok(Some(whole(head, body, exchange, false)));
+        }
+        self.feed_slowly(input, exchange)
+    }
+
+    fn feed_slowly(
+        &mut self,
+        input: &[u8],
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Option<Answer>, BadAnswer> {
+        match self.partial.take().map(|partial| *partial) {
+            None => self.read_from_head(input, exchange),
+            Some(Partial::Head(mut stored)) => {
+                let worth_reading = extend_head(&mut stored, input);
+                if stored.len() > MAX_HEAD_BYTES || worth_reading {
+                    self.read_from_head(&stored, exchange)
+                } else {
+                    self.partial = Some(Box::new(Partial::Head(stored)));
+                    Ok(None)
+                }
+            }
+            Some(Partial::Body(body)) => self.read_body(body, input, exchange),
+        }
+    }
+
+    /// At the start of a head, after any interim answers (1xx).
+    fn read_from_head(
+        &mut self,
+        mut input: &[u8],
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Option<Answer>, BadAnswer> {
+        loop {
+            if input.is_empty() {
+                return Ok(None);
+            }
+            let Some((length, head)) = head_of(input, exchange)? else {
+                self.partial = Some(Box::new(Partial::Head(input.to_vec())));
+                return Ok(None);
+            };
+            let rest = &input[length..];
+            if head.status < 200 && head.status != 101 {
+                input = rest;
+                continue;
+            }
+            if let Framing::Length(bytes) = head.framing
+                && bytes <= rest.len() as u64
+            {
+                let body = &rest[..bytes as usize];
+                return Ok(Some(whole(head, body, exchange, body.len() < rest.len())));
+            }
+            let left = match head.framing {
+                Framing::Length(bytes) => Left::Bytes(bytes),
+                Framing::Chunked => Left::Chunked(Chunked::default()),
+                Framing::UntilClose => Left::UntilClose,
+            };
+            let body = Body {
+                head,
+                left,
+                check: BodyCheck::default(),
+            };
+            return self.read_body(body, rest, exchange);
+        }
+    }
+
+    fn read_body(
+        &mut self,
+        mut body: Body,
+        input: &[u8],
+        exchange: &Exchange<'_>,
+    ) -> Result<Option<Answer>, BadAnswer> {
+        let check = &mut body.check;
+        let (used, done) = match &mut body.left {
+            Left::Bytes(left) => {
+                let used = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(input.len());
+                check.feed(exchange.expectation, &input[..used]);
+                *left -= used as u64;
+                (used, *left == 0)
+            }
+            Left::Chunked(chunked) => {
+                let used = chunked
+                    .read(input, |piece| check.feed(exchange.expectation, piece))
+                    .map_err(|_| BadAnswer::Malformed)?;
+                (used, chunked.is_done())
+            }
+            Left::UntilClose => {
+                check.feed(exchange.expectation, input);
+                (input.len(), false)
+            }
+        };
+        if done {
+            return Ok(Some(body.finish(exchange, used < input.len())));
+        }
+        self.partial = Some(Box::new(Partial::Body(body)));
+        Ok(None)
+    }
+
+    /// The server closed its side: an answer that ends by that is complete, anything else is not.
+    pub fn close(&mut self, exchange: &Exchange<'_>) -> Option<Answer> {
+        match self.partial.take().map(|partial| *partial) {
+            Some(Partial::Body(body)) if matches!(body.left, Left::UntilClose) => {
+                Some(body.finish(exchange, false))
+            }
+            _ => None,
+        }
+    }
+
+    /// Forgets an answer under way.
+    pub fn reset(&mut self) {
+        self.partial = None;
+    }
+}
+
+impl Body {
+    fn finish(self, exchange: &Exchange<'_>, surplus: bool) -> Answer {
+        Answer {
+            status: self.head.status,
+            body_bytes: self.check.seen(),
+            keep_alive: self.head.keep_alive && !surplus,
+            unmet: self
+                .head
+                .unmet
+                .or_else(|| self.check.finish(exchange.expectation)),
+            surplus,
+        }
+    }
+}
+
+/// An answer whose body lies in one piece.
+#[inline]
+fn whole(head: Head, body: &[u8], exchange: &mut Exchange<'_>, surplus: bool) -> Answer {
+    Answer {
+        status: head.status,
+        body_bytes: body.len() as u64,
+        keep_alive: head.keep_alive && !surplus,
+        unmet: head
+            .unmet
+            .or_else(|| exchange.recent.check_body(exchange.expectation, body)),
+        surplus,
+    }
+}
+
+fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, Head)>, BadAnswer> {
+    if let Some(recent) = exchange.recent.head(input) {
+        return Ok(Some(recent));
+    }
+    let found = read_head(input, exchange.head_request, exchange.expectation)?;
+    if let Some((length, head)) = found {
+        exchange.recent.keep_head(&input[..length], head);
+    }
+    Ok(found)
+}
+
+/// Adds to an incomplete head and says whether reading it again can tell anything new: when its end may be there, or, to
+/// refuse garbage early without reading a dripping head at every byte, when it has grown by a kilobyte or is still short.
+fn extend_head(stored: &mut Vec<u8>, input: &[u8]) -> bool {
+    let before = stored.len();
+    stored.extend_from_slice(input);
+    let from = before.saturating_sub(3);
+    let fresh = &stored[from..];
+    stored.len() <= 128
+        || before / 1024 != stored.len() / 1024
+        || memchr::memmem::find(fresh, b"\n\r\n").is_some()
+        || memchr::memmem::find(fresh, b"\n\n").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Expect;
+    use proptest::prelude::*;
+
+    struct Client {
+        reader: ResponseReader,
+        expectation: Expectation,
+        recent: Recent,
+        head_request: bool,
+    }
+
+    impl Client {
+        fn new(head_request: bool) -> Self {
+            Self {
+                reader: ResponseReader::default(),
+                expectation: Expectation::new(&Expect {
+                    body_contains: vec!["hello".into()],
+                    ..Expect::default()
+                }),
+                recent: Recent::default(),
+                head_request,
+            }
+        }
+
+        fn feed(&mut self, input: &[u8]) -> Result<Option<Answer>, BadAnswer> {
+            let mut exchange = Exchange {
+                head_request: self.head_request,
+                expectation: &self.expectation,
+                recent: &mut self.recent,
+            };
+            self.reader.feed(input, &mut exchange)
+        }
+
+        fn close(&mut self) -> Option<Answer> {
+            let exchange = Exchange {
+                head_request: self.head_request,
+                expectation: &self.expectation,
+                recent: &mut self.recent,
+            };
+            self.reader.close(&exchange)
+        }
+    }
+
+    const ANSWERS: &[&str] = &[
+        "HTTP/1.1 200 OK\r\nContent-Length: 11\r\nServer: x\r\n\r\nhello world",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n8;x=y\r\nlo world\r\n0\r\nT: 1\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ];
+
+    #[test]
+    fn whole_answers_are_read_in_one_piece_and_again_from_the_recent_head() {
+        for text in ANSWERS {
+            let mut client = Client::new(false);
+            let first = client.feed(text.as_bytes()).unwrap().unwrap();
+            let second = client.feed(text.as_bytes()).unwrap().unwrap();
+            assert_eq!(first, second);
+            assert!(client.reader.partial.is_none());
+        }
+    }
+
+    #[test]
+    fn a_body_until_the_close_ends_with_it() {
+        let mut client = Client::new(false);
+        assert_eq!(client.feed(b"HTTP/1.1 200 OK\r\n\r\nhel"), Ok(None));
+        assert_eq!(client.feed(b"lo"), Ok(None));
+        let answer = client.close().unwrap();
+        assert_eq!(
+            (answer.body_bytes, answer.unmet, answer.keep_alive),
+            (5, None, false)
+        );
+        assert_eq!(
+            client.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhel"),
+            Ok(None)
+        );
+        assert_eq!(
+            client.close(),
+            None,
+            "a declared length that was not reached is no answer"
+        );
+    }
+
+    #[test]
+    fn the_answer_to_head_has_no_body() {
+        let mut client = Client::new(true);
+        let answer = client
+            .feed(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
+            .unwrap()
+            .unwrap();
+        assert_eq!((answer.body_bytes, answer.surplus), (0, false));
+    }
+
+    #[test]
+    fn surplus_bytes_are_seen() {
+        let mut client = Client::new(false);
+        let answer = client
+            .feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello!!")
+            .unwrap()
+            .unwrap();
+        assert!(answer.surplus && !answer.keep_alive);
+    }
+
+    #[test]
+    fn an_endless_head_is_refused_in_bounded_memory() {
+        let mut client = Client::new(false);
+        assert_eq!(client.feed(b"HTTP/1.1 200 OK\r\n"), Ok(None));
+        let mut refused = None;
+        for _ in 0..200 {
+            if let Err(error) = client.feed(format!("X: {}\r\n", "a".repeat(1000)).as_bytes()) {
+                refused = Some(error);
+                break;
+            }
+        }
+        assert_eq!(refused, Some(BadAnswer::HeadTooLong));
+    }
+
+    #[test]
+    fn garbage_is_refused_at_once() {
+        assert_eq!(
+            Client::new(false).feed(b"SSH-2.0-OpenSSH_9.2p1\r\n"),
+            Err(BadAnswer::Malformed)
+        );
+    }
+
+    proptest! {
+        /// Any split of the bytes gives the same answers.
+        #[test]
+        fn splits_do_not_matter(which in 0..ANSWERS.len(), cuts in proptest::collection::vec(0usize..200, 0..12)) {
+            let text = ANSWERS[which].as_bytes();
+            let expected = Client::new(false).feed(text).unwrap().unwrap();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let mut client = Client::new(false);
+            let mut answers = Vec::new();
+            for pair in cuts.windows(2) {
+                if pair[0] < pair[1] {
+                    answers.extend(client.feed(&text[pair[0]..pair[1]]).unwrap());
+                }
+            }
+            prop_assert_eq!(answers, vec![expected]);
+        }
+
+        /// Garbage never panics, whatever its pieces.
+        #[test]
+        fn garbage_never_panics(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..8)) {
+            let mut client = Client::new(false);
+            for piece in &pieces {
+                if client.feed(piece).is_err() {
+                    break;
+                }
+            }
+            client.close();
+        }
+
+        /// Nor do answers with single bytes changed.
+        #[test]
+        fn damaged_answers_never_panic(which in 0..ANSWERS.len(), at in 0usize..200, byte: u8, cut in 0usize..200) {
+            let mut text = ANSWERS[which].as_bytes().to_vec();
+            let length = text.len();
+            text[at % length] = byte;
+            let mut client = Client::new(false);
+            let (left, right) = text.split_at(cut % length);
+            if client.feed(left).is_ok() {
+                let _ = client.feed(right);
+            }
+            client.close();
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! A checked plan made ready to run: addresses resolved, requests written, expectations compiled. Shared by all threads and never
+//! changed while the load runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::check::{PlanError, ms_to_ns, refuse};
+use crate::http::expect::Expectation;
+use crate::http::request::write_request;
+use crate::net::address::{Address, resolve};
+use crate::pace::think::ThinkTime;
+use crate::plan::{Load, Plan, Reuse};
+
+/// One step, ready to be sent.
+#[derive(Debug)]
+pub struct StepJob {
+    /// Index of the request's bytes for a connection that stays.
+    pub staying: u32,
+    /// The same as the last request of a connection.
+    pub closing: u32,
+    pub head_request: bool,
+    pub expectation: Expectation,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Job {
+    pub addresses: Arc<[Address]>,
+    pub fixed: Arc<[Vec<u8>]>,
+    pub steps: Vec<StepJob>,
+    pub users: u32,
+    pub think: ThinkTime,
+    pub ramp_up_ns: u64,
+    /// Close a connection after so many requests.
+    pub max_requests: u32,
+    pub connect_timeout_ns: u64,
+    pub request_timeout_ns: u64,
+    pub interval_ns: u64,
+    pub after_ns: Option<u64>,
+    pub iterations_per_user: u64,
+    /// Rising.
+    pub marks: Vec<u64>,
+    pub seed: u64,
+    pub quota: Quota,
+    /// Completed requests of all threads, counted only until the last mark.
+    pub completed: AtomicU64,
+}
+
+impl Job {
+    pub fn new(plan: &Plan, threads: usize) -> Result<Self, PlanError> {
+        let target = Authority::parse(&plan.target.url)?;
+        let addresses = resolve(&target.host, target.port).map_err(|error| {
+            PlanError(format!(
+                "target.url: the host \"{}\" cannot be resolved: {error}",
+                target.host
+            ))
+        })?;
+        if addresses.is_empty() {
+            return refuse(format!(
+                "target.url: the host \"{}\" has no address",
+                target.host
+            ));
+        }
+        let Load::Closed {
+            users,
+            ref think,
+            ramp_up_ms,
+        } = plan.load;
+        let mut fixed = Vec::new();
+        let mut steps = Vec::new();
+        for step in plan.scenarios.iter().flat_map(|scenario| &scenario.steps) {
+            let bytes = write_request(step, &target.written);
+            let staying = fixed.len() as u32;
+            fixed.push(bytes.staying);
+            fixed.push(bytes.closing);
+            steps.push(StepJob {
+                staying,
+                closing: staying + 1,
+                head_request: step.method == "HEAD",
+                expectation: Expectation::new(&step.expect),
+            });
+        }
+        let mut marks = plan.marks.clone();
+        marks.sort_unstable();
+        marks.dedup();
+        Ok(Self {
+            addresses: Arc::from(addresses),
+            fixed: Arc::from(fixed),
+            steps,
+            users,
+            think: ThinkTime::new(think),
+            ramp_up_ns: ms_to_ns(ramp_up_ms),
+            max_requests: match plan.connection.reuse {
+                Reuse::KeepAlive => plan.connection.max_requests.unwrap_or(u32::MAX),
+                Reuse::PerRequest => 1,
+            },
+            connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
+            request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
+            interval_ns: ms_to_ns(plan.interval_ms),
+            after_ns: plan.stop.after_ms.map(ms_to_ns),
+            iterations_per_user: plan.stop.iterations_per_user.unwrap_or(u64::MAX),
+            marks,
+            seed: plan.seed,
+            quota: Quota::new(plan.stop.total_requests, threads as u64),
+            completed: AtomicU64::new(0),
+        })
+    }
+
+    /// How many of the users a thread has: user `i` belongs to thread `i mod threads`.
+    pub fn users_of_thread(&self, thread: usize, threads: usize) -> usize {
+        (self.users as usize + threads - 1 - thread) / threads
+    }
+}
+
+/// The requests that may still be sent. Threads take them in portions that shrink towards the end, so that the total is exact and
+/// no thread sits on a share that others wait for; without a total nothing is shared at all.
+#[derive(Debug)]
+pub struct Quota {
+    left: Option<AtomicU64>,
+    threads: u64,
+}
+
+const LARGEST_PORTION: u64 = 256;
+
+impl Quota {
+    pub fn new(total: Option<u64>, threads: u64) -> Self {
+        Self {
+            left: total.map(AtomicU64::new),
+            threads: threads.max(1),
+        }
+    }
+
+    /// Takes a portion; 0 when none is left.
+    pub fn take(&self) -> u64 {
+        let Some(left) = &self.left else {
+            return u64::MAX;
+        };
+        let mut now = left.load(Ordering::Relaxed);
+        while now > 0 {
+            let portion = (now / (16 * self.threads)).clamp(1, LARGEST_PORTION);
+            match left.compare_exchange_weak(
+                now,
+                now - portion,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return portion,
+                Err(changed) => now = changed,
+            }
+        }
+        0
+    }
+
+    pub fn is_used_up(&self) -> bool {
+        self.left
+            .as_ref()
+            .is_some_and(|left| left.load(Ordering::Relaxed) == 0)
+    }
+}
+
+/// Host and port of a URL.
+#[derive(Debug, PartialEq, Eq)]
+struct Authority {
+    host: String,
+    port: u16,
+    /// As it goes into the `Host` header.
+    written: String,
+}
+
+impl Authority {
+    fn parse(url: &str) -> Result<Self, PlanError> {
+        let wrong = |what: &str| {
+            refuse(format!(
+                "target.url is \"{url}\": {what}; expected something like http://127.0.0.1:8080"
+            ))
+        };
+        let Some(rest) = url.strip_prefix("http://") else {
+            return match url.split_once("://") {
+                Some(("https", _)) => wrong("this version speaks http only"),
+                _ => wrong("the scheme is missing or unknown"),
+            };
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() {
+            return wrong("a path belongs into the steps of the scenario");
+        }
+        if authority.contains(['@', '?', '#']) || authority.bytes().any(|byte| byte <= b' ') {
+            return wrong("only host and port are expected after the scheme");
+        }
+        let (host, port) = match authority.strip_prefix('[').map(|rest| rest.split_once(']')) {
+            Some(Some((host, port))) => (host, port),
+            Some(None) => return wrong("the bracket of the IPv6 address is not closed"),
+            None => authority
+                .find(':')
+                .map_or((authority, ""), |colon| authority.split_at(colon)),
+        };
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => 80,
+            Some(digits) => match digits.parse::<u16>() {
+                Ok(port) if port > 0 => port,
+                _ => return wrong("the port is not a number from 1 to 65535"),
+            },
+            None => return wrong("the port is not a number from 1 to 65535"),
+        };
+        if host.is_empty() {
+            return wrong("the host is missing");
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            written: authority.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart_or_refused_with_a_reason() {
+        let parts =
+            |url: &str| Authority::parse(url).map(|parts| (parts.host, parts.port, parts.written));
+        assert_eq!(
+            parts("http://a.b:81"),
+            Ok(("a.b".into(), 81, "a.b:81".into()))
+        );
+        assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
+        assert_eq!(
+            parts("http://[::1]:81"),
+            Ok(("::1".into(), 81, "[::1]:81".into()))
+        );
+        for bad in [
+            "a:80",
+            "https://a",
+            "http://",
+            "http://a:0",
+            "http://a:x",
+            "http://a/b",
+            "http://[::1",
+            "http://u@a",
+            "ftp://a",
+        ] {
+            let sentence = parts(bad).unwrap_err().0;
+            assert!(
+                sentence.contains(bad) && sentence.contains("expected"),
+                "{sentence}"
+            );
+        }
+    }
+
+    #[test]
+    fn portions_add_up_to_the_total_over_threads() {
+        let quota = Quota::new(Some(100_003), 4);
+        let taken: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut mine = 0;
+                        loop {
+                            match quota.take() {
+                                0 => break mine,
+                                portion => mine += portion,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
+        });
+        assert_eq!(taken, 100_003);
+        assert!(quota.is_used_up());
+        assert_eq!(Quota::new(None, 1).take(), u64::MAX);
+    }
+}

@@ -1,0 +1,111 @@
+//! How often each answer came, an answer being its status and the length of its body: what a content check looks at first.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+/// Different answers counted one by one; more than this (a server with random lengths) go to the others.
+const MAX_DISTINCT: usize = 4096;
+
+/// A status and the length of a body.
+pub type Answer = (u16, u64);
+
+/// Counts per answer and per status.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// The answer that came last and how often in a row: a run of equal answers costs one comparison each.
+    last: Option<(Answer, u64)>,
+    counts: HashMap<Answer, u64>,
+    others: BTreeMap<u16, u64>,
+}
+
+impl Answers {
+    #[inline]
+    pub fn count(&mut self, status: u16, body_bytes: u64) {
+        match &mut self.last {
+            Some((answer, count)) if *answer == (status, body_bytes) => *count += 1,
+            _ => {
+                self.settle();
+                self.last = Some(((status, body_bytes), 1));
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some((answer, count)) = self.last.take() {
+            self.add_one(answer, count);
+        }
+    }
+
+    fn add_one(&mut self, answer: Answer, count: u64) {
+        if self.counts.len() < MAX_DISTINCT || self.counts.contains_key(&answer) {
+            *self.counts.entry(answer).or_default() += count;
+        } else {
+            *self.others.entry(answer.0).or_default() += count;
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (answer, count) in other.counts.iter().map(|(a, c)| (*a, *c)).chain(other.last) {
+            self.add_one(answer, count);
+        }
+        for (status, count) in &other.others {
+            *self.others.entry(*status).or_default() += count;
+        }
+        self.settle();
+    }
+
+    /// Count per status code.
+    pub fn by_status(&self) -> BTreeMap<u16, u64> {
+        let mut by_status = self.others.clone();
+        for ((status, _), count) in self.counts.iter().map(|(a, c)| (*a, *c)).chain(self.last) {
+            *by_status.entry(status).or_default() += count;
+        }
+        by_status
+    }
+
+    /// The `limit` most frequent answers, most first, and how many there were of all others.
+    pub fn most_frequent(&self, limit: usize) -> (Vec<(Answer, u64)>, u64) {
+        let mut counts = self.counts.clone();
+        if let Some((answer, count)) = self.last {
+            *counts.entry(answer).or_default() += count;
+        }
+        let mut all: Vec<(Answer, u64)> = counts.into_iter().collect();
+        all.sort_unstable_by_key(|(answer, count)| (std::cmp::Reverse(*count), *answer));
+        let rest: u64 = all.iter().skip(limit).map(|(_, count)| count).sum();
+        all.truncate(limit);
+        (all, rest + self.others.values().sum::<u64>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_come_first_and_none_is_lost() {
+        let mut answers = Answers::default();
+        for round in 0..10u64 {
+            answers.count(200, 5);
+            answers.count(200, 5);
+            answers.count(404, 9);
+            answers.count(200, 100 + round);
+        }
+        let mut sum = Answers::default();
+        sum.add(&answers);
+        sum.add(&answers);
+        let (most, others) = sum.most_frequent(2);
+        assert_eq!(most, vec![((200, 5), 40), ((404, 9), 20)]);
+        assert_eq!(others, 20);
+        assert_eq!(sum.by_status(), BTreeMap::from([(200, 60), (404, 20)]));
+    }
+
+    #[test]
+    fn memory_stays_bounded_with_ever_new_lengths() {
+        let mut answers = Answers::default();
+        for length in 0..100_000 {
+            answers.count(200, length);
+        }
+        assert!(answers.counts.len() <= MAX_DISTINCT);
+        assert_eq!(answers.by_status()[&200], 100_000);
+    }
+}

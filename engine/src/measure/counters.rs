@@ -1,0 +1,184 @@
+//! The counters of a span of time, and their sum. Plain numbers; units are in the names.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answers::Answers;
+use super::histogram::{Digits, Durations};
+
+/// How a request, or the attempt to connect for it, went wrong.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    ConnectRefused,
+    ConnectTimeout,
+    ConnectOther,
+    Tls,
+    /// No free source address and port (EADDRNOTAVAIL).
+    AddressUnavailable,
+    /// No free descriptor (EMFILE, ENFILE).
+    Descriptors,
+    Write,
+    /// Reading failed, such as by a reset.
+    Read,
+    /// The server closed before the answer was complete.
+    PrematureClose,
+    Timeout,
+    /// Not HTTP, or broken framing.
+    Protocol,
+    HeaderTooLong,
+    ExpectStatus,
+    ExpectHeader,
+    ExpectBody,
+}
+
+impl ErrorKind {
+    pub const ALL: [Self; 15] = [
+        Self::ConnectRefused,
+        Self::ConnectTimeout,
+        Self::ConnectOther,
+        Self::Tls,
+        Self::AddressUnavailable,
+        Self::Descriptors,
+        Self::Write,
+        Self::Read,
+        Self::PrematureClose,
+        Self::Timeout,
+        Self::Protocol,
+        Self::HeaderTooLong,
+        Self::ExpectStatus,
+        Self::ExpectHeader,
+        Self::ExpectBody,
+    ];
+}
+
+/// Counters of one thread over one span, or of many added up.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    pub sent: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub abandoned: u64,
+    errors: [u64; ErrorKind::ALL.len()],
+    pub answers: Answers,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub connections_opened: u64,
+    pub connections_closed_by_server: u64,
+    pub connections_closed_by_client: u64,
+    pub connect_attempts: u64,
+    pub tls_handshakes: u64,
+    pub tls_resumptions: u64,
+    /// Σ service time of what completed.
+    pub service_time_ns: u128,
+    /// ∫ in-flight dt.
+    pub in_flight_integral_ns: u128,
+    pub think_drawn_ns: u128,
+    pub think_actual_ns: u128,
+    pub think_count: u64,
+    pub think_overshoot: Durations,
+    pub eaddrnotavail: u64,
+    pub emfile: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            sent: 0,
+            completed: 0,
+            failed: 0,
+            abandoned: 0,
+            errors: [0; ErrorKind::ALL.len()],
+            answers: Answers::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            connections_opened: 0,
+            connections_closed_by_server: 0,
+            connections_closed_by_client: 0,
+            connect_attempts: 0,
+            tls_handshakes: 0,
+            tls_resumptions: 0,
+            service_time_ns: 0,
+            in_flight_integral_ns: 0,
+            think_drawn_ns: 0,
+            think_actual_ns: 0,
+            think_count: 0,
+            think_overshoot: Durations::new(Digits::Three),
+            eaddrnotavail: 0,
+            emfile: 0,
+        }
+    }
+}
+
+impl Counters {
+    /// Counts a request that failed, by kind.
+    pub fn fail(&mut self, kind: ErrorKind) {
+        self.failed += 1;
+        self.errors[kind as usize] += 1;
+    }
+
+    /// The kinds that occurred, with their counts.
+    pub fn errors(&self) -> impl Iterator<Item = (ErrorKind, u64)> + '_ {
+        ErrorKind::ALL
+            .into_iter()
+            .map(|kind| (kind, self.errors[kind as usize]))
+            .filter(|(_, count)| *count > 0)
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
+            *mine += theirs;
+        }
+        self.answers.add(&other.answers);
+        self.think_overshoot.add(&other.think_overshoot);
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.abandoned += other.abandoned;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.connections_opened += other.connections_opened;
+        self.connections_closed_by_server += other.connections_closed_by_server;
+        self.connections_closed_by_client += other.connections_closed_by_client;
+        self.connect_attempts += other.connect_attempts;
+        self.tls_handshakes += other.tls_handshakes;
+        self.tls_resumptions += other.tls_resumptions;
+        self.service_time_ns += other.service_time_ns;
+        self.in_flight_integral_ns += other.in_flight_integral_ns;
+        self.think_drawn_ns += other.think_drawn_ns;
+        self.think_actual_ns += other.think_actual_ns;
+        self.think_count += other.think_count;
+        self.eaddrnotavail += other.eaddrnotavail;
+        self.emfile += other.emfile;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_indexed_by_their_order() {
+        for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+        }
+    }
+
+    #[test]
+    fn failures_add_up_by_kind() {
+        let mut counters = Counters::default();
+        counters.fail(ErrorKind::Timeout);
+        counters.fail(ErrorKind::Timeout);
+        counters.fail(ErrorKind::Read);
+        let mut sum = Counters::default();
+        sum.add(&counters);
+        sum.add(&counters);
+        assert_eq!(sum.failed, 6);
+        assert_eq!(
+            sum.errors().collect::<Vec<_>>(),
+            vec![(ErrorKind::Read, 2), (ErrorKind::Timeout, 4)]
+        );
+    }
+}

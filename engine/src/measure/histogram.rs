@@ -1,0 +1,133 @@
+//! Durations in an HdrHistogram of constant size. Knows nothing of what they are durations of.
+
+use hdrhistogram::Histogram;
+
+/// The longest duration told apart: an hour. A longer one is recorded as this and counted as saturated.
+pub const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// How many digits are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digits {
+    /// For what is compared: service times, latencies.
+    Three = 3,
+    /// For what is only watched: a tenth of the memory.
+    Two = 2,
+}
+
+/// Durations from 1 ns to 1 h.
+#[derive(Debug, Clone)]
+pub struct Durations {
+    histogram: Option<Box<Histogram<u64>>>,
+    digits: Digits,
+    saturated: u64,
+}
+
+impl Durations {
+    pub fn new(digits: Digits) -> Self {
+        Self {
+            histogram: None,
+            digits,
+            saturated: 0,
+        }
+    }
+
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        if ns > LONGEST_NS {
+            self.saturated += 1;
+        }
+        if let Some(histogram) = &mut self.histogram {
+            histogram.saturating_record(ns.max(1));
+        } else {
+            self.record_first(ns);
+        }
+    }
+
+    /// Memory is taken with the first sample: most segments of an idle thread have none.
+    #[cold]
+    fn record_first(&mut self, ns: u64) {
+        // The bounds are valid for every number of digits, so this never fails.
+        if let Ok(mut histogram) = Histogram::new_with_bounds(1, LONGEST_NS, self.digits as u8) {
+            histogram.saturating_record(ns.max(1));
+            self.histogram = Some(Box::new(histogram));
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.saturated += other.saturated;
+        match (&mut self.histogram, &other.histogram) {
+            (Some(mine), Some(theirs)) => {
+                // Same bounds and digits: nothing can be out of range.
+                let _ = mine.add(theirs.as_ref());
+            }
+            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.histogram
+            .as_ref()
+            .map_or(0, |histogram| histogram.len())
+    }
+
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// The value below which this share of the samples lies; `None` without samples.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        self.filled()
+            .map(|histogram| histogram.value_at_quantile(quantile))
+    }
+
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.filled()
+            .map(|histogram| histogram.mean().round() as u64)
+    }
+
+    pub fn min_ns(&self) -> Option<u64> {
+        self.filled().map(|histogram| histogram.min())
+    }
+
+    pub fn max_ns(&self) -> Option<u64> {
+        self.filled().map(|histogram| histogram.max())
+    }
+
+    /// The histogram itself, for writing it out.
+    pub fn filled(&self) -> Option<&Histogram<u64>> {
+        self.histogram
+            .as_deref()
+            .filter(|histogram| !histogram.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_kept_at_the_end_and_counted() {
+        let mut durations = Durations::new(Digits::Three);
+        assert_eq!((durations.count(), durations.max_ns()), (0, None));
+        durations.record(0);
+        durations.record(LONGEST_NS * 2);
+        assert_eq!((durations.count(), durations.saturated()), (2, 1));
+        assert_eq!(durations.min_ns(), Some(1));
+        assert!(durations.max_ns().unwrap().abs_diff(LONGEST_NS) < LONGEST_NS / 1000);
+    }
+
+    #[test]
+    fn sums_hold_all_samples() {
+        let (mut a, mut b) = (Durations::new(Digits::Three), Durations::new(Digits::Three));
+        a.add(&b);
+        assert_eq!(a.count(), 0);
+        for ns in 1..=1000 {
+            b.record(ns * 1000);
+        }
+        a.add(&b);
+        a.add(&b);
+        assert_eq!(a.count(), 2000);
+        assert_eq!(a.quantile_ns(0.5).unwrap() / 1000, 500);
+    }
+}

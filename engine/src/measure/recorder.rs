@@ -1,0 +1,254 @@
+//! The record of one thread: everything that happens goes into the current segment, and segments are cut at instants that all
+//! threads agree on. It is told the time of each change and never goes back.
+
+use super::counters::{Counters, ErrorKind};
+use super::gaps::{Quiet, SHORTEST_GAP_NS};
+use super::histogram::{Digits, Durations};
+
+/// Why a segment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The end of the interval row of this number.
+    Row(u64),
+    WindowOpens(u32),
+    WindowCloses(u32),
+    /// This mark was reached: the cut is not at the same instant in all threads.
+    Mark(usize),
+    Stop,
+}
+
+/// What one thread did between two cuts.
+#[derive(Debug)]
+pub struct Segment {
+    pub thread: usize,
+    pub cut: Cut,
+    /// Number of the interval row that it belongs to.
+    pub row: u64,
+    /// The measured window that it belongs to.
+    pub window: Option<u32>,
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub counters: Counters,
+    pub service_time: Durations,
+    pub loop_lag: Durations,
+    pub loops: u64,
+    /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
+    pub cpu_ns: u64,
+    pub wall_ns: u64,
+    pub quiet: Vec<Quiet>,
+    /// Σ (residence + think) of the users, clipped to the window; only in the last segment of a window.
+    pub window_cycle_ns: u128,
+    /// The same for the whole run; only in the last segment.
+    pub run_cycle_ns: u128,
+    /// At the end of the segment.
+    pub in_flight: u64,
+    pub users: u64,
+    pub connections_open: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Recorder {
+    thread: usize,
+    row: u64,
+    window: Option<u32>,
+    window_from_ns: u64,
+    from_ns: u64,
+    pub counters: Counters,
+    service_time: Durations,
+    pub loop_lag: Durations,
+    pub loops: u64,
+    quiet: Vec<Quiet>,
+    in_flight: u64,
+    changed_ns: u64,
+    busy_since_ns: u64,
+    last_end_ns: u64,
+    window_cycle_ns: u128,
+    run_cycle_ns: u128,
+    pub users: u64,
+    pub connections_open: u64,
+    cpu_before_ns: u64,
+    wall_before_ns: u64,
+}
+
+impl Recorder {
+    /// `cpu_ns` and `wall_ns`: both clocks at the start.
+    pub fn new(thread: usize, from_ns: u64, cpu_ns: u64, wall_ns: u64) -> Self {
+        Self {
+            thread,
+            row: 0,
+            window: None,
+            window_from_ns: from_ns,
+            from_ns,
+            counters: Counters::default(),
+            service_time: Durations::new(Digits::Three),
+            loop_lag: Durations::new(Digits::Two),
+            loops: 0,
+            quiet: Vec::new(),
+            in_flight: 0,
+            changed_ns: from_ns,
+            busy_since_ns: from_ns,
+            last_end_ns: from_ns,
+            window_cycle_ns: 0,
+            run_cycle_ns: 0,
+            users: 0,
+            connections_open: 0,
+            cpu_before_ns: cpu_ns,
+            wall_before_ns: wall_ns,
+        }
+    }
+
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    #[inline]
+    fn integrate(&mut self, at_ns: u64) {
+        let span = at_ns.saturating_sub(self.changed_ns);
+        self.counters.in_flight_integral_ns += u128::from(self.in_flight) * u128::from(span);
+        self.changed_ns = self.changed_ns.max(at_ns);
+    }
+
+    /// A request was handed to the kernel.
+    #[inline]
+    pub fn sent(&mut self, at_ns: u64, bytes: u64) {
+        self.integrate(at_ns);
+        if self.in_flight == 0 {
+            self.busy_since_ns = at_ns;
+        }
+        self.in_flight += 1;
+        self.counters.sent += 1;
+        self.counters.bytes_sent += bytes;
+    }
+
+    /// A whole answer was read.
+    #[inline]
+    pub fn completed(&mut self, at_ns: u64, sent_ns: u64, status: u16, body_bytes: u64) {
+        self.quiet_until(at_ns);
+        self.last_end_ns = at_ns;
+        self.integrate(at_ns);
+        self.in_flight -= 1;
+        let service_ns = at_ns.saturating_sub(sent_ns);
+        self.counters.completed += 1;
+        self.counters.service_time_ns += u128::from(service_ns);
+        self.counters.answers.count(status, body_bytes);
+        self.service_time.record(service_ns);
+    }
+
+    /// A request in flight ended without an answer.
+    pub fn lost(&mut self, at_ns: u64, kind: ErrorKind) {
+        self.integrate(at_ns);
+        if self.in_flight == 1 {
+            // Nothing is in flight from here on, but until here something waited in vain: that part must not be forgotten.
+            self.push_quiet(at_ns);
+            self.last_end_ns = at_ns;
+        }
+        self.in_flight -= 1;
+        self.counters.fail(kind);
+    }
+
+    /// A request timed out: the time it had is kept as a sample, for without it the percentiles would be those of the lucky.
+    pub fn timed_out(&mut self, at_ns: u64, sent_ns: u64) {
+        self.lost(at_ns, ErrorKind::Timeout);
+        self.service_time.record(at_ns.saturating_sub(sent_ns));
+    }
+
+    /// Part of a user's cycle (residence or think) ended.
+    #[inline]
+    pub fn cycle(&mut self, from_ns: u64, to_ns: u64) {
+        self.run_cycle_ns += u128::from(to_ns.saturating_sub(from_ns));
+        self.window_cycle_ns += u128::from(to_ns.saturating_sub(from_ns.max(self.window_from_ns)));
+    }
+
+    /// Parts of cycles that are still open at a cut: added to what this cut's segment reports, without ending them.
+    pub fn open_cycles(
+        &self,
+        at_ns: u64,
+        open_since_ns: impl Iterator<Item = u64>,
+    ) -> (u128, u128) {
+        open_since_ns.fold(
+            (self.window_cycle_ns, self.run_cycle_ns),
+            |(window, run), since| {
+                (
+                    window + u128::from(at_ns.saturating_sub(since.max(self.window_from_ns))),
+                    run + u128::from(at_ns.saturating_sub(since)),
+                )
+            },
+        )
+    }
+
+    #[inline]
+    fn quiet_until(&mut self, at_ns: u64) {
+        if at_ns.saturating_sub(self.last_end_ns) >= SHORTEST_GAP_NS
+            || self.last_end_ns == self.from_ns
+        {
+            self.push_quiet(at_ns);
+        }
+    }
+
+    fn push_quiet(&mut self, to_ns: u64) {
+        if self.window.is_none() || to_ns <= self.last_end_ns {
+            return;
+        }
+        let busy_from_ns = if self.in_flight == 0 {
+            to_ns
+        } else {
+            self.busy_since_ns.max(self.last_end_ns)
+        };
+        self.quiet.push(Quiet {
+            from_ns: self.last_end_ns,
+            busy_from_ns,
+            to_ns,
+            in_flight: self.in_flight,
+        });
+    }
+
+    /// Ends the segment at an instant not before the last change, and begins the next.
+    pub fn cut(
+        &mut self,
+        cut: Cut,
+        at_ns: u64,
+        cycles: (u128, u128),
+        cpu_ns: u64,
+        wall_ns: u64,
+    ) -> Segment {
+        let at_ns = at_ns.max(self.changed_ns).max(self.from_ns);
+        self.integrate(at_ns);
+        self.push_quiet(at_ns);
+        let segment = Segment {
+            thread: self.thread,
+            cut,
+            row: self.row,
+            window: self.window,
+            from_ns: self.from_ns,
+            to_ns: at_ns,
+            counters: std::mem::take(&mut self.counters),
+            service_time: std::mem::replace(&mut self.service_time, Durations::new(Digits::Three)),
+            loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
+            loops: std::mem::take(&mut self.loops),
+            cpu_ns: cpu_ns - self.cpu_before_ns,
+            wall_ns: wall_ns - self.wall_before_ns,
+            quiet: std::mem::take(&mut self.quiet),
+            window_cycle_ns: cycles.0,
+            run_cycle_ns: cycles.1,
+            in_flight: self.in_flight,
+            users: self.users,
+            connections_open: self.connections_open,
+        };
+        self.cpu_before_ns = cpu_ns;
+        self.wall_before_ns = wall_ns;
+        self.from_ns = at_ns;
+        self.last_end_ns = at_ns;
+        match cut {
+            Cut::Row(row) => self.row = row + 1,
+            Cut::WindowOpens(id) => {
+                self.window = Some(id);
+                self.window_from_ns = at_ns;
+                self.window_cycle_ns = 0;
+            }
+            Cut::WindowCloses(_) => self.window = None,
+            Cut::Mark(_) | Cut::Stop => {}
+        }
+        segment
+    }
+}

@@ -1,0 +1,105 @@
+//! Connections as bytes: connect, send, receive, close, wait. Two drivers behind one trait; nothing here knows of HTTP, users
+//! or measurements. All `unsafe` of the engine's load side is in this folder.
+
+pub mod address;
+mod buffers;
+pub mod epoll;
+pub mod probe;
+pub mod sys;
+pub mod uring;
+
+use std::io;
+use std::sync::Arc;
+
+use address::Address;
+
+/// A connection, by the index that its user chose. There is at most one open connection per index.
+pub type ConnId = u32;
+
+/// What a driver needs to know before it starts.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Connection indices are below this.
+    pub connections: usize,
+    pub addresses: Arc<[Address]>,
+    /// Byte strings that are sent again and again, by index.
+    pub fixed: Arc<[Vec<u8>]>,
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub enum Payload {
+    /// The byte string of this index in [`Config::fixed`].
+    Fixed(u32),
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    Connected(ConnId),
+    /// With the `errno` of the attempt.
+    ConnectFailed(ConnId, i32),
+    Received(Received),
+    /// The other side closed its direction.
+    Closed(ConnId),
+    /// The connection broke while reading or writing; with the `errno`.
+    Broken(ConnId, Direction, i32),
+    /// Another thread used the [`sys::Waker`].
+    Woken,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Read,
+    Write,
+}
+
+/// Bytes that arrived; read them by [`Driver::bytes`] and give the buffer back by [`Driver::release`].
+#[derive(Debug)]
+pub struct Received {
+    pub conn: ConnId,
+    buffer: u16,
+    length: u32,
+}
+
+/// A way to the kernel. Calls between two waits only prepare; [`Driver::flush`] and [`Driver::wait`] let the kernel begin.
+///
+/// A closed index may be connected anew at once: events of the connection before are never delivered after [`Driver::close`].
+pub trait Driver: Sized {
+    /// As named in plans and events.
+    const NAME: &'static str;
+    /// How many sends are worth handing over together.
+    const SEND_GROUP: usize;
+    /// Whether bytes are fetched one connection at a time, so that each [`Event::Received`] has a time of its own. Otherwise all
+    /// events of a batch had happened when [`Driver::wait`] returned.
+    const FETCHES_LATE: bool;
+
+    fn new(config: Config) -> io::Result<Self>;
+
+    /// Begins to connect to the address of this index.
+    fn connect(&mut self, conn: ConnId, address: usize);
+
+    /// Sends on an open connection, at the latest with the next [`Driver::flush`].
+    fn send(&mut self, conn: ConnId, payload: Payload);
+
+    /// Hands everything prepared to the kernel without waiting.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Whether a send has not been taken by the kernel completely.
+    fn is_sending(&self, conn: ConnId) -> bool;
+
+    /// Closes, whatever the state; does nothing on a closed index.
+    fn close(&mut self, conn: ConnId);
+
+    /// Hands everything prepared to the kernel and waits for a batch of events, until the given monotonic time at most.
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()>;
+
+    /// The next event of the batch.
+    fn next(&mut self) -> Option<Event>;
+
+    fn bytes(&self, received: &Received) -> &[u8];
+
+    fn release(&mut self, received: Received);
+
+    fn waker(&self) -> sys::Waker;
+}

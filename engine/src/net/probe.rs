@@ -1,0 +1,138 @@
+//! Which drivers work on this host: each is made to do the whole round once, over loopback, because a kernel may know a call
+//! and still forbid it (containers, seccomp, sysctl `io_uring_disabled`).
+
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::address::Address;
+use super::epoll::Epoll;
+use super::sys::monotonic_ns;
+use super::uring::Uring;
+use super::{Config, Driver, Event, Payload};
+
+/// What one driver's probe found.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct DriverProbe {
+    pub driver: String,
+    pub works: bool,
+    /// Why not, or that it does.
+    pub reason: String,
+    /// The kernel features it uses.
+    pub features: Vec<String>,
+}
+
+const URING_FEATURES: &[&str] = &[
+    "single issuer and deferred task run (Linux 6.1)",
+    "direct descriptors (5.19)",
+    "provided buffer ring (5.19)",
+    "multishot receive (6.0)",
+    "no event for a send that succeeded (5.17)",
+    "wait with a time limit (5.11)",
+];
+const EPOLL_FEATURES: &[&str] = &[
+    "edge-triggered epoll (2.6)",
+    "epoll_pwait2 where there is one (5.11)",
+];
+
+/// Probes both drivers.
+pub fn all() -> Vec<DriverProbe> {
+    vec![
+        report::<Uring>(URING_FEATURES),
+        report::<Epoll>(EPOLL_FEATURES),
+    ]
+}
+
+fn report<D: Driver>(features: &[&str]) -> DriverProbe {
+    let result = round_trip::<D>();
+    DriverProbe {
+        driver: D::NAME.to_owned(),
+        works: result.is_ok(),
+        reason: result.map_or_else(|reason| reason, |()| "probe succeeded".to_owned()),
+        features: features
+            .iter()
+            .map(|feature| (*feature).to_owned())
+            .collect(),
+    }
+}
+
+/// Connects, sends, receives and sees the end, within a second.
+pub fn round_trip<D: Driver>() -> Result<(), String> {
+    let explain = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| format!("{what}: {error}")
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(explain("no loopback socket"))?;
+    let address = listener
+        .local_addr()
+        .map_err(explain("no loopback socket"))?;
+    let config = Config {
+        connections: 1,
+        addresses: Arc::from(vec![Address::new(address)]),
+        fixed: Arc::from(vec![b"ping".to_vec()]),
+    };
+    let mut driver = D::new(config).map_err(explain("the kernel refuses to set it up"))?;
+    driver.connect(0, 0);
+    let limit = monotonic_ns() + 1_000_000_000;
+    let mut received = Vec::new();
+    while monotonic_ns() < limit {
+        driver
+            .wait(Some(limit))
+            .map_err(explain("waiting failed"))?;
+        while let Some(event) = driver.next() {
+            match event {
+                Event::Connected(_) => {
+                    driver.send(0, Payload::Fixed(0));
+                    driver.flush().map_err(explain("sending failed"))?;
+                    let (mut peer, _) = listener.accept().map_err(explain("accepting failed"))?;
+                    peer.set_read_timeout(Some(Duration::from_secs(1)))
+                        .map_err(explain("no loopback socket"))?;
+                    let mut request = [0; 4];
+                    peer.read_exact(&mut request)
+                        .map_err(explain("the bytes sent did not arrive"))?;
+                    peer.write_all(&request)
+                        .map_err(explain("answering failed"))?;
+                }
+                Event::Received(bytes) => {
+                    received.extend_from_slice(driver.bytes(&bytes));
+                    driver.release(bytes);
+                }
+                Event::Closed(_) if received == b"ping" => {
+                    driver.close(0);
+                    return Ok(());
+                }
+                Event::Closed(_) => return Err("the bytes received are not those sent".to_owned()),
+                Event::ConnectFailed(_, code) | Event::Broken(_, _, code) => {
+                    return Err(format!(
+                        "a round over loopback failed: {}",
+                        io::Error::from_raw_os_error(code)
+                    ));
+                }
+                Event::Woken => {}
+            }
+        }
+    }
+    Err("a round over loopback did not end within a second".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epoll_makes_the_round() {
+        assert_eq!(round_trip::<Epoll>(), Ok(()));
+    }
+
+    #[test]
+    fn io_uring_makes_the_round_or_says_why_not() {
+        if let Err(reason) = round_trip::<Uring>() {
+            println!("io_uring is not available here: {reason}");
+            assert!(!reason.is_empty());
+        }
+    }
+}

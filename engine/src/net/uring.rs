@@ -1,0 +1,380 @@
+//! The io_uring driver: one ring per thread (single issuer, deferred task run), connections as direct descriptors, one multishot
+//! receive per connection into shared buffers, and one call to the kernel per batch.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+
+use super::address::Address;
+use super::buffers::BufferRing;
+use super::sys::{Waker, monotonic_ns, stream_socket, until};
+use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+
+const QUEUE: u32 = 1024;
+const BUFFER_GROUP: u16 = 0;
+const BUFFER_BYTES: usize = 4096;
+/// Requests up to this size go out in one piece whatever the socket's buffer: their success needs no event.
+const SURELY_TAKEN_BYTES: usize = 16 * 1024;
+/// The kernel's limit of direct descriptors per ring.
+const MAX_DIRECT: usize = 1 << 20;
+
+const CONNECT: u64 = 1;
+const SEND: u64 = 2;
+const RECEIVE: u64 = 3;
+const CANCEL: u64 = 4;
+const WAKE: u64 = 5;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Conn {
+    /// Tells events of this connection from those of the one before at the same index; 28 bits are carried along.
+    generation: u32,
+    open: bool,
+    connecting: bool,
+    receiving: bool,
+    /// A send whose success is reported is under way.
+    sending: bool,
+}
+
+/// See the module.
+pub struct Uring {
+    // The order matters when dropped: the ring goes before the memory that the kernel may use through it.
+    ring: IoUring,
+    buffers: BufferRing,
+    wake_buffer: Box<[u8; 8]>,
+    addresses: Arc<[Address]>,
+    fixed: Arc<[Vec<u8>]>,
+    waker: Waker,
+    conns: Vec<Conn>,
+    direct: usize,
+    completions: Vec<cqueue::Entry>,
+    at: usize,
+    /// Failures that needed no kernel.
+    local: VecDeque<(ConnId, u32, i32)>,
+}
+
+fn tag(operation: u64, generation: u32, conn: ConnId) -> u64 {
+    operation << 60 | u64::from(generation & 0x0fff_ffff) << 32 | u64::from(conn)
+}
+
+impl Uring {
+    fn push(&mut self, entry: Entry) {
+        // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by this value and dropped after
+        // the ring; received bytes go to the registered buffers.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            if self.submit().is_err() {
+                // Only a ring that is broken for good refuses: the next wait reports it.
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        loop {
+            match self.ring.submit() {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn tag(&self, operation: u64, conn: ConnId) -> u64 {
+        tag(operation, self.conns[conn as usize].generation, conn)
+    }
+
+    fn receive(&mut self, conn: ConnId) {
+        let entry = opcode::RecvMulti::new(Fixed(conn), BUFFER_GROUP)
+            .build()
+            .user_data(self.tag(RECEIVE, conn));
+        self.conns[conn as usize].receiving = true;
+        self.push(entry);
+    }
+
+    fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
+        if conn as usize >= self.direct {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        let address = self
+            .addresses
+            .get(address)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let socket = stream_socket(address)?;
+        let (pointer, length) = (address.as_ptr(), address.length());
+        // The ring holds the socket from here on; the descriptor itself is closed again when `socket` is dropped.
+        self.ring
+            .submitter()
+            .register_files_update(conn, &[socket.as_raw_fd()])?;
+        let slot = &mut self.conns[conn as usize];
+        slot.open = true;
+        slot.connecting = true;
+        let entry = opcode::Connect::new(Fixed(conn), pointer, length)
+            .build()
+            .user_data(self.tag(CONNECT, conn));
+        self.push(entry);
+        Ok(())
+    }
+
+    fn cancel(&mut self, operation: u64, conn: ConnId) {
+        let entry = opcode::AsyncCancel::new(self.tag(operation, conn))
+            .build()
+            .user_data(CANCEL << 60)
+            .flags(Flags::SKIP_SUCCESS);
+        self.push(entry);
+    }
+
+    fn arm_waker(&mut self) {
+        let pointer = self.wake_buffer.as_mut_ptr();
+        let entry = opcode::Read::new(Fd(self.waker.fd()), pointer, 8)
+            .build()
+            .user_data(WAKE << 60);
+        self.push(entry);
+    }
+
+    fn received(&mut self, conn: ConnId, current: bool, result: i32, flags: u32) -> Option<Event> {
+        let buffer = cqueue::buffer_select(flags);
+        if !current {
+            if let Some(buffer) = buffer {
+                self.buffers.put(buffer);
+            }
+            return None;
+        }
+        let ended = !cqueue::more(flags);
+        if ended {
+            self.conns[conn as usize].receiving = false;
+        }
+        if result > 0
+            && let Some(buffer) = buffer
+        {
+            if ended {
+                self.receive(conn);
+            }
+            return Some(Event::Received(Received {
+                conn,
+                buffer,
+                length: result as u32,
+            }));
+        }
+        if let Some(buffer) = buffer {
+            self.buffers.put(buffer);
+        }
+        match -result {
+            0 => Some(Event::Closed(conn)),
+            // All buffers were in use for a moment: they are back by the time this is submitted.
+            libc::ENOBUFS | libc::EINTR | libc::EAGAIN => {
+                self.receive(conn);
+                None
+            }
+            code => Some(Event::Broken(conn, Direction::Read, code)),
+        }
+    }
+
+    fn event(&mut self, entry: &cqueue::Entry) -> Option<Event> {
+        let data = entry.user_data();
+        let conn = data as ConnId;
+        let operation = data >> 60;
+        if operation == WAKE {
+            self.arm_waker();
+            return Some(Event::Woken);
+        }
+        if operation == CANCEL {
+            return None;
+        }
+        let slot = self.conns.get_mut(conn as usize)?;
+        let current =
+            slot.open && (slot.generation & 0x0fff_ffff) == (data >> 32) as u32 & 0x0fff_ffff;
+        let result = entry.result();
+        match operation {
+            RECEIVE => self.received(conn, current, result, entry.flags()),
+            CONNECT if current => {
+                slot.connecting = false;
+                if result == 0 {
+                    self.receive(conn);
+                    Some(Event::Connected(conn))
+                } else {
+                    Some(Event::ConnectFailed(conn, -result))
+                }
+            }
+            SEND if current => {
+                slot.sending = false;
+                (result < 0).then_some(Event::Broken(conn, Direction::Write, -result))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Driver for Uring {
+    const NAME: &'static str = "io_uring";
+    const SEND_GROUP: usize = 16;
+    const FETCHES_LATE: bool = false;
+
+    fn new(config: Config) -> io::Result<Self> {
+        let connections = config.connections.max(1);
+        let mut builder = IoUring::builder();
+        builder
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_clamp();
+        builder.setup_cqsize(
+            (2 * connections as u32)
+                .next_power_of_two()
+                .clamp(2 * QUEUE, 64 * QUEUE),
+        );
+        // Saves an indirection per entry; not there before Linux 6.6.
+        let ring = builder
+            .clone()
+            .setup_no_sqarray()
+            .build(QUEUE)
+            .or_else(|_| builder.build(QUEUE))?;
+        let direct = connections
+            .min(MAX_DIRECT)
+            .min(super::sys::raise_file_limit() as usize);
+        ring.submitter().register_files_sparse(direct as u32)?;
+        let count = (connections as u16 as usize)
+            .max(connections.min(1024))
+            .next_power_of_two()
+            .clamp(64, 1024) as u16;
+        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP, count, BUFFER_BYTES)?;
+        let mut driver = Self {
+            ring,
+            buffers,
+            wake_buffer: Box::new([0; 8]),
+            addresses: config.addresses,
+            fixed: config.fixed,
+            waker: Waker::new()?,
+            conns: vec![Conn::default(); connections],
+            direct,
+            completions: Vec::with_capacity(1024),
+            at: 0,
+            local: VecDeque::new(),
+        };
+        driver.arm_waker();
+        Ok(driver)
+    }
+
+    fn connect(&mut self, conn: ConnId, address: usize) {
+        if let Err(error) = self.try_connect(conn, address) {
+            let code = error.raw_os_error().unwrap_or(libc::EIO);
+            self.local
+                .push_back((conn, self.conns[conn as usize].generation, code));
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, conn: ConnId, payload: Payload) {
+        let Payload::Fixed(fixed) = payload;
+        let bytes = &self.fixed[fixed as usize];
+        let (pointer, length) = (bytes.as_ptr(), bytes.len());
+        let entry = opcode::Send::new(Fixed(conn), pointer, length as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(self.tag(SEND, conn));
+        let quiet = length <= SURELY_TAKEN_BYTES;
+        self.conns[conn as usize].sending = !quiet;
+        self.push(if quiet {
+            entry.flags(Flags::SKIP_SUCCESS)
+        } else {
+            entry
+        });
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.submit()
+    }
+
+    fn is_sending(&self, conn: ConnId) -> bool {
+        self.conns[conn as usize].sending
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        let slot = self.conns[conn as usize];
+        if slot.open {
+            if slot.receiving {
+                self.cancel(RECEIVE, conn);
+            }
+            if slot.connecting {
+                self.cancel(CONNECT, conn);
+            }
+            if slot.sending {
+                self.cancel(SEND, conn);
+            }
+            // Takes effect at once; operations under way keep the socket until they end, by the cancellations above. The only
+            // failure would be an index out of range, which try_connect has excluded.
+            let _ = self.ring.submitter().register_files_update(conn, &[-1]);
+        }
+        self.conns[conn as usize] = Conn {
+            generation: slot.generation.wrapping_add(1),
+            ..Conn::default()
+        };
+    }
+
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
+        self.buffers.publish();
+        self.completions.clear();
+        self.at = 0;
+        let until_ns = if self.local.is_empty() {
+            until_ns
+        } else {
+            Some(monotonic_ns())
+        };
+        let result = match until_ns {
+            None => self.ring.submit_and_wait(1),
+            Some(at) => {
+                let spec = Timespec::from(until(at));
+                self.ring
+                    .submitter()
+                    .submit_with_args(1, &SubmitArgs::new().timespec(&spec))
+            }
+        };
+        if let Err(error) = result {
+            // EBUSY: more events are there than fit, so there is something to deal with first.
+            let harmless = [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN];
+            if !error
+                .raw_os_error()
+                .is_some_and(|code| harmless.contains(&code))
+            {
+                return Err(error);
+            }
+        }
+        self.completions.extend(self.ring.completion());
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Event> {
+        while let Some(entry) = self.completions.get(self.at) {
+            let entry = entry.clone();
+            self.at += 1;
+            let event = self.event(&entry);
+            if event.is_some() {
+                return event;
+            }
+        }
+        while let Some((conn, generation, code)) = self.local.pop_front() {
+            if self.conns[conn as usize].generation == generation {
+                return Some(Event::ConnectFailed(conn, code));
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn bytes(&self, received: &Received) -> &[u8] {
+        self.buffers.bytes(received.buffer, received.length)
+    }
+
+    #[inline]
+    fn release(&mut self, received: Received) {
+        self.buffers.put(received.buffer);
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+}

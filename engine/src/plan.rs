@@ -1,0 +1,261 @@
+//! The load to offer, as the laboratory hands it over: the first line on stdin of `prony-engine run`.
+//! Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must not know how a load is offered.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the contract that this engine speaks.
+pub const VERSION: u32 = 1;
+
+/// One run: a target, a load, when to stop and what to measure.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Version of the contract; 1.
+    pub version: u32,
+    pub target: Target,
+    #[serde(default)]
+    pub driver: DriverChoice,
+    #[serde(default)]
+    pub threads: Threads,
+    pub load: Load,
+    /// What the users do. This version runs exactly one scenario.
+    pub scenarios: Vec<Scenario>,
+    #[serde(default)]
+    pub connection: Connection,
+    pub stop: Stop,
+    #[serde(default)]
+    pub window: Window,
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// Length of an interval row.
+    #[serde(default = "default_interval_ms")]
+    pub interval_ms: f64,
+    /// Counts of completed requests (all threads together) at which a `mark` event is sent.
+    #[serde(default)]
+    pub marks: Vec<u64>,
+    /// Seed of everything that is drawn.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+fn default_interval_ms() -> f64 {
+    1000.0
+}
+
+/// Where the requests go.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Scheme, host and port, such as `http://127.0.0.1:8080`.
+    pub url: String,
+}
+
+/// Which way to the kernel is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverChoice {
+    /// io_uring when its probe succeeds, else epoll.
+    #[default]
+    Auto,
+    IoUring,
+    Epoll,
+}
+
+/// The threads that offer the load.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Threads {
+    /// One thread per listed CPU; an empty list means one thread that is not pinned.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+    /// Whether each thread is pinned to its CPU.
+    #[serde(default)]
+    pub pin: bool,
+}
+
+/// How the requests are offered.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "model", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Load {
+    /// A fixed number of users, each waiting for its answer before it goes on.
+    Closed {
+        users: u32,
+        #[serde(default)]
+        think: Think,
+        /// Users start evenly spread over this time.
+        #[serde(default)]
+        ramp_up_ms: f64,
+    },
+}
+
+/// The pause of a user between an answer and its next request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Think {
+    #[default]
+    None,
+    Constant {
+        ms: f64,
+    },
+    Uniform {
+        min_ms: f64,
+        max_ms: f64,
+    },
+    Exponential {
+        mean_ms: f64,
+    },
+    /// Truncated at 0: a negative draw is drawn again.
+    Gaussian {
+        mean_ms: f64,
+        stdev_ms: f64,
+    },
+}
+
+/// The steps that a user walks, over and over.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    #[serde(default = "default_scenario_name")]
+    pub name: String,
+    pub steps: Vec<Step>,
+}
+
+fn default_scenario_name() -> String {
+    "main".to_owned()
+}
+
+/// One request and what its answer must look like.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    #[serde(default = "default_method")]
+    pub method: String,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// Name and value; `Host` and, with a body, `Content-Length` are added when they are not listed.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    #[serde(default)]
+    pub body: Option<String>,
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+fn default_method() -> String {
+    "GET".to_owned()
+}
+
+/// What a right answer looks like; what is not set is not checked.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// Status codes that are right; an empty list accepts any.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub status: Vec<u16>,
+    /// Every one of these must occur in the body.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub body_contains: Vec<String>,
+    /// The whole body.
+    #[serde(default)]
+    pub body_equals: Option<String>,
+    /// Length of the body after any chunking is undone.
+    #[serde(default)]
+    pub body_bytes: Option<u64>,
+    /// Name and exact value of headers that must be there.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub headers: Vec<(String, String)>,
+}
+
+fn null_is_empty<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// How long a connection lives.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Connection {
+    #[serde(default)]
+    pub reuse: Reuse,
+    /// Close after so many requests.
+    #[serde(default)]
+    pub max_requests: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    #[default]
+    KeepAlive,
+    PerRequest,
+}
+
+/// When the run ends: whichever comes first. At least one must be set.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    #[serde(default)]
+    pub after_ms: Option<f64>,
+    /// Exactly so many requests, over all threads.
+    #[serde(default)]
+    pub total_requests: Option<u64>,
+    /// A user ends after walking its scenario so many times.
+    #[serde(default)]
+    pub iterations_per_user: Option<u64>,
+}
+
+/// Which part of the run is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Window {
+    /// From the start to the stop.
+    #[default]
+    All,
+    Fixed {
+        warmup_ms: f64,
+        duration_ms: f64,
+    },
+    /// The laboratory opens it by a command.
+    Commanded,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timeouts {
+    #[serde(default = "default_connect_ms")]
+    pub connect_ms: f64,
+    /// From the actual send to the last byte of the answer.
+    #[serde(default = "default_request_ms")]
+    pub request_ms: f64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect_ms: default_connect_ms(),
+            request_ms: default_request_ms(),
+        }
+    }
+}
+
+fn default_connect_ms() -> f64 {
+    5_000.0
+}
+
+fn default_request_ms() -> f64 {
+    30_000.0
+}
+
+/// A later line on stdin.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Opens a measured window; a second one replaces the first. Only in mode `commanded`.
+    Window { duration_ms: f64 },
+    /// Ends the run in order.
+    Stop,
+}

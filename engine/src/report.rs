@@ -1,0 +1,296 @@
+//! The events that `prony-engine run` writes, one JSON object per line. Types and their making from counters; no decisions.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::measure::counters::{Counters, ErrorKind};
+use crate::measure::gaps::Gap;
+use crate::measure::histogram::Durations;
+
+/// Answers that are listed one by one.
+const ANSWERS_LISTED: usize = 32;
+
+/// One line on stdout.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    Ready(Ready),
+    Interval(Interval),
+    Mark(Mark),
+    WindowOpened(WindowOpened),
+    WindowClosed(WindowClosed),
+    Finished(Box<Finished>),
+    Error(ErrorEvent),
+}
+
+/// The threads are set up and the load starts at the given instant.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ready {
+    pub version: String,
+    pub driver: String,
+    pub driver_reason: String,
+    pub pid: u32,
+    pub addresses: Vec<String>,
+    pub threads: Vec<ThreadReady>,
+    pub started_unix_ns: u64,
+    pub started_monotonic_ns: u64,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ThreadReady {
+    /// `null` when no CPU was listed.
+    pub cpu: Option<usize>,
+    pub pinned: bool,
+}
+
+/// What ended in one interval, over all threads.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Interval {
+    /// End of the row, after the start of the run.
+    pub t_ms: f64,
+    pub duration_ms: f64,
+    /// Whether the whole row lies in the measured window.
+    pub in_window: bool,
+    pub completed: u64,
+    pub failed: u64,
+    pub errors: BTreeMap<ErrorKind, u64>,
+    pub bytes_received: u64,
+    /// At the end of the row.
+    pub in_flight: u64,
+    pub users: u64,
+    pub connections_open: u64,
+    pub connections_opened: u64,
+    pub mean_ns: Option<u64>,
+    pub p50_ns: Option<u64>,
+    pub p90_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub max_ns: Option<u64>,
+    /// CPU time of the threads divided by their wall time: 1 when all are busy all the time.
+    pub client_cpu: f64,
+    pub loop_lag_p99_ns: Option<u64>,
+}
+
+/// So many requests have completed since the start of the run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Mark {
+    pub requests: u64,
+    pub elapsed_ms: f64,
+    pub mean_ns: Option<u64>,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub errors: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WindowOpened {
+    pub t_ms: f64,
+    pub monotonic_ns: u64,
+    /// `null` for a window that lasts until the stop.
+    pub duration_ms: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WindowClosed {
+    pub t_ms: f64,
+    pub monotonic_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Duration,
+    TotalRequests,
+    Iterations,
+    Stopped,
+    Signal,
+    StdinClosed,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finished {
+    pub reason: Reason,
+    pub elapsed_ms: f64,
+    pub totals: CounterReport,
+    /// `null` when no window was opened.
+    pub window: Option<WindowReport>,
+}
+
+/// Something that ended the run before it could be finished.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ErrorEvent {
+    /// `plan`: it cannot be run; `internal`: the instrument itself failed.
+    pub kind: String,
+    pub message: String,
+}
+
+/// The counters of the whole run or of the window.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CounterReport {
+    pub sent: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub abandoned: u64,
+    pub errors: BTreeMap<ErrorKind, u64>,
+    pub status: BTreeMap<u16, u64>,
+    pub answers: Vec<AnswerCount>,
+    pub answers_other: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub connections_opened: u64,
+    pub connections_closed_by_server: u64,
+    pub connections_closed_by_client: u64,
+    pub connect_attempts: u64,
+    pub tls_handshakes: u64,
+    pub tls_resumptions: u64,
+    pub service_time_sum_s: f64,
+    pub in_flight_integral_s: f64,
+    pub clipped_cycle_s: f64,
+    pub users: u64,
+    pub think_drawn_sum_s: f64,
+    pub think_actual_sum_s: f64,
+    pub think_count: u64,
+    /// Actual less drawn; `null` without think times.
+    pub think_overshoot: Option<HistogramReport>,
+    pub eaddrnotavail: u64,
+    pub emfile: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AnswerCount {
+    pub status: u16,
+    pub body_bytes: u64,
+    pub count: u64,
+}
+
+/// The measured window.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WindowReport {
+    #[serde(flatten)]
+    pub counters: CounterReport,
+    pub opened_ms: f64,
+    pub duration_s: f64,
+    /// False when the run stopped before the end of the window.
+    pub complete: bool,
+    /// Of the requests that completed or timed out.
+    pub service_time: Option<HistogramReport>,
+    pub threads: Vec<ThreadReport>,
+    pub gaps: Vec<GapReport>,
+    pub gaps_total: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ThreadReport {
+    pub cpu: Option<usize>,
+    pub cpu_s: f64,
+    pub wall_s: f64,
+    pub loops: u64,
+    pub loop_lag_p50_ns: Option<u64>,
+    pub loop_lag_p99_ns: Option<u64>,
+    pub loop_lag_max_ns: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GapReport {
+    pub start_ms: f64,
+    pub duration_ms: f64,
+    pub in_flight: u64,
+}
+
+/// A histogram, with its V2 compressed encoding in base64.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HistogramReport {
+    pub unit: String,
+    pub count: u64,
+    pub mean_ns: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    /// Samples above an hour, recorded as an hour.
+    pub saturated: u64,
+    pub v2: String,
+}
+
+impl HistogramReport {
+    pub fn new(durations: &Durations) -> Option<Self> {
+        let histogram = durations.filled()?;
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(histogram, &mut bytes)
+            .ok()?;
+        Some(Self {
+            unit: "ns".to_owned(),
+            count: durations.count(),
+            mean_ns: durations.mean_ns()?,
+            min_ns: durations.min_ns()?,
+            max_ns: durations.max_ns()?,
+            saturated: durations.saturated(),
+            v2: BASE64.encode(bytes),
+        })
+    }
+}
+
+impl CounterReport {
+    /// `cycle_ns`: clipped cycles; `users`: alive at the end.
+    pub fn new(counters: &Counters, cycle_ns: u128, users: u64) -> Self {
+        let (answers, answers_other) = counters.answers.most_frequent(ANSWERS_LISTED);
+        Self {
+            sent: counters.sent,
+            completed: counters.completed,
+            failed: counters.failed,
+            abandoned: counters.abandoned,
+            errors: counters.errors().collect(),
+            status: counters.answers.by_status(),
+            answers: answers
+                .into_iter()
+                .map(|((status, body_bytes), count)| AnswerCount {
+                    status,
+                    body_bytes,
+                    count,
+                })
+                .collect(),
+            answers_other,
+            bytes_sent: counters.bytes_sent,
+            bytes_received: counters.bytes_received,
+            connections_opened: counters.connections_opened,
+            connections_closed_by_server: counters.connections_closed_by_server,
+            connections_closed_by_client: counters.connections_closed_by_client,
+            connect_attempts: counters.connect_attempts,
+            tls_handshakes: counters.tls_handshakes,
+            tls_resumptions: counters.tls_resumptions,
+            service_time_sum_s: seconds(counters.service_time_ns),
+            in_flight_integral_s: seconds(counters.in_flight_integral_ns),
+            clipped_cycle_s: seconds(cycle_ns),
+            users,
+            think_drawn_sum_s: seconds(counters.think_drawn_ns),
+            think_actual_sum_s: seconds(counters.think_actual_ns),
+            think_count: counters.think_count,
+            think_overshoot: HistogramReport::new(&counters.think_overshoot),
+            eaddrnotavail: counters.eaddrnotavail,
+            emfile: counters.emfile,
+        }
+    }
+}
+
+impl GapReport {
+    pub fn new(gap: &Gap, started_ns: u64) -> Self {
+        Self {
+            start_ms: ms(gap.from_ns.saturating_sub(started_ns)),
+            duration_ms: ms(gap.to_ns - gap.from_ns),
+            in_flight: gap.in_flight,
+        }
+    }
+}
+
+/// Nanoseconds as milliseconds.
+pub fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Nanoseconds as seconds.
+pub fn seconds(ns: u128) -> f64 {
+    ns as f64 / 1e9
+}

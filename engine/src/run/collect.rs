@@ -1,0 +1,275 @@
+//! Adds up the segments of all threads: interval rows, marks, totals and the window. Segments in, events out; no I/O.
+
+use std::collections::BTreeMap;
+
+use super::window::Measured;
+use crate::measure::counters::Counters;
+use crate::measure::histogram::{Digits, Durations};
+use crate::measure::recorder::{Cut, Segment};
+use crate::report::{
+    CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport, ms,
+};
+
+/// One interval row of all threads.
+struct Row {
+    from_ns: u64,
+    to_ns: u64,
+    ended: usize,
+    all_in_window: bool,
+    counters: Counters,
+    service_time: Durations,
+    loop_lag: Durations,
+    cpu_ns: u64,
+    wall_ns: u64,
+    in_flight: u64,
+    users: u64,
+    connections_open: u64,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            from_ns: u64::MAX,
+            to_ns: 0,
+            ended: 0,
+            all_in_window: true,
+            counters: Counters::default(),
+            service_time: Durations::new(Digits::Three),
+            loop_lag: Durations::new(Digits::Two),
+            cpu_ns: 0,
+            wall_ns: 0,
+            in_flight: 0,
+            users: 0,
+            connections_open: 0,
+        }
+    }
+}
+
+/// What happened up to a mark, thread by thread.
+#[derive(Clone)]
+struct UpToMark {
+    requests: u64,
+    reached_ns: Option<u64>,
+    cut: usize,
+    service_time: Durations,
+    failed: u64,
+}
+
+/// See the module.
+pub struct Collector {
+    started_ns: u64,
+    threads: usize,
+    rows: BTreeMap<u64, Row>,
+    marks: Vec<UpToMark>,
+    next_mark: usize,
+    /// Per thread, from the start on, as long as marks remain.
+    so_far: Vec<(Durations, u64)>,
+    window: Option<Measured>,
+    totals: Counters,
+    cycle_ns: u128,
+    users: u64,
+    stopped: usize,
+}
+
+impl Collector {
+    pub fn new(started_ns: u64, threads: usize, marks: &[u64]) -> Self {
+        let mark = |requests: &u64| UpToMark {
+            requests: *requests,
+            reached_ns: None,
+            cut: 0,
+            service_time: Durations::new(Digits::Three),
+            failed: 0,
+        };
+        Self {
+            started_ns,
+            threads,
+            rows: BTreeMap::new(),
+            marks: marks.iter().map(mark).collect(),
+            next_mark: 0,
+            so_far: vec![(Durations::new(Digits::Three), 0); threads],
+            window: None,
+            totals: Counters::default(),
+            cycle_ns: 0,
+            users: 0,
+            stopped: 0,
+        }
+    }
+
+    /// From now on segments of this window are gathered; one before is forgotten.
+    pub fn expect_window(&mut self, id: u32, opens_ns: u64, closes_ns: u64) {
+        self.window = Some(Measured::new(id, self.threads, opens_ns, closes_ns));
+    }
+
+    /// Whether all threads have stopped.
+    pub fn is_complete(&self) -> bool {
+        self.stopped == self.threads
+    }
+
+    pub fn reach_mark(&mut self, mark: usize, at_ns: u64, emit: &mut impl FnMut(Event)) {
+        self.marks[mark].reached_ns = Some(at_ns);
+        self.emit_marks(emit);
+    }
+
+    pub fn add(&mut self, segment: &Segment, emit: &mut impl FnMut(Event)) {
+        self.totals.add(&segment.counters);
+        self.add_to_marks(segment, emit);
+        self.add_to_row(segment);
+        let ends_window = matches!(segment.cut, Cut::WindowCloses(_) | Cut::Stop);
+        if let Some(window) = self
+            .window
+            .as_mut()
+            .filter(|window| Some(window.id) == segment.window)
+        {
+            window.add(segment, ends_window);
+        }
+        match segment.cut {
+            Cut::Row(_) => self.emit_rows(false, emit),
+            Cut::WindowOpens(id) => self.opened(id, emit),
+            Cut::WindowCloses(id) => self.closed(id, segment.to_ns, emit),
+            Cut::Mark(_) => {}
+            Cut::Stop => {
+                self.stopped += 1;
+                self.cycle_ns += segment.run_cycle_ns;
+                self.users += segment.users;
+                if self.is_complete() {
+                    self.emit_rows(true, emit);
+                }
+            }
+        }
+    }
+
+    fn add_to_row(&mut self, segment: &Segment) {
+        let row = self.rows.entry(segment.row).or_default();
+        row.from_ns = row.from_ns.min(segment.from_ns);
+        row.to_ns = row.to_ns.max(segment.to_ns);
+        row.all_in_window &= segment.window.is_some() || segment.from_ns == segment.to_ns;
+        row.counters.add(&segment.counters);
+        row.service_time.add(&segment.service_time);
+        row.loop_lag.add(&segment.loop_lag);
+        row.cpu_ns += segment.cpu_ns;
+        row.wall_ns += segment.wall_ns;
+        if matches!(segment.cut, Cut::Row(_) | Cut::Stop) {
+            row.ended += 1;
+            row.in_flight += segment.in_flight;
+            row.users += segment.users;
+            row.connections_open += segment.connections_open;
+        }
+    }
+
+    fn emit_rows(&mut self, last: bool, emit: &mut impl FnMut(Event)) {
+        while let Some(entry) = self.rows.first_entry() {
+            if entry.get().ended < self.threads && !last {
+                return;
+            }
+            let row = entry.remove();
+            if row.to_ns > row.from_ns {
+                emit(Event::Interval(self.interval(&row)));
+            }
+        }
+    }
+
+    fn interval(&self, row: &Row) -> Interval {
+        Interval {
+            t_ms: ms(row.to_ns - self.started_ns),
+            duration_ms: ms(row.to_ns - row.from_ns),
+            in_window: row.all_in_window,
+            completed: row.counters.completed,
+            failed: row.counters.failed,
+            errors: row.counters.errors().collect(),
+            bytes_received: row.counters.bytes_received,
+            in_flight: row.in_flight,
+            users: row.users,
+            connections_open: row.connections_open,
+            connections_opened: row.counters.connections_opened,
+            mean_ns: row.service_time.mean_ns(),
+            p50_ns: row.service_time.quantile_ns(0.5),
+            p90_ns: row.service_time.quantile_ns(0.9),
+            p99_ns: row.service_time.quantile_ns(0.99),
+            max_ns: row.service_time.max_ns(),
+            client_cpu: row.cpu_ns as f64 / row.wall_ns.max(1) as f64,
+            loop_lag_p99_ns: row.loop_lag.quantile_ns(0.99),
+        }
+    }
+
+    fn add_to_marks(&mut self, segment: &Segment, emit: &mut impl FnMut(Event)) {
+        if self.next_mark == self.marks.len() {
+            return;
+        }
+        let (durations, failed) = &mut self.so_far[segment.thread];
+        durations.add(&segment.service_time);
+        *failed += segment.counters.failed;
+        if let Cut::Mark(mark) = segment.cut {
+            let up_to = &mut self.marks[mark];
+            up_to.service_time.add(durations);
+            up_to.failed += *failed;
+            up_to.cut += 1;
+            self.emit_marks(emit);
+        }
+    }
+
+    fn emit_marks(&mut self, emit: &mut impl FnMut(Event)) {
+        while let Some(mark) = self.marks.get(self.next_mark)
+            && let Some(reached_ns) = mark.reached_ns
+            && mark.cut == self.threads
+        {
+            emit(Event::Mark(Mark {
+                requests: mark.requests,
+                elapsed_ms: ms(reached_ns - self.started_ns),
+                mean_ns: mark.service_time.mean_ns(),
+                p50_ns: mark.service_time.quantile_ns(0.5),
+                p99_ns: mark.service_time.quantile_ns(0.99),
+                errors: mark.failed,
+            }));
+            self.next_mark += 1;
+        }
+    }
+
+    fn opened(&mut self, id: u32, emit: &mut impl FnMut(Event)) {
+        let threads = self.threads;
+        if let Some(window) = self.window.as_mut().filter(|window| window.id == id) {
+            window.opened += 1;
+            if window.opened == threads {
+                emit(Event::WindowOpened(WindowOpened {
+                    t_ms: ms(window.opens_ns - self.started_ns),
+                    monotonic_ns: window.opens_ns,
+                    duration_ms: (window.closes_ns != u64::MAX)
+                        .then(|| ms(window.closes_ns - window.opens_ns)),
+                }));
+            }
+        }
+    }
+
+    fn closed(&mut self, id: u32, at_ns: u64, emit: &mut impl FnMut(Event)) {
+        if let Some(window) = self.window.as_ref().filter(|window| window.id == id)
+            && window.closed == self.threads
+        {
+            emit(Event::WindowClosed(WindowClosed {
+                t_ms: ms(at_ns - self.started_ns),
+                monotonic_ns: at_ns,
+            }));
+        }
+    }
+
+    /// The totals and the window. `in_order`: the run ended as planned, which completes a window that lasts until the stop.
+    pub fn finish(
+        self,
+        stopped_ns: u64,
+        in_order: bool,
+        ready: &[ThreadReady],
+    ) -> (CounterReport, Option<WindowReport>) {
+        let totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
+        let started_ns = self.started_ns;
+        let window = self
+            .window
+            .filter(|window| window.opened == self.threads)
+            .map(|window| {
+                let complete = if window.closes_ns == u64::MAX {
+                    in_order
+                } else {
+                    window.closes_ns <= stopped_ns
+                };
+                window.report(started_ns, ready, complete)
+            });
+        (totals, window)
+    }
+}

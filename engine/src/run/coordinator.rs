@@ -1,0 +1,238 @@
+//! The thread that measures nothing: it starts the others at one instant, passes commands on, writes events and decides when and
+//! why the run ends. It sleeps unless somebody tells it something.
+
+use std::sync::mpsc::{Receiver, Sender};
+
+use super::collect::Collector;
+use super::input::Input;
+use super::output::Output;
+use super::team::Team;
+use super::{Message, Prepared};
+use crate::check::{check_window_ms, ms_to_ns};
+use crate::measure::schedule::Span;
+use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
+use crate::plan::{Command, Plan, Window};
+use crate::report::{Event, Finished, Ready, Reason, ThreadReady, ms};
+use crate::worker::{News, Order};
+
+/// Notice that threads get before an instant all of them must keep.
+const NOTICE_NS: u64 = 5_000_000;
+
+/// See the module.
+pub struct Coordinator<'a> {
+    output: &'a Output,
+    prepared: Prepared,
+    inbox: Receiver<Message>,
+    team: Team,
+    threads: Vec<ThreadReady>,
+    collector: Collector,
+    window_mode: Window,
+    windows: u32,
+    started_ns: u64,
+    /// Why the run is being ended, and the instant.
+    ending: Option<(Reason, u64)>,
+    finished: Vec<Option<u64>>,
+}
+
+impl<'a> Coordinator<'a> {
+    /// Starts the threads and the load.
+    pub fn new(
+        plan: &Plan,
+        prepared: Prepared,
+        output: &'a Output,
+        sender: Sender<Message>,
+        inbox: Receiver<Message>,
+    ) -> Result<Self, String> {
+        if plan.threads.pin && !plan.threads.cpus.is_empty() {
+            // What little the coordinator does belongs on the load's CPUs, not on the server's. Refused: it stays where it is.
+            let _ = set_affinity(&plan.threads.cpus);
+        }
+        let (team, threads) = Team::start(&prepared.job, &prepared.driver, &plan.threads, &sender)?;
+        let mut coordinator = Self {
+            output,
+            inbox,
+            collector: Collector::new(0, team.len(), &prepared.job.marks),
+            finished: vec![None; team.len()],
+            prepared,
+            team,
+            threads,
+            window_mode: plan.window,
+            windows: 0,
+            started_ns: 0,
+            ending: None,
+        };
+        let early = coordinator.wait_until_ready()?;
+        coordinator.start();
+        for message in early {
+            coordinator.hear(message)?;
+        }
+        Ok(coordinator)
+    }
+
+    /// Waits for the threads; returns what else was said meanwhile.
+    fn wait_until_ready(&mut self) -> Result<Vec<Message>, String> {
+        let mut early = Vec::new();
+        let mut ready = 0;
+        while ready < self.team.len() {
+            match self.inbox.recv() {
+                Ok(Message::News(News::Ready { thread, waker })) => {
+                    self.team.set_waker(thread, waker);
+                    ready += 1;
+                }
+                Ok(Message::News(News::Failed(message))) => return Err(message),
+                Ok(other) => early.push(other),
+                Err(_) => return Err("all threads ended before the start".to_owned()),
+            }
+        }
+        Ok(early)
+    }
+
+    fn start(&mut self) {
+        let now_ns = monotonic_ns();
+        self.started_ns = now_ns + NOTICE_NS;
+        self.collector = Collector::new(self.started_ns, self.team.len(), &self.prepared.job.marks);
+        self.output.write(&Event::Ready(Ready {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            driver: self.prepared.driver.name.to_owned(),
+            driver_reason: self.prepared.driver.reason.clone(),
+            pid: std::process::id(),
+            addresses: self
+                .prepared
+                .job
+                .addresses
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            threads: self.threads.clone(),
+            started_unix_ns: unix_ns() + NOTICE_NS,
+            started_monotonic_ns: self.started_ns,
+        }));
+        let window = match self.window_mode {
+            Window::All => Some(self.plan_window(self.started_ns, u64::MAX)),
+            Window::Fixed {
+                warmup_ms,
+                duration_ms,
+            } => {
+                let opens_ns = self.started_ns + ms_to_ns(warmup_ms);
+                Some(self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms)))
+            }
+            Window::Commanded => None,
+        };
+        self.team.tell_all(Order::Start {
+            at_ns: self.started_ns,
+            window,
+        });
+    }
+
+    fn plan_window(&mut self, opens_ns: u64, closes_ns: u64) -> Span {
+        self.windows += 1;
+        let span = Span {
+            id: self.windows,
+            opens_ns,
+            closes_ns,
+        };
+        self.collector.expect_window(span.id, opens_ns, closes_ns);
+        span
+    }
+
+    /// Runs until the report is written.
+    pub fn run(mut self) -> Result<(), String> {
+        while !self.collector.is_complete() {
+            match self.inbox.recv() {
+                Ok(message) => self.hear(message)?,
+                Err(_) => return Err("all threads ended without a report".to_owned()),
+            }
+        }
+        // Without an order the threads stop for one reason only: their own deadline.
+        let deadline_ns = self
+            .prepared
+            .job
+            .after_ns
+            .map_or(u64::MAX, |after| self.started_ns + after);
+        let (reason, stopped_ns) = match self.ending {
+            Some((reason, at_ns)) if at_ns < deadline_ns => (reason, at_ns),
+            _ => (Reason::Duration, deadline_ns),
+        };
+        let in_order = !matches!(reason, Reason::Signal | Reason::StdinClosed);
+        let (totals, window) = self.collector.finish(stopped_ns, in_order, &self.threads);
+        self.output.write(&Event::Finished(Box::new(Finished {
+            reason,
+            elapsed_ms: ms(stopped_ns.saturating_sub(self.started_ns)),
+            totals,
+            window,
+        })));
+        Ok(())
+    }
+
+    fn hear(&mut self, message: Message) -> Result<(), String> {
+        match message {
+            Message::News(news) => return self.hear_news(news),
+            Message::Input(Input::Command(Command::Window { duration_ms })) => {
+                self.command_window(duration_ms)
+            }
+            Message::Input(Input::Command(Command::Stop)) => self.end(Reason::Stopped),
+            Message::Input(Input::Unreadable(sentence)) => eprintln!("prony-engine: {sentence}"),
+            Message::Input(Input::Closed) => self.end(Reason::StdinClosed),
+            Message::Signal => self.end(Reason::Signal),
+            Message::OutputClosed => self.end(Reason::Stopped),
+        }
+        Ok(())
+    }
+
+    fn hear_news(&mut self, news: News) -> Result<(), String> {
+        let output = self.output;
+        let mut emit = |event: Event| output.write(&event);
+        match news {
+            News::Ready { .. } => {}
+            News::Segment(segment) => self.collector.add(&segment, &mut emit),
+            News::MarkReached { mark, at_ns } => self.collector.reach_mark(mark, at_ns, &mut emit),
+            News::Finished { thread, at_ns } => {
+                self.finished[thread] = Some(at_ns);
+                if let Some(last_ns) = self
+                    .finished
+                    .iter()
+                    .copied()
+                    .collect::<Option<Vec<_>>>()
+                    .and_then(|all| all.into_iter().max())
+                {
+                    let used_up = self.prepared.job.quota.is_used_up();
+                    self.end_at(
+                        if used_up {
+                            Reason::TotalRequests
+                        } else {
+                            Reason::Iterations
+                        },
+                        last_ns,
+                    );
+                }
+            }
+            News::Failed(message) => return Err(message),
+        }
+        Ok(())
+    }
+
+    fn command_window(&mut self, duration_ms: f64) {
+        if self.window_mode != Window::Commanded {
+            eprintln!(
+                "prony-engine: a window was commanded, but window.mode of the plan is not commanded: ignored"
+            );
+        } else if let Err(refusal) = check_window_ms(duration_ms) {
+            eprintln!("prony-engine: a window was commanded, but {refusal}: ignored");
+        } else if self.ending.is_none() {
+            let opens_ns = (monotonic_ns() + NOTICE_NS).max(self.started_ns);
+            let span = self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms));
+            self.team.tell_all(Order::Window(span));
+        }
+    }
+
+    fn end(&mut self, reason: Reason) {
+        self.end_at(reason, (monotonic_ns() + NOTICE_NS).max(self.started_ns));
+    }
+
+    fn end_at(&mut self, reason: Reason, at_ns: u64) {
+        if self.ending.is_none() {
+            self.ending = Some((reason, at_ns));
+            self.team.tell_all(Order::Stop { at_ns });
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The measuring threads: which driver they use, where they run, how they are told. It knows nothing of what they measure.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::Message;
+use crate::check::{PlanError, refuse};
+use crate::job::Job;
+use crate::net::Driver;
+use crate::net::epoll::Epoll;
+use crate::net::probe::round_trip;
+use crate::net::sys::{Waker, set_affinity, set_exact_timers};
+use crate::net::uring::Uring;
+use crate::plan::{DriverChoice, Threads};
+use crate::report::ThreadReady;
+use crate::worker::{News, Order, Post, run};
+
+/// The driver of a run and why it is this one.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    pub name: &'static str,
+    pub reason: String,
+}
+
+/// Chooses by probing; a driver that was asked for and does not work is a plan that cannot be run.
+pub fn choose_driver(choice: DriverChoice) -> Result<Chosen, PlanError> {
+    let chosen = |name, reason: &str| {
+        Ok(Chosen {
+            name,
+            reason: reason.to_owned(),
+        })
+    };
+    match choice {
+        DriverChoice::Epoll => match round_trip::<Epoll>() {
+            Ok(()) => chosen(Epoll::NAME, "asked for by the plan"),
+            Err(reason) => refuse(format!(
+                "driver is epoll, which does not work on this host: {reason}"
+            )),
+        },
+        DriverChoice::IoUring => match round_trip::<Uring>() {
+            Ok(()) => chosen(Uring::NAME, "asked for by the plan"),
+            Err(reason) => refuse(format!(
+                "driver is io_uring, which does not work on this host: {reason}; use epoll or auto"
+            )),
+        },
+        DriverChoice::Auto => match round_trip::<Uring>() {
+            Ok(()) => chosen(Uring::NAME, "probe succeeded"),
+            Err(reason) => chosen(
+                Epoll::NAME,
+                &format!("io_uring does not work on this host: {reason}"),
+            ),
+        },
+    }
+}
+
+/// A way to each thread.
+pub struct Team {
+    members: Vec<Member>,
+}
+
+struct Member {
+    orders: Sender<Order>,
+    waker: Option<Waker>,
+}
+
+/// What a thread says before anything else: whether it was pinned.
+type Pinned = Receiver<bool>;
+
+impl Team {
+    /// Starts the threads; each then sets up its driver and says [`News::Ready`].
+    pub fn start(
+        job: &Arc<Job>,
+        driver: &Chosen,
+        plan: &Threads,
+        coordinator: &Sender<Message>,
+    ) -> Result<(Self, Vec<ThreadReady>), String> {
+        let cpus: Vec<Option<usize>> = if plan.cpus.is_empty() {
+            vec![None]
+        } else {
+            plan.cpus.iter().copied().map(Some).collect()
+        };
+        let mut members = Vec::new();
+        let mut ready = Vec::new();
+        for (thread, cpu) in cpus.iter().enumerate() {
+            let (orders, inbox) = channel();
+            let post = Post {
+                thread,
+                threads: cpus.len(),
+                orders: inbox,
+                news: forward(coordinator.clone()),
+            };
+            let pin = cpu.filter(|_| plan.pin);
+            let pinned = spawn(Arc::clone(job), post, driver.name, pin)?;
+            members.push(Member {
+                orders,
+                waker: None,
+            });
+            ready.push(ThreadReady {
+                cpu: *cpu,
+                pinned: pinned.recv().unwrap_or(false),
+            });
+        }
+        Ok((Self { members }, ready))
+    }
+
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn set_waker(&mut self, thread: usize, waker: Waker) {
+        self.members[thread].waker = Some(waker);
+    }
+
+    pub fn tell_all(&self, order: Order) {
+        for member in &self.members {
+            // A thread that has ended needs no orders.
+            let _ = member.orders.send(order);
+            if let Some(waker) = &member.waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// News reach the coordinator as messages among others.
+fn forward(coordinator: Sender<Message>) -> crate::worker::NewsLine {
+    Box::new(move |news: News| coordinator.send(Message::News(news)).is_ok())
+}
+
+fn spawn(
+    job: Arc<Job>,
+    post: Post,
+    driver: &'static str,
+    pin: Option<usize>,
+) -> Result<Pinned, String> {
+    let (tell_pinned, pinned) = channel();
+    std::thread::Builder::new()
+        .name(format!("load-{}", post.thread))
+        .spawn(move || {
+            let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
+            set_exact_timers();
+            if driver == Uring::NAME {
+                run::<Uring>(&job, post);
+            } else {
+                run::<Epoll>(&job, post);
+            }
+        })
+        .map_err(|error| format!("a thread cannot be started: {error}"))?;
+    Ok(pinned)
+}

@@ -1,0 +1,112 @@
+//! The measured window: what all threads did in it, added up until it is reported. No I/O.
+
+use crate::measure::counters::Counters;
+use crate::measure::gaps::Gaps;
+use crate::measure::histogram::{Digits, Durations};
+use crate::measure::recorder::Segment;
+use crate::report::{
+    CounterReport, GapReport, HistogramReport, ThreadReady, ThreadReport, WindowReport, ms, seconds,
+};
+
+/// One window under way or closed.
+pub struct Measured {
+    pub id: u32,
+    /// The instants that all threads agreed on.
+    pub opens_ns: u64,
+    pub closes_ns: u64,
+    pub opened: usize,
+    pub closed: usize,
+    counters: Counters,
+    service_time: Durations,
+    cycle_ns: u128,
+    users: u64,
+    threads: Vec<Thread>,
+    gaps: Gaps,
+}
+
+struct Thread {
+    span_ns: u64,
+    cpu_ns: u64,
+    wall_ns: u64,
+    loops: u64,
+    loop_lag: Durations,
+}
+
+impl Measured {
+    pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64) -> Self {
+        let thread = |_| Thread {
+            span_ns: 0,
+            cpu_ns: 0,
+            wall_ns: 0,
+            loops: 0,
+            loop_lag: Durations::new(Digits::Two),
+        };
+        Self {
+            id,
+            opens_ns,
+            closes_ns,
+            opened: 0,
+            closed: 0,
+            counters: Counters::default(),
+            service_time: Durations::new(Digits::Three),
+            cycle_ns: 0,
+            users: 0,
+            threads: (0..threads).map(thread).collect(),
+            gaps: Gaps::new(threads, opens_ns),
+        }
+    }
+
+    /// Adds a segment of this window; `last`: it ends the window in its thread.
+    pub fn add(&mut self, segment: &Segment, last: bool) {
+        self.counters.add(&segment.counters);
+        self.service_time.add(&segment.service_time);
+        let thread = &mut self.threads[segment.thread];
+        thread.span_ns += segment.to_ns - segment.from_ns;
+        thread.cpu_ns += segment.cpu_ns;
+        thread.wall_ns += segment.wall_ns;
+        thread.loops += segment.loops;
+        thread.loop_lag.add(&segment.loop_lag);
+        self.gaps.add(segment.thread, &segment.quiet, segment.to_ns);
+        if last {
+            self.cycle_ns += segment.window_cycle_ns;
+            self.users += segment.users;
+            self.closed += 1;
+        }
+    }
+
+    pub fn report(self, started_ns: u64, ready: &[ThreadReady], complete: bool) -> WindowReport {
+        let (gaps, gaps_total) = self.gaps.finish();
+        let spans: u128 = self
+            .threads
+            .iter()
+            .map(|thread| u128::from(thread.span_ns))
+            .sum();
+        let threads = self
+            .threads
+            .iter()
+            .zip(ready)
+            .map(|(thread, ready)| ThreadReport {
+                cpu: ready.cpu,
+                cpu_s: seconds(thread.cpu_ns.into()),
+                wall_s: seconds(thread.wall_ns.into()),
+                loops: thread.loops,
+                loop_lag_p50_ns: thread.loop_lag.quantile_ns(0.5),
+                loop_lag_p99_ns: thread.loop_lag.quantile_ns(0.99),
+                loop_lag_max_ns: thread.loop_lag.max_ns(),
+            });
+        WindowReport {
+            counters: CounterReport::new(&self.counters, self.cycle_ns, self.users),
+            opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
+            // All threads cut at the same instants, unless one was held up longer than the notice it had: then the mean is exact.
+            duration_s: seconds(spans) / self.threads.len() as f64,
+            complete,
+            service_time: HistogramReport::new(&self.service_time),
+            threads: threads.collect(),
+            gaps: gaps
+                .iter()
+                .map(|gap| GapReport::new(gap, started_ns))
+                .collect(),
+            gaps_total,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One virtual user: where it is in its scenario and in its request. A small value, for there may be a million of them. It knows
+//! nothing of sockets; its number is also that of its connection.
+
+use crate::http::response::ResponseReader;
+
+/// What a user is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Not started yet.
+    Waiting,
+    Connecting,
+    /// Its request goes out with the next group of sends.
+    Queued,
+    InFlight,
+    Thinking,
+    /// After a failed attempt to connect.
+    BackingOff,
+    Ended,
+}
+
+/// No cycle is open.
+pub const NOT_SINCE: u64 = 0;
+
+const FIRST_BACK_OFF_NS: u64 = 10_000_000;
+const LONGEST_BACK_OFF_NS: u64 = 1_000_000_000;
+
+#[derive(Debug)]
+pub struct User {
+    pub phase: Phase,
+    pub connected: bool,
+    /// Attempts to connect that failed in a row.
+    failures: u8,
+    pub step: u16,
+    /// Requests sent on the present connection.
+    pub on_connection: u32,
+    pub iterations: u64,
+    /// Begin of the present part of the cycle (residence or think), or [`NOT_SINCE`].
+    pub since_ns: u64,
+    /// When the request in flight was sent.
+    pub sent_ns: u64,
+    pub reader: ResponseReader,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Waiting,
+            connected: false,
+            failures: 0,
+            step: 0,
+            on_connection: 0,
+            iterations: 0,
+            since_ns: NOT_SINCE,
+            sent_ns: 0,
+            reader: ResponseReader::default(),
+        }
+    }
+}
+
+impl User {
+    /// Since when a part of a cycle is open: residence from the first attempt to connect or the send, think from the answer.
+    pub fn open_since_ns(&self) -> Option<u64> {
+        let within = matches!(
+            self.phase,
+            Phase::Connecting | Phase::Queued | Phase::InFlight | Phase::Thinking
+        );
+        (within && self.since_ns != NOT_SINCE).then_some(self.since_ns)
+    }
+
+    /// How long to wait after one more failed attempt to connect: 10 ms, doubling up to a second, so that a dead server does not
+    /// make a busy loop.
+    pub fn back_off_ns(&mut self) -> u64 {
+        let ns = FIRST_BACK_OFF_NS << self.failures.min(7);
+        self.failures = self.failures.saturating_add(1);
+        ns.min(LONGEST_BACK_OFF_NS)
+    }
+
+    pub fn connected(&mut self) {
+        self.connected = true;
+        self.failures = 0;
+        self.on_connection = 0;
+        self.reader.reset();
+    }
+
+    /// Goes on to the next step; `true` when the scenario was walked to its end.
+    pub fn next_step(&mut self, steps: usize) -> bool {
+        self.step += 1;
+        if usize::from(self.step) < steps {
+            return false;
+        }
+        self.step = 0;
+        self.iterations += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backing_off_doubles_up_to_a_second_and_starts_again_after_a_connection() {
+        let mut user = User::default();
+        let waits: Vec<u64> = (0..9).map(|_| user.back_off_ns() / 1_000_000).collect();
+        assert_eq!(waits, vec![10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        user.connected();
+        assert_eq!(user.back_off_ns(), FIRST_BACK_OFF_NS);
+    }
+
+    #[test]
+    fn a_user_is_small() {
+        assert!(size_of::<User>() <= 64, "{}", size_of::<User>());
+    }
+}

@@ -1,0 +1,351 @@
+//! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
+//! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
+
+mod walk;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use crate::http::head::Recent;
+use crate::job::Job;
+use crate::measure::recorder::{Cut, Recorder, Segment};
+use crate::measure::schedule::{Schedule, Span};
+use crate::net::sys::{Waker, monotonic_ns, thread_cpu_ns};
+use crate::net::{Config, Driver, Event};
+use crate::pace::ramp::start_ns;
+use crate::pace::wheel::Wheel;
+use crate::user::User;
+
+/// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
+const TIMERS_PER_LOOP: usize = 256;
+
+/// From the coordinator.
+#[derive(Debug, Clone, Copy)]
+pub enum Order {
+    Start { at_ns: u64, window: Option<Span> },
+    Window(Span),
+    Stop { at_ns: u64 },
+}
+
+/// To the coordinator.
+#[derive(Debug)]
+pub enum News {
+    Ready {
+        thread: usize,
+        waker: Waker,
+    },
+    Segment(Box<Segment>),
+    /// The completed request that this mark waits for ended in this thread.
+    MarkReached {
+        mark: usize,
+        at_ns: u64,
+    },
+    /// All users of this thread have ended.
+    Finished {
+        thread: usize,
+        at_ns: u64,
+    },
+    Failed(String),
+}
+
+/// A thread's place among the others and its line to the coordinator.
+pub struct Post {
+    pub thread: usize,
+    pub threads: usize,
+    pub orders: Receiver<Order>,
+    pub news: NewsLine,
+}
+
+/// Takes news to the coordinator; false when it is gone.
+pub type NewsLine = Box<dyn Fn(News) -> bool + Send>;
+
+/// Runs a thread to its end; what goes wrong is told to the coordinator.
+pub fn run<D: Driver>(job: &Arc<Job>, post: Post) {
+    let thread = post.thread;
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start::<D>(job, &post)));
+    let message = match result {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => format!("thread {thread} cannot go on: {error}"),
+        Err(_) => format!("thread {thread} panicked; this is a defect of the engine"),
+    };
+    // Without a coordinator nobody is left to be told.
+    let _ = (post.news)(News::Failed(message));
+}
+
+fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
+    let users = job.users_of_thread(post.thread, post.threads);
+    let driver = D::new(Config {
+        connections: users,
+        addresses: Arc::clone(&job.addresses),
+        fixed: Arc::clone(&job.fixed),
+    })?;
+    let ready = News::Ready {
+        thread: post.thread,
+        waker: driver.waker(),
+    };
+    if !(post.news)(ready) {
+        return Ok(());
+    }
+    let Ok(Order::Start { at_ns, window }) = post.orders.recv() else {
+        return Ok(());
+    };
+    let mut worker = Worker::new(driver, Arc::clone(job), post, users, at_ns);
+    if let Some(span) = window {
+        worker.schedule.set_window(span);
+    }
+    worker.run()
+}
+
+/// What a thread keeps per step.
+#[derive(Default)]
+struct StepState {
+    recent: Recent,
+}
+
+struct Worker<'a, D: Driver> {
+    driver: D,
+    job: Arc<Job>,
+    post: &'a Post,
+    users: Vec<User>,
+    steps: Vec<StepState>,
+    wheel: Wheel,
+    schedule: Schedule,
+    recorder: Recorder,
+    rng: SmallRng,
+    /// Users whose request goes out with the next group.
+    queued: Vec<u32>,
+    /// Requests that may be sent without asking the quota.
+    portion: u64,
+    next_mark: usize,
+    /// The last reading of the clock.
+    now_ns: u64,
+    /// When the last user ended.
+    ended_ns: u64,
+    alive: usize,
+    told_finished: bool,
+    stopped: bool,
+}
+
+impl<'a, D: Driver> Worker<'a, D> {
+    fn new(driver: D, job: Arc<Job>, post: &'a Post, users: usize, start: u64) -> Self {
+        let stop_ns = job
+            .after_ns
+            .map_or(u64::MAX, |after| start.saturating_add(after));
+        let mut wheel = Wheel::new(users, start);
+        for index in 0..users {
+            let number = (index * post.threads + post.thread) as u32;
+            wheel.set(
+                index as u32,
+                start + start_ns(number, job.users, job.ramp_up_ns),
+            );
+        }
+        Self {
+            users: (0..users).map(|_| User::default()).collect(),
+            steps: job.steps.iter().map(|_| StepState::default()).collect(),
+            wheel,
+            schedule: Schedule::new(start, job.interval_ns, stop_ns),
+            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), monotonic_ns()),
+            rng: SmallRng::seed_from_u64(
+                job.seed
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .wrapping_add(post.thread as u64),
+            ),
+            queued: Vec::with_capacity(D::SEND_GROUP),
+            portion: 0,
+            next_mark: 0,
+            now_ns: start,
+            ended_ns: start,
+            alive: users,
+            told_finished: false,
+            stopped: false,
+            driver,
+            job,
+            post,
+        }
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        while !self.stopped {
+            let timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
+            self.driver
+                .wait(Some(timer_ns.min(self.schedule.next_ns())))?;
+            self.stamp();
+            let woke_ns = self.now_ns;
+            let mut dealt_with = false;
+            while !self.stopped {
+                let Some(event) = self.driver.next() else {
+                    break;
+                };
+                if D::FETCHES_LATE {
+                    self.stamp();
+                }
+                dealt_with = true;
+                self.handle(event)?;
+            }
+            self.fire_timers()?;
+            if !self.flush()? && !self.stopped {
+                self.stamp();
+            }
+            self.recorder.loops += 1;
+            if dealt_with {
+                self.recorder.loop_lag.record(self.now_ns - woke_ns);
+            }
+            self.tell_finished();
+        }
+        Ok(())
+    }
+
+    /// Reads the clock, cutting what is due before anything that happens from now on.
+    #[inline]
+    fn stamp(&mut self) {
+        let now_ns = monotonic_ns();
+        if now_ns >= self.schedule.next_ns() {
+            self.cut_due(now_ns);
+        }
+        self.now_ns = now_ns;
+    }
+
+    #[cold]
+    fn cut_due(&mut self, now_ns: u64) {
+        while !self.stopped
+            && let Some((at_ns, cut)) = self.schedule.take(now_ns)
+        {
+            self.cut_passed_marks();
+            if cut == Cut::Stop {
+                self.recorder.counters.abandoned += self.recorder.in_flight();
+                self.stopped = true;
+            }
+            self.cut(cut, at_ns);
+        }
+    }
+
+    fn cut(&mut self, cut: Cut, at_ns: u64) {
+        let cycles = match cut {
+            Cut::WindowCloses(_) | Cut::Stop => self
+                .recorder
+                .open_cycles(at_ns, self.users.iter().filter_map(User::open_since_ns)),
+            _ => (0, 0),
+        };
+        let segment = self
+            .recorder
+            .cut(cut, at_ns, cycles, thread_cpu_ns(), monotonic_ns());
+        self.tell(News::Segment(Box::new(segment)));
+    }
+
+    fn tell(&mut self, news: News) {
+        if !(self.post.news)(news) {
+            // The coordinator is gone, and with it everybody who could want to know.
+            self.stopped = true;
+        }
+    }
+
+    /// Takes a completed request's number among those of all threads, before it is recorded: the first number past a mark ends the
+    /// segment that belongs to the mark.
+    #[inline]
+    fn number_completed(&mut self) -> Option<usize> {
+        if self.next_mark >= self.job.marks.len() {
+            return None;
+        }
+        let number = self.job.completed.fetch_add(1, Ordering::Relaxed) + 1;
+        while self
+            .job
+            .marks
+            .get(self.next_mark)
+            .is_some_and(|mark| number > *mark)
+        {
+            self.cut(Cut::Mark(self.next_mark), self.now_ns);
+            self.next_mark += 1;
+        }
+        let reached = self.job.marks.get(self.next_mark) == Some(&number);
+        reached.then_some(self.next_mark)
+    }
+
+    fn reach_mark(&mut self, mark: usize) {
+        self.cut(Cut::Mark(mark), self.now_ns);
+        self.next_mark = mark + 1;
+        self.tell(News::MarkReached {
+            mark,
+            at_ns: self.now_ns,
+        });
+    }
+
+    /// Cuts for marks that other threads reached while this one completed nothing.
+    fn cut_passed_marks(&mut self) {
+        while let Some(mark) = self.job.marks.get(self.next_mark)
+            && self.job.completed.load(Ordering::Relaxed) >= *mark
+        {
+            self.cut(Cut::Mark(self.next_mark), self.now_ns);
+            self.next_mark += 1;
+        }
+    }
+
+    fn take_orders(&mut self) {
+        while let Ok(order) = self.post.orders.try_recv() {
+            match order {
+                Order::Start { .. } => {}
+                Order::Window(span) => self.schedule.set_window(span),
+                Order::Stop { at_ns } => self.schedule.set_stop(at_ns),
+            }
+        }
+        self.stamp();
+    }
+
+    fn fire_timers(&mut self) -> io::Result<()> {
+        for _ in 0..TIMERS_PER_LOOP {
+            if self.stopped {
+                break;
+            }
+            let Some((user, due_ns)) = self.wheel.pop(self.now_ns) else {
+                break;
+            };
+            self.on_timer(user, due_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the requests that are queued, all with one reading of the clock just before. Returns whether there were any.
+    fn flush(&mut self) -> io::Result<bool> {
+        if self.queued.is_empty() || self.stopped {
+            return Ok(false);
+        }
+        self.stamp();
+        if self.stopped {
+            return Ok(true);
+        }
+        let mut queued = std::mem::take(&mut self.queued);
+        for user in queued.drain(..) {
+            self.send(user);
+        }
+        self.queued = queued;
+        Ok(true)
+    }
+
+    fn tell_finished(&mut self) {
+        if self.alive == 0 && !self.told_finished {
+            self.told_finished = true;
+            self.tell(News::Finished {
+                thread: self.post.thread,
+                at_ns: self.ended_ns,
+            });
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> io::Result<()> {
+        match event {
+            Event::Received(received) => self.on_received(received),
+            Event::Connected(conn) => self.on_connected(conn),
+            Event::ConnectFailed(conn, code) => self.on_connect_failed(conn, code),
+            Event::Closed(conn) => self.on_closed(conn),
+            Event::Broken(conn, direction, _) => self.on_broken(conn, direction),
+            Event::Woken => {
+                self.take_orders();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! What happens to one user: it begins a request, its connection opens or fails, its answer comes, it thinks, it ends.
+
+use std::io;
+
+use super::Worker;
+use crate::http::expect::Unmet;
+use crate::http::head::BadAnswer;
+use crate::http::response::{Answer, Exchange};
+use crate::measure::counters::ErrorKind;
+use crate::net::{ConnId, Direction, Driver, Payload, Received};
+use crate::user::{NOT_SINCE, Phase};
+
+impl<D: Driver> Worker<'_, D> {
+    fn may_send(&mut self) -> bool {
+        if self.portion == 0 {
+            self.portion = self.job.quota.take();
+        }
+        let allowed = self.portion > 0;
+        self.portion = self.portion.saturating_sub(1);
+        allowed
+    }
+
+    fn begin_request(&mut self, index: u32) -> io::Result<()> {
+        if !self.may_send() {
+            self.end_user(index);
+            return Ok(());
+        }
+        let user = &mut self.users[index as usize];
+        if user.connected {
+            user.since_ns = NOT_SINCE;
+            self.queue(index)
+        } else {
+            self.connect(index);
+            Ok(())
+        }
+    }
+
+    fn connect(&mut self, index: u32) {
+        let user = &mut self.users[index as usize];
+        user.phase = Phase::Connecting;
+        user.since_ns = self.now_ns;
+        self.recorder.counters.connect_attempts += 1;
+        self.wheel
+            .set(index, self.now_ns + self.job.connect_timeout_ns);
+        let address = index as usize % self.job.addresses.len();
+        self.driver.connect(index, address);
+    }
+
+    fn queue(&mut self, index: u32) -> io::Result<()> {
+        self.users[index as usize].phase = Phase::Queued;
+        self.queued.push(index);
+        if self.queued.len() >= D::SEND_GROUP {
+            self.flush()?;
+            self.driver.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Hands the request of a queued user to the driver; the clock was read just before.
+    #[inline]
+    pub(super) fn send(&mut self, index: u32) {
+        let user = &mut self.users[index as usize];
+        if user.phase != Phase::Queued {
+            return;
+        }
+        user.phase = Phase::InFlight;
+        user.sent_ns = self.now_ns;
+        if user.since_ns == NOT_SINCE {
+            user.since_ns = self.now_ns;
+        }
+        user.on_connection = user.on_connection.saturating_add(1);
+        let step = &self.job.steps[usize::from(user.step)];
+        let fixed = if user.on_connection >= self.job.max_requests {
+            step.closing
+        } else {
+            step.staying
+        };
+        self.driver.send(index, Payload::Fixed(fixed));
+        self.recorder
+            .sent(self.now_ns, self.job.fixed[fixed as usize].len() as u64);
+        if !self.wheel.is_set(index) {
+            self.wheel
+                .set(index, self.now_ns + self.job.request_timeout_ns);
+        }
+    }
+
+    pub(super) fn on_connected(&mut self, index: ConnId) -> io::Result<()> {
+        self.recorder.counters.connections_opened += 1;
+        self.recorder.connections_open += 1;
+        self.users[index as usize].connected();
+        // The timer was that of connecting.
+        self.wheel.unset(index);
+        self.queue(index)
+    }
+
+    pub(super) fn on_connect_failed(&mut self, index: ConnId, code: i32) -> io::Result<()> {
+        let counters = &mut self.recorder.counters;
+        let kind = match code {
+            libc::ECONNREFUSED => ErrorKind::ConnectRefused,
+            libc::ETIMEDOUT => ErrorKind::ConnectTimeout,
+            libc::EADDRNOTAVAIL => {
+                counters.eaddrnotavail += 1;
+                ErrorKind::AddressUnavailable
+            }
+            libc::EMFILE | libc::ENFILE => {
+                counters.emfile += 1;
+                ErrorKind::Descriptors
+            }
+            _ => ErrorKind::ConnectOther,
+        };
+        self.fail_to_connect(index, kind);
+        Ok(())
+    }
+
+    fn fail_to_connect(&mut self, index: u32, kind: ErrorKind) {
+        self.driver.close(index);
+        self.recorder.counters.fail(kind);
+        let user = &mut self.users[index as usize];
+        self.recorder.cycle(user.since_ns, self.now_ns);
+        user.since_ns = NOT_SINCE;
+        user.phase = Phase::BackingOff;
+        let due_ns = self.now_ns + user.back_off_ns();
+        let walked = user.next_step(self.job.steps.len());
+        if walked && user.iterations >= self.job.iterations_per_user {
+            self.end_user(index);
+        } else {
+            self.wheel.set(index, due_ns);
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_received(&mut self, received: Received) -> io::Result<()> {
+        let index = received.conn;
+        let user = &mut self.users[index as usize];
+        let bytes = self.driver.bytes(&received);
+        self.recorder.counters.bytes_received += bytes.len() as u64;
+        let result = if user.phase == Phase::InFlight {
+            let step = &self.job.steps[usize::from(user.step)];
+            let mut exchange = Exchange {
+                head_request: step.head_request,
+                expectation: &step.expectation,
+                recent: &mut self.steps[usize::from(user.step)].recent,
+            };
+            user.reader.feed(bytes, &mut exchange)
+        } else {
+            self.driver.release(received);
+            return self.on_unasked(index);
+        };
+        self.driver.release(received);
+        match result {
+            Ok(None) => Ok(()),
+            Ok(Some(answer)) => self.on_answer(index, answer, false),
+            Err(BadAnswer::Malformed) => self.lose(index, ErrorKind::Protocol, true),
+            Err(BadAnswer::HeadTooLong) => self.lose(index, ErrorKind::HeaderTooLong, true),
+        }
+    }
+
+    /// Bytes on a connection without a request: the framing of the answer before was broken.
+    fn on_unasked(&mut self, index: u32) -> io::Result<()> {
+        self.recorder.counters.fail(ErrorKind::Protocol);
+        let queued = self.users[index as usize].phase == Phase::Queued;
+        self.close(index, true);
+        if queued {
+            self.connect(index);
+        }
+        Ok(())
+    }
+
+    fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
+        let mark = self.number_completed();
+        let user = &mut self.users[index as usize];
+        self.recorder
+            .completed(self.now_ns, user.sent_ns, answer.status, answer.body_bytes);
+        self.recorder.cycle(user.since_ns, self.now_ns);
+        user.since_ns = NOT_SINCE;
+        let failed = match answer.unmet {
+            Some(Unmet::Status) => Some(ErrorKind::ExpectStatus),
+            Some(Unmet::Header) => Some(ErrorKind::ExpectHeader),
+            Some(Unmet::Body) => Some(ErrorKind::ExpectBody),
+            None => answer.surplus.then_some(ErrorKind::Protocol),
+        };
+        if let Some(kind) = failed {
+            self.recorder.counters.fail(kind);
+        }
+        let last = user.on_connection >= self.job.max_requests;
+        if last || closed || !answer.keep_alive || self.driver.is_sending(index) {
+            // Who ends it: the server when it announces or makes the end without being asked for it.
+            let by_server = closed || !(answer.keep_alive || last || answer.surplus);
+            self.close(index, !by_server);
+        }
+        if let Some(mark) = mark {
+            self.reach_mark(mark);
+        }
+        self.advance(index)
+    }
+
+    /// A request in flight ended without an answer; its connection is of no more use.
+    fn lose(&mut self, index: u32, kind: ErrorKind, by_client: bool) -> io::Result<()> {
+        let user = &mut self.users[index as usize];
+        if kind == ErrorKind::Timeout {
+            self.recorder.timed_out(self.now_ns, user.sent_ns);
+        } else {
+            self.recorder.lost(self.now_ns, kind);
+        }
+        self.recorder.cycle(user.since_ns, self.now_ns);
+        user.since_ns = NOT_SINCE;
+        self.close(index, by_client);
+        self.advance(index)
+    }
+
+    pub(super) fn on_closed(&mut self, index: ConnId) -> io::Result<()> {
+        let user = &mut self.users[index as usize];
+        match user.phase {
+            Phase::InFlight => {
+                let step = &self.job.steps[usize::from(user.step)];
+                let exchange = Exchange {
+                    head_request: step.head_request,
+                    expectation: &step.expectation,
+                    recent: &mut self.steps[usize::from(user.step)].recent,
+                };
+                match user.reader.close(&exchange) {
+                    Some(answer) => self.on_answer(index, answer, true),
+                    None => self.lose(index, ErrorKind::PrematureClose, false),
+                }
+            }
+            // Closed before the request went out: no request was harmed.
+            Phase::Queued => {
+                self.close(index, false);
+                self.connect(index);
+                Ok(())
+            }
+            _ => {
+                self.close(index, false);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn on_broken(&mut self, index: ConnId, direction: Direction) -> io::Result<()> {
+        match (self.users[index as usize].phase, direction) {
+            (Phase::InFlight, Direction::Read) => self.lose(index, ErrorKind::Read, false),
+            (Phase::InFlight, Direction::Write) => self.lose(index, ErrorKind::Write, false),
+            _ => self.on_closed(index),
+        }
+    }
+
+    fn close(&mut self, index: u32, by_client: bool) {
+        self.driver.close(index);
+        let user = &mut self.users[index as usize];
+        user.reader.reset();
+        if !std::mem::take(&mut user.connected) {
+            return;
+        }
+        self.recorder.connections_open -= 1;
+        if by_client {
+            self.recorder.counters.connections_closed_by_client += 1;
+        } else {
+            self.recorder.counters.connections_closed_by_server += 1;
+        }
+    }
+
+    /// After a request: on to the next step, thinking first where users think.
+    fn advance(&mut self, index: u32) -> io::Result<()> {
+        let user = &mut self.users[index as usize];
+        let walked = user.next_step(self.job.steps.len());
+        if walked && user.iterations >= self.job.iterations_per_user {
+            self.end_user(index);
+            return Ok(());
+        }
+        match self.job.think.draw(&mut self.rng) {
+            None => self.begin_request(index),
+            Some(ns) => {
+                user.phase = Phase::Thinking;
+                user.since_ns = self.now_ns;
+                self.wheel.set(index, self.now_ns + ns);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, index: u32, due_ns: u64) -> io::Result<()> {
+        let user = &mut self.users[index as usize];
+        match user.phase {
+            Phase::Waiting => {
+                self.recorder.users += 1;
+                self.begin_request(index)
+            }
+            Phase::BackingOff => self.begin_request(index),
+            Phase::Thinking => {
+                let drawn_ns = due_ns - user.since_ns;
+                let actual_ns = self.now_ns.saturating_sub(user.since_ns);
+                let counters = &mut self.recorder.counters;
+                counters.think_count += 1;
+                counters.think_drawn_ns += u128::from(drawn_ns);
+                counters.think_actual_ns += u128::from(actual_ns);
+                counters
+                    .think_overshoot
+                    .record(actual_ns.saturating_sub(drawn_ns));
+                self.recorder.cycle(user.since_ns, self.now_ns);
+                self.begin_request(index)
+            }
+            Phase::Connecting => {
+                self.fail_to_connect(index, ErrorKind::ConnectTimeout);
+                Ok(())
+            }
+            // One timer serves all requests of a connection: it is set anew only when it fires, not with every request.
+            Phase::InFlight => {
+                let deadline_ns = user.sent_ns + self.job.request_timeout_ns;
+                if self.now_ns >= deadline_ns {
+                    return self.lose(index, ErrorKind::Timeout, true);
+                }
+                self.wheel.set(index, deadline_ns);
+                Ok(())
+            }
+            Phase::Queued | Phase::Ended => Ok(()),
+        }
+    }
+
+    fn end_user(&mut self, index: u32) {
+        self.wheel.unset(index);
+        self.close(index, true);
+        let user = &mut self.users[index as usize];
+        user.phase = Phase::Ended;
+        user.since_ns = NOT_SINCE;
+        self.recorder.users -= 1;
+        self.alive -= 1;
+        self.ended_ns = self.now_ns;
+    }
+}
