@@ -112,7 +112,7 @@ def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
         status=status,
         value=found.cpu_share,
         limit=limit,
-        reason=f"{found.name}: {reason}",
+        reason=reason if found.name == UNKNOWN else f"{found.name}: {reason}",
         advice=advice,
         source=SOURCE,
     )

@@ -92,7 +92,11 @@ def descriptors(evidence: Evidence, limits: CheckLimits) -> Finding:
     if report.totals.emfile is None:
         return unknown(CHECK, "refused descriptors were not counted", limit=LIMIT, source=SOURCE)
     # With a refusal counted the kernel has spoken; without one a forecast that fails did no harm to this run.
-    forecast = forecast_descriptors(evidence.load, evidence.limits, evidence.server, limits)
+    load = evidence.load
+    if load.users is None:
+        at_once = max((row.connections_open or 0 for row in report.rows), default=0)
+        load = load.model_copy(update={"users": at_once or None})
+    forecast = forecast_descriptors(load, evidence.limits, evidence.server, limits)
     if forecast.status is Status.INVALID:
         return forecast.model_copy(
             update={"status": Status.SUSPECT, "reason": forecast.reason + ", yet nothing was refused"}

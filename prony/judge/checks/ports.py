@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from prony.evidence.engine import Counters
 from prony.evidence.host import Limits
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Status
@@ -95,28 +96,31 @@ def ports(evidence: Evidence, limits: CheckLimits) -> Finding:
         )
     if host is None or host.ports is None:
         return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
-    need = _used(evidence, host, limits, totals.connections_opened, report.elapsed_ms / 1000)
+    need = _used(evidence, host, limits, totals, report.elapsed_ms / 1000)
     return _judged(
         need, evidence.load, host, limits, f"about {number(need.ports)} ports were taken at the same time"
     )
 
 
-def _used(evidence: Evidence, host: Limits, limits: CheckLimits, opened: int, elapsed_s: float) -> Need:
-    """Ports in use or waiting at the end: what was opened within the last hold time, or what the kernel
-    counted."""
+def _used(evidence: Evidence, host: Limits, limits: CheckLimits, totals: Counters, elapsed_s: float) -> Need:
+    """Ports in use or waiting at the end: open ones, and those that the client closed within the last hold
+    time.
+
+    Who closes first keeps the port: connections that the server closed cost the client none. The kernel's
+    own count
+    of TIME_WAIT is of the whole machine, so no more of it is believed than this run can have left behind.
+    """
     hold_s = _hold_s(host, limits)
+    opened = totals.connections_opened or 0
+    by_server = min(opened, totals.connections_closed_by_server or 0)
+    closed = totals.connections_closed_by_client
+    by_client = opened - by_server if closed is None else min(opened - by_server, closed)
     waiting = 0
     if evidence.host_window is not None and not host.time_wait_reuse:
-        waiting = max(
-            (
-                _time_wait(sockets)
-                for sockets in (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
-            ),
-            default=0,
-        )
-    return Need(
-        max(float(waiting), opened * min(1.0, hold_s / elapsed_s)), _available(evidence.load, host), hold_s
-    )
+        sockets = (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
+        waiting = max(_time_wait(states) for states in sockets)
+    held = opened - by_server - by_client + by_client * min(1.0, hold_s / elapsed_s)
+    return Need(max(held, float(min(waiting, opened))), _available(evidence.load, host), hold_s)
 
 
 def _judged(need: Need, load: LoadFacts, host: Limits, limits: CheckLimits, text: str) -> Finding:

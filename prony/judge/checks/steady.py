@@ -38,7 +38,11 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
     found = [(name, changes) for name, changes in named if changes is not None]
     name, changes = max(found, key=lambda item: abs(item[1].largest))
     largest = abs(changes.largest)
-    never = evidence.warm_up is not None and evidence.warm_up.steady is False
+    restless = evidence.warm_up is not None and evidence.warm_up.steady is False
+    # Noise alone can keep the watch over the warm-up from saying *steady*, and a short window can miss a
+    # slow drift.
+    # Each is weak; both together are a suspicion.
+    never = restless and any(abs(c.trend) > limits.steady_change for _, c in found)
     said = "no change above the limit"
     status = Status.VALID
     if largest > limits.steady_change:
@@ -50,7 +54,10 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
         status = Status.UNKNOWN
         said += " of throughput; p50 is missing in too many rows"
     said += f" in {number(len(rows))} rows"
-    if never and evidence.warm_up is not None:
+    finest = max(c.resolution for _, c in found)
+    if largest <= limits.steady_change < finest:
+        said += f" (a step below about {finest * 100:.2g} % would not show)"
+    if restless and evidence.warm_up is not None:
         said += f"; never steady within {number(evidence.warm_up.cap_s)} s of warm-up"
     return Finding(
         check=CHECK,

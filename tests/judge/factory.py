@@ -1,0 +1,287 @@
+"""Evidence of a healthy trial, and ways to break one part of it. Numbers agree with each other as an
+engine's would."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+from scipy.stats import norm
+
+from prony.evidence.engine import (
+    Answer,
+    Counters,
+    EngineReport,
+    EngineThread,
+    Histogram,
+    IntervalRow,
+    Mark,
+    Ready,
+    ReadyThread,
+    Window,
+)
+from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange
+from prony.evidence.server import JvmSnapshot, Probe, ProcessSample, ServerIdentity, ServerWindow, StartUp
+from prony.evidence.trial import Calibration, Evidence, LoadFacts, WarmUp
+
+USERS = 10
+RATE = 8000
+WINDOW_S = 10.0
+OPENED_MS = 40_300.0
+"""Not on a row's border: the window's first and last rows are partial, as in life."""
+MEAN_MS = USERS / RATE * 1000
+BODY = 1234
+MIB = 2**20
+
+
+@lru_cache(maxsize=32)
+def histogram(count: int = int(RATE * WINDOW_S), mean_ms: float = MEAN_MS, sigma: float = 0.3) -> Histogram:
+    """Lognormal service times, scaled to the wanted mean; `count` samples in all."""
+    quantiles = (np.arange(500) + 0.5) / 500
+
+    values = np.exp(sigma * norm.ppf(quantiles))
+    values *= mean_ms * 1e6 / values.mean()
+    return of_values([int(v) for v in values], count)
+
+
+def of_values(values_ns: list[int], count: int | None = None) -> Histogram:
+    """A histogram of these values; `count` repeats them in turn until there are so many."""
+    recorder: Any = HdrHistogram(1, 3_600_000_000_000, 3)
+    total = count if count is not None else len(values_ns)
+    each, rest = divmod(total, len(values_ns))
+    for index, value in enumerate(values_ns):
+        times = each + (index < rest)
+        if times:
+            recorder.record_value(value, times)
+    used = values_ns if total >= len(values_ns) else values_ns[:total]
+    return Histogram(
+        count=total,
+        mean_ns=float(np.mean(used)) if used else None,
+        min_ns=min(used, default=None),
+        max_ns=max(used, default=None),
+        v2=recorder.encode().decode("ascii"),
+    )
+
+
+def rows(rates: list[float], first_s: int = 0, users: int = USERS, **more: Any) -> tuple[IntervalRow, ...]:
+    """One row a second with these rates; p50 follows the rate as in a closed loop."""
+    return tuple(
+        IntervalRow(
+            t_ms=(first_s + index + 1) * 1000.0,
+            duration_ms=1000.0,
+            completed=round(rate),
+            users=users,
+            in_flight=users,
+            connections_open=users,
+            mean_ns=users / rate * 1e9 if rate > 0 else None,
+            p50_ns=int(users / rate * 0.95e9) if rate > 0 else None,
+            **more,
+        )
+        for index, rate in enumerate(rates)
+    )
+
+
+def noisy(level: float, count: int, cv: float, seed: int = 1) -> list[float]:
+    """Rates with white noise around a level."""
+    return list(level * np.exp(cv * np.random.default_rng(seed).standard_normal(count)))
+
+
+def snapshot(t_s: float, jit_s: float, classes: int = 9000, cpu_s: float | None = None) -> JvmSnapshot:
+    return JvmSnapshot(
+        t_monotonic_s=t_s,
+        uptime_s=t_s,
+        heap_used_bytes=64 * MIB,
+        heap_committed_bytes=256 * MIB,
+        heap_max_bytes=1024 * MIB,
+        non_heap_used_bytes=70 * MIB,
+        classes_loaded=classes,
+        classes_loaded_total=classes,
+        threads_live=30,
+        threads_peak=32,
+        gc_count=int(t_s),
+        gc_time_s=t_s * 0.005,
+        jit_time_s=jit_s,
+        process_cpu_s=t_s * 0.95 if cpu_s is None else cpu_s,
+    )
+
+
+def counters(requests: int) -> dict[str, Any]:
+    """What is counted of so many answered requests, apart from times."""
+    return {
+        "sent": requests,
+        "completed": requests,
+        "status": {"200": requests},
+        "answers": (Answer(status=200, body_bytes=BODY, count=requests),),
+        "bytes_sent": requests * 90,
+        "bytes_received": requests * 1400,
+        "connect_attempts": 0,
+        "connections_closed_by_server": 0,
+        "connections_closed_by_client": 0,
+        "eaddrnotavail": 0,
+        "emfile": 0,
+    }
+
+
+def healthy() -> Evidence:
+    """A closed-loop capacity trial of a JVM server of ours to which nothing happened: valid in every
+    check."""
+    requests = int(RATE * WINDOW_S)
+    total = int(RATE * 52)
+    window = Window(
+        **counters(requests),
+        connections_opened=0,
+        opened_ms=OPENED_MS,
+        duration_s=WINDOW_S,
+        service_time_sum_s=USERS * WINDOW_S,
+        in_flight_integral_s=USERS * WINDOW_S * 1.0004,
+        clipped_cycle_s=USERS * WINDOW_S * 0.9995,
+        users=USERS,
+        service_time=histogram(),
+        threads=(
+            EngineThread(
+                cpu=1, pinned=True, cpu_s=4.1, wall_s=WINDOW_S, loops=100_000, loop_lag_p99_ns=60_000
+            ),
+        ),
+    )
+    return Evidence(
+        load=LoadFacts(model="closed", users=USERS, duration_s=60, expected_requests_per_s=RATE),
+        engine=EngineReport(
+            ready=Ready(
+                version="0.1.0",
+                driver="io_uring",
+                pid=100,
+                threads=(ReadyThread(cpu=1, pinned=True),),
+                started_unix_ns=0,
+                started_monotonic_ns=0,
+            ),
+            rows=rows(noisy(RATE, 52, 0.01)),
+            marks=(Mark(requests=10_000, elapsed_ms=5000.0),),
+            reason="stopped",
+            elapsed_ms=52_000.0,
+            totals=Counters(**counters(total), connections_opened=USERS, users=USERS),
+            window=window,
+        ),
+        server=ServerIdentity(
+            name="spring-tomcat",
+            runtime="jvm",
+            pid=200,
+            port=8080,
+            owns_port=True,
+            descriptor_limit_soft=20_000,
+        ),
+        start_up=StartUp(
+            time_to_listen_s=2.1,
+            time_to_ready_s=2.4,
+            reported={"jvm.memory.used": 168e6},
+            jvm=snapshot(3, 2.0),
+            process=ProcessSample(
+                t_monotonic_s=3, cpu_user_s=3, cpu_system_s=0.5, rss_bytes=180 * MIB, threads=28
+            ),
+        ),
+        server_window=ServerWindow(
+            wall_s=WINDOW_S,
+            granted_cpus=1,
+            cpu_user_s=8.0,
+            cpu_system_s=1.6,
+            peak_rss_bytes=256 * MIB,
+            rss_end_bytes=250 * MIB,
+            threads_end=40,
+            descriptors_end=60,
+            jvm_open=snapshot(40, 20.0),
+            jvm_close=snapshot(50, 20.03, classes=9004),
+        ),
+        host_window=HostWindow(
+            wall_s=WINDOW_S,
+            cpus=(CpuUse(cpu=0, busy=0.97, steal=0.0), CpuUse(cpu=1, busy=0.45, steal=0.001)),
+            others_on_server_cpus=0.004,
+            others_on_client_cpus=0.02,
+            sockets_open={"ESTABLISHED": 24, "TIME_WAIT": 3},
+            sockets_close={"ESTABLISHED": 24, "TIME_WAIT": 2},
+            mhz_open=2600,
+            mhz_close=2600,
+            swap_in_bytes=0,
+            kernel_log_lines=0,
+            sysctls_changed=(),
+        ),
+        partition=CpuPartition(server=(0,), client=(1,)),
+        limits=Limits(
+            descriptors_soft=20_000,
+            descriptors_hard=20_000,
+            ports=PortRange(low=32768, high=60999),
+            time_wait_to_target=0,
+            time_wait_reuse=False,
+        ),
+        probes=(Probe(step="main/1", status=200, body_bytes=BODY, meets_expectation=True, keeps_alive=True),),
+        calibration=Calibration(ceiling_per_s=60_000, body_bytes=BODY, duration_s=2),
+        warm_up=WarmUp(method="all-cpus", cap_s=60, steady=True, time_to_steady_s=31.0),
+        clean_stop=True,
+    )
+
+
+def window(evidence: Evidence, **changes: Any) -> Evidence:
+    """The same evidence with other values in the measured window."""
+    assert evidence.engine is not None
+    assert evidence.engine.window is not None
+    return engine(evidence, window=evidence.engine.window.model_copy(update=changes))
+
+
+def totals(evidence: Evidence, **changes: Any) -> Evidence:
+    """... in the counters of the whole run."""
+    assert evidence.engine is not None
+    return engine(evidence, totals=evidence.engine.totals.model_copy(update=changes))
+
+
+def engine(evidence: Evidence, **changes: Any) -> Evidence:
+    """... in the engine's report."""
+    assert evidence.engine is not None
+    return evidence.model_copy(update={"engine": evidence.engine.model_copy(update=changes)})
+
+
+def part(evidence: Evidence, name: str, **changes: Any) -> Evidence:
+    """... in a named part: load, server, server_window, host_window, partition, limits, warm_up."""
+    return evidence.model_copy(update={name: getattr(evidence, name).model_copy(update=changes)})
+
+
+def open_model(arrivals: str = "constant", rate: float = RATE) -> Evidence:
+    """A healthy open-loop latency trial: everything that was due was sent, in time."""
+    base = part(
+        healthy(),
+        "load",
+        model="open",
+        users=None,
+        offered_per_s=rate,
+        arrivals=arrivals,
+        claim="latency",
+    )
+    sent = tuple(
+        row.model_copy(update={"offered": round(rate), "sent": round(rate), "completed": round(rate)})
+        for row in rows(noisy(rate, 52, 0.002))
+    )
+    return window(
+        engine(base, rows=sent),
+        latency=histogram(),
+        send_lag=histogram(mean_ms=0.02),
+        offered=int(rate * WINDOW_S),
+        due_unsent=0,
+        blocked=0,
+        arrival_gaps=10_000 if arrivals == "poisson" else None,
+        arrival_gaps_ks=0.008 if arrivals == "poisson" else None,
+    )
+
+
+def by_url() -> Evidence:
+    """What `prony load URL` leaves: the server is somebody else's, so nothing of its inside is known."""
+    base = part(
+        healthy(), "server", owned=False, runtime="", owns_port=None, pid=None, descriptor_limit_soft=None
+    )
+    return base.model_copy(
+        update={
+            "server_window": None,
+            "start_up": None,
+            "warm_up": None,
+            "calibration": None,
+            "clean_stop": None,
+        }
+    )
