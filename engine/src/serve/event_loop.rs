@@ -1,4 +1,5 @@
-//! The I/O of one thread: epoll, sockets and their buffers. What the bytes mean is the machine's affair.
+//! The readiness loop of one thread: epoll, the timer, accepting. What bytes mean is the machine's affair, how they are
+//! moved the connection's.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -6,14 +7,15 @@ use std::sync::Arc;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown, SocketFlags, accept_with, send, shutdown, sockopt};
+use rustix::net::{SocketFlags, accept_with};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
 
+use super::connection::{Buffers, Connection, Received, Sent};
 use super::counters::Counters;
-use super::exchange::{Exchange, Machine, Step};
+use super::exchange::{Machine, Step};
 use super::listen::{Door, next_thread};
 use super::shared::Shared;
 use super::timers::Deadline;
@@ -23,43 +25,12 @@ pub const DOOR: u64 = u64::MAX;
 const MAIL: u64 = u64::MAX - 1;
 const TIMER: u64 = u64::MAX - 2;
 
-const READ_BYTES: usize = 64 * 1024;
 const EVENTS: usize = 512;
 /// Reads from one connection before the others get their turn.
 const READS_IN_A_ROW: u32 = 16;
 const ACCEPTS_IN_A_ROW: u32 = 64;
 /// Pause after the kernel refused a connection (no descriptors left).
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
-
-/// A connection as the event loop sees it.
-#[derive(Debug)]
-struct Connection {
-    socket: Option<OwnedFd>,
-    /// Output that the kernel did not take yet.
-    backlog: Option<Box<Backlog>>,
-    exchange: Exchange,
-    /// Told apart from earlier connections of the same slot.
-    epoch: u32,
-    step: Step,
-    /// There may be bytes to read.
-    readable: bool,
-    /// The client has ended its side: reading must go on until the kernel says so.
-    ended: bool,
-    waits_to_write: bool,
-}
-
-#[derive(Debug, Default)]
-struct Backlog {
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
-/// What became of an attempt to send.
-enum Sent {
-    All,
-    Blocked,
-    Failed,
-}
 
 #[derive(Debug)]
 pub struct EventLoop {
@@ -72,8 +43,7 @@ pub struct EventLoop {
     free: Vec<u32>,
     timer: OwnedFd,
     armed_ns: Option<u64>,
-    input: Vec<u8>,
-    out: Vec<u8>,
+    buffers: Buffers,
     /// Connections that still have something to read although their turn was over.
     again: Vec<u64>,
 }
@@ -108,8 +78,7 @@ impl EventLoop {
             free: Vec::new(),
             timer,
             armed_ns: None,
-            input: vec![0; READ_BYTES],
-            out: Vec::with_capacity(READ_BYTES),
+            buffers: Buffers::new(),
             again: Vec::new(),
         })
     }
@@ -193,7 +162,8 @@ impl EventLoop {
                     self.door.arm(self.thread, DOOR)?;
                 } else if let Some(slot) = self.slot(deadline.key) {
                     let exchange = &mut self.connections[slot].exchange;
-                    if let Some(step) = self.machine.due(exchange, deadline, &mut self.out) {
+                    if let Some(step) = self.machine.due(exchange, deadline, &mut self.buffers.out)
+                    {
                         self.drive(slot, step);
                     }
                 }
@@ -208,7 +178,7 @@ impl EventLoop {
             match self.slot(key) {
                 Some(slot) => {
                     let exchange = &mut self.connections[slot].exchange;
-                    let step = self.machine.grant(exchange, key, &mut self.out);
+                    let step = self.machine.grant(exchange, key, &mut self.buffers.out);
                     self.drive(slot, step);
                 }
                 // Its client went away while it stood in the queue.
@@ -255,36 +225,16 @@ impl EventLoop {
         let slot = match self.free.pop() {
             Some(slot) => slot as usize,
             None => {
-                self.connections.push(Connection {
-                    socket: None,
-                    backlog: None,
-                    exchange: Exchange::default(),
-                    epoch: 0,
-                    step: Step::Read,
-                    readable: false,
-                    ended: false,
-                    waits_to_write: false,
-                });
+                self.connections.push(Connection::vacant());
                 self.connections.len() - 1
             }
         };
-        let connection = &mut self.connections[slot];
-        let key = u64::from(connection.epoch) << 32 | slot as u64;
-        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        let key = self.key(slot);
         self.counters.connections.add(1);
         self.counters.connections_open.add(1);
-        let added = epoll::add(
-            self.door.epoll(self.thread),
-            &socket,
-            EventData::new_u64(key),
-            flags,
-        );
-        connection.socket = Some(socket);
-        connection.step = Step::Read;
-        connection.readable = false;
-        connection.ended = false;
-        connection.waits_to_write = false;
-        if added.is_err() {
+        let data = EventData::new_u64(key);
+        let added = epoll::add(self.door.epoll(self.thread), &socket, data, watched(false));
+        if !self.connections[slot].begin(socket, self.shared.tls.as_ref()) || added.is_err() {
             self.close(slot);
         }
     }
@@ -293,7 +243,7 @@ impl EventLoop {
     fn slot(&self, key: u64) -> Option<usize> {
         let slot = (key & u64::from(u32::MAX)) as usize;
         let connection = self.connections.get(slot)?;
-        (connection.socket.is_some() && u64::from(connection.epoch) == key >> 32).then_some(slot)
+        (connection.socket().is_some() && u64::from(connection.epoch) == key >> 32).then_some(slot)
     }
 
     fn key(&self, slot: usize) -> u64 {
@@ -311,11 +261,9 @@ impl EventLoop {
         connection.readable |= flags.intersects(EventFlags::IN | EventFlags::RDHUP);
         connection.ended |= flags.contains(EventFlags::RDHUP);
         let step = connection.step;
-        if connection.backlog.is_some() {
-            if flags.contains(EventFlags::OUT) {
-                self.drive(slot, step);
-            }
-        } else if connection.readable && matches!(step, Step::Read | Step::Ignore) {
+        let writable = flags.contains(EventFlags::OUT) && connection.has_backlog();
+        let reads = connection.readable && matches!(step, Step::Read | Step::Ignore);
+        if writable || (reads && !connection.has_backlog()) {
             self.drive(slot, step);
         }
     }
@@ -325,19 +273,17 @@ impl EventLoop {
         let mut step = first;
         let mut reads = 0;
         loop {
-            if !self.out.is_empty() || self.connections[slot].backlog.is_some() {
+            let connection = &mut self.connections[slot];
+            connection.step = step;
+            if !self.buffers.out.is_empty() || connection.has_more_to_send() {
                 match self.flush(slot) {
                     Sent::All => {}
-                    Sent::Blocked => {
-                        self.connections[slot].step = step;
-                        return;
-                    }
+                    Sent::Blocked => return,
                     Sent::Failed => return self.close(slot),
                 }
             }
             let key = self.key(slot);
             let connection = &mut self.connections[slot];
-            connection.step = step;
             match step {
                 Step::Hold => return,
                 Step::Read | Step::Ignore => {
@@ -355,16 +301,13 @@ impl EventLoop {
                     }
                 }
                 Step::Drain => {
-                    step = self
-                        .machine
-                        .drained(&mut connection.exchange, key, &mut self.out)
+                    let exchange = &mut connection.exchange;
+                    step = self.machine.drained(exchange, key, &mut self.buffers.out);
                 }
+                // Once the farewell of TLS is sent, it is the socket's turn.
+                Step::Close if connection.announce_end() => {}
                 Step::Close => {
-                    if connection
-                        .socket
-                        .as_ref()
-                        .is_none_or(|socket| shutdown(socket, Shutdown::Write).is_err())
-                    {
+                    if !connection.end_sending() {
                         return self.close(slot);
                     }
                     self.machine.linger(&mut connection.exchange, key);
@@ -372,10 +315,7 @@ impl EventLoop {
                 }
                 Step::Drop => return self.close(slot),
                 Step::Reset => {
-                    if let Some(socket) = &connection.socket {
-                        // Lingering for no time makes closing send a reset. If it fails, an orderly end has to do.
-                        let _ = sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO));
-                    }
+                    connection.arm_reset();
                     return self.close(slot);
                 }
             }
@@ -386,114 +326,56 @@ impl EventLoop {
     fn read(&mut self, slot: usize) -> Option<Step> {
         let key = self.key(slot);
         let connection = &mut self.connections[slot];
-        let socket = connection.socket.as_ref()?;
-        let length = loop {
-            match rustix::io::read(socket, &mut self.input[..]) {
-                Ok(length) => break length,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    connection.readable = false;
-                    return None;
-                }
-                Err(_) => {
-                    self.close(slot);
-                    return None;
-                }
+        let received = connection.receive(&mut self.buffers, &self.counters);
+        let Buffers {
+            raw, plain, out, ..
+        } = &mut self.buffers;
+        let bytes = match received {
+            Received::Raw(length) => &raw[..length],
+            Received::Plain => plain.as_slice(),
+            Received::Handshake => return Some(connection.step),
+            Received::Broken => return Some(Step::Close),
+            Received::Dry => return None,
+            Received::Gone => {
+                self.close(slot);
+                return None;
             }
         };
-        if length == 0 {
-            self.close(slot);
-            return None;
+        if let Some(recorder) = &self.shared.recorder {
+            recorder.write(bytes);
         }
-        // Less than was asked for: the kernel has no more, and will say when it has.
-        connection.readable = length == self.input.len() || connection.ended;
-        self.counters.bytes_received.add(length as u64);
-        Some(self.machine.received(
-            &mut connection.exchange,
-            key,
-            &self.input[..length],
-            &mut self.out,
-        ))
+        Some(
+            self.machine
+                .received(&mut connection.exchange, key, bytes, out),
+        )
     }
 
-    /// Sends the backlog and the output; what the kernel does not take becomes the backlog.
+    /// Sends, and lets the kernel say when it takes more if it did not take all.
     fn flush(&mut self, slot: usize) -> Sent {
-        let connection = &mut self.connections[slot];
-        let Some(socket) = connection.socket.as_ref() else {
-            return Sent::Failed;
-        };
-        let mut sent = 0;
-        if let Some(backlog) = connection.backlog.as_mut() {
-            backlog.bytes.extend_from_slice(&self.out);
-            self.out.clear();
-            sent = backlog.sent;
-        }
-        let bytes = connection
-            .backlog
-            .as_ref()
-            .map_or(&self.out, |backlog| &backlog.bytes);
-        while sent < bytes.len() {
-            match send(socket, &bytes[sent..], SendFlags::NOSIGNAL) {
-                Ok(length) => {
-                    self.counters.bytes_sent.add(length as u64);
-                    sent += length;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => {
-                    self.out.clear();
-                    return Sent::Failed;
-                }
-            }
-        }
-        let done = sent == bytes.len();
-        if done {
-            connection.backlog = None;
-        } else if let Some(backlog) = connection.backlog.as_mut() {
-            backlog.sent = sent;
-        } else {
-            connection.backlog = Some(Box::new(Backlog {
-                bytes: self.out[sent..].to_vec(),
-                sent: 0,
-            }));
-        }
-        self.out.clear();
-        if connection.waits_to_write == done {
-            return self.wait_to_write(slot, !done);
-        }
-        if done { Sent::All } else { Sent::Blocked }
-    }
-
-    /// Asks the kernel to say when the socket takes bytes again, or no longer to say so.
-    fn wait_to_write(&mut self, slot: usize, wanted: bool) -> Sent {
         let key = self.key(slot);
         let connection = &mut self.connections[slot];
-        let Some(socket) = connection.socket.as_ref() else {
+        let sent = connection.send(&mut self.buffers, &self.counters);
+        let blocked = sent == Sent::Blocked;
+        if sent == Sent::Failed || connection.waits_to_write == blocked {
+            return sent;
+        }
+        connection.waits_to_write = blocked;
+        let Some(socket) = connection.socket() else {
             return Sent::Failed;
         };
-        let mut flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
-        flags.set(EventFlags::OUT, wanted);
-        if epoll::modify(
-            self.door.epoll(self.thread),
-            socket,
-            EventData::new_u64(key),
-            flags,
-        )
-        .is_err()
-        {
-            return Sent::Failed;
+        let epoll = self.door.epoll(self.thread);
+        match epoll::modify(epoll, socket, EventData::new_u64(key), watched(blocked)) {
+            Ok(()) => sent,
+            Err(_) => Sent::Failed,
         }
-        connection.waits_to_write = wanted;
-        if wanted { Sent::Blocked } else { Sent::All }
     }
 
     fn close(&mut self, slot: usize) {
-        self.out.clear();
+        self.buffers.out.clear();
         let connection = &mut self.connections[slot];
-        if connection.socket.take().is_none() {
+        if !connection.end() {
             return;
         }
-        connection.backlog = None;
         connection.epoch = connection.epoch.wrapping_add(1);
         self.machine.closed(&mut connection.exchange);
         self.counters.connections_open.subtract(1);
@@ -502,4 +384,11 @@ impl EventLoop {
             self.free.push(slot);
         }
     }
+}
+
+/// What the kernel is to tell of a connection; writability only while output waits for it.
+fn watched(waits_to_write: bool) -> EventFlags {
+    let mut flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    flags.set(EventFlags::OUT, waits_to_write);
+    flags
 }

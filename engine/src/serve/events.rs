@@ -20,6 +20,7 @@ pub struct Listening {
     pub pid: u32,
     pub version: &'static str,
     pub seed: u64,
+    pub tls: bool,
     pub threads: Vec<ThreadStart>,
 }
 

@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname, listen,
+    socket_with, sockopt,
 };
 
 use super::counters::Counters;
@@ -14,35 +17,103 @@ use super::counters::Counters;
 /// The kernel lowers this to what `net.core.somaxconn` allows.
 const BACKLOG: i32 = 65_535;
 
-/// Opens the listening socket; the error is one sentence.
-pub fn open(text: &str) -> Result<(OwnedFd, SocketAddr), String> {
-    let address: SocketAddr = text.parse().map_err(|_| {
-        format!("--listen {text} is not an address: give IP:PORT, e.g. 127.0.0.1:8080 or [::1]:0")
-    })?;
-    let opened = || -> Result<(OwnedFd, SocketAddr), Errno> {
-        let family = if address.is_ipv4() {
-            AddressFamily::INET
-        } else {
-            AddressFamily::INET6
-        };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        // Accepted sockets inherit this, which spares a call for each of them.
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        bind(&socket, &address)?;
-        listen(&socket, BACKLOG)?;
-        let bound = getsockname(&socket)?.try_into()?;
-        Ok((socket, bound))
-    };
-    opened().map_err(|error| match error {
-        Errno::ADDRINUSE => {
-            format!("{address} is taken by another process: stop that one, or give another port (0 picks a free one)")
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// Reads `IP:PORT`.
+    pub fn tcp(text: &str) -> Result<Self, String> {
+        text.parse().map(Self::Tcp).map_err(|_| {
+            format!(
+                "--listen {text} is not an address: give IP:PORT, e.g. 127.0.0.1:8080 or [::1]:0"
+            )
+        })
+    }
+
+    /// Opens the listening socket and says where it is; the error is one sentence.
+    pub fn open(&self) -> Result<(OwnedFd, String), String> {
+        match self {
+            Self::Tcp(address) => open_tcp(address).map_err(|error| tcp_sentence(address, error)),
+            Self::Unix(path) => open_unix(path).map_err(|error| unix_sentence(path, error)),
         }
-        Errno::ADDRNOTAVAIL => format!("{address} is not an address of this host: give one of its own, or 0.0.0.0"),
+    }
+}
+
+fn stream_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socket_with(family, SocketType::STREAM, flags, None)
+}
+
+fn open_tcp(address: &SocketAddr) -> Result<(OwnedFd, String), Errno> {
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = stream_socket(family)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    // Accepted sockets inherit this, which spares a call for each of them.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    bind(&socket, address)?;
+    listen(&socket, BACKLOG)?;
+    let bound: SocketAddr = getsockname(&socket)?.try_into()?;
+    Ok((socket, bound.to_string()))
+}
+
+fn tcp_sentence(address: &SocketAddr, error: Errno) -> String {
+    match error {
+        Errno::ADDRINUSE => format!(
+            "{address} is taken by another process: stop that one, or give another port (0 picks a free one)"
+        ),
+        Errno::ADDRNOTAVAIL => {
+            format!("{address} is not an address of this host: give one of its own, or 0.0.0.0")
+        }
         Errno::ACCESS => format!("listening on {address} is not permitted: give a port above 1023"),
         other => format!("cannot listen on {address}: {other}"),
-    })
+    }
+}
+
+fn open_unix(path: &Path) -> Result<(OwnedFd, String), Errno> {
+    let name = SocketAddrUnix::new(path)?;
+    let socket = stream_socket(AddressFamily::UNIX)?;
+    match bind(&socket, &name) {
+        Err(Errno::ADDRINUSE) if is_left_behind(path, &name)? => {
+            std::fs::remove_file(path)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            bind(&socket, &name)?;
+        }
+        bound => bound?,
+    }
+    listen(&socket, BACKLOG)?;
+    Ok((socket, format!("unix:{}", path.display())))
+}
+
+/// Whether a socket file is there at which nobody listens, as a killed server leaves it.
+fn is_left_behind(path: &Path, name: &SocketAddrUnix) -> Result<bool, Errno> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+    Ok(is_socket && connect(&stream_socket(AddressFamily::UNIX)?, name) == Err(Errno::CONNREFUSED))
+}
+
+fn unix_sentence(path: &Path, error: Errno) -> String {
+    let path = path.display();
+    match error {
+        Errno::ADDRINUSE => {
+            format!(
+                "{path} is taken by another process or is no socket: remove it, or give another path"
+            )
+        }
+        Errno::NOENT => {
+            format!("{path} lies in a folder that does not exist: create it, or give another path")
+        }
+        Errno::NAMETOOLONG => {
+            format!("{path} is too long for a Unix socket: give a path of at most 107 bytes")
+        }
+        other => format!("cannot listen on {path}: {other}"),
+    }
 }
 
 /// Gives the connections out evenly. All threads wait on one listening socket, but only one at a time is armed: it
@@ -147,19 +218,35 @@ mod tests {
         );
     }
 
+    fn refused(place: Result<Place, String>) -> String {
+        place.and_then(|place| place.open()).unwrap_err()
+    }
+
     #[test]
     fn addresses_that_cannot_be_are_refused_with_a_sentence() {
-        assert!(open("localhost").unwrap_err().contains("IP:PORT"));
+        assert!(refused(Place::tcp("localhost")).contains("IP:PORT"));
+        assert!(refused(Place::tcp("192.0.2.1:0")).contains("not an address of this host"));
+        let (_held, address) = Place::tcp("127.0.0.1:0").unwrap().open().unwrap();
+        assert!(refused(Place::tcp(&address)).contains("taken by another process"));
+    }
+
+    #[test]
+    fn a_socket_file_that_was_left_behind_is_replaced_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::Unix(folder.path().join("socket"));
+        let (held, _) = place.open().unwrap();
+        assert!(refused(Ok(place.clone())).contains("taken"));
+        drop(held);
+        assert!(place.open().is_ok());
+        let file = folder.path().join("file");
+        std::fs::write(&file, "precious").unwrap();
+        assert!(refused(Ok(Place::Unix(file.clone()))).contains("is no socket"));
+        assert_eq!(std::fs::read(&file).unwrap(), b"precious");
         assert!(
-            open("192.0.2.1:0")
-                .unwrap_err()
-                .contains("not an address of this host")
+            refused(Ok(Place::Unix(folder.path().join("no/socket")))).contains("does not exist")
         );
-        let (_held, address) = open("127.0.0.1:0").unwrap();
         assert!(
-            open(&address.to_string())
-                .unwrap_err()
-                .contains("taken by another process")
+            refused(Ok(Place::Unix(folder.path().join("x".repeat(200))))).contains("107 bytes")
         );
     }
 }

@@ -2,8 +2,10 @@
 //! nothing of plans, users or reports; what it counts is meant to be believed instead of any client's arithmetic.
 
 mod answer;
+mod args;
 mod cases;
 mod clock;
+mod connection;
 mod counters;
 mod curves;
 mod draw;
@@ -12,15 +14,18 @@ mod events;
 mod exchange;
 mod listen;
 mod options;
+mod record;
 mod request;
 mod respond;
 mod script;
 mod service;
 mod shared;
 mod timers;
+mod tls;
 mod values;
 mod workers;
 
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -31,12 +36,13 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-pub use options::Args;
+pub use args::Args;
 
 use event_loop::{DOOR, EventLoop};
 use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
-use listen::Door;
+use listen::{Door, Place};
 use options::Plan;
+use record::Recorder;
 use shared::Shared;
 
 const USAGE: u8 = 2;
@@ -49,13 +55,66 @@ pub fn command(args: Args) -> ExitCode {
         Ok(plan) => plan,
         Err(sentence) => return fail(USAGE, &sentence),
     };
-    match listen::open(&plan.listen) {
-        Ok((listener, address)) => match serve(plan, listener, address.to_string()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(sentence) => fail(FAILED, &sentence),
-        },
-        Err(sentence) => fail(USAGE, &sentence),
+    let Prepared {
+        tls,
+        recorder,
+        listener,
+        address,
+    } = match prepare(&plan) {
+        Ok(prepared) => prepared,
+        Err(sentence) => return fail(USAGE, &sentence),
+    };
+    let unix = match &plan.listen {
+        Place::Unix(path) => Some(path.clone()),
+        Place::Tcp(_) => None,
+    };
+    let outcome = Shared::new(plan.script, plan.cpus.len(), tls, recorder)
+        .map_err(|error| format!("cannot set up: {error}"))
+        .and_then(|shared| {
+            serve(
+                Arc::new(shared),
+                plan.cpus,
+                plan.stdin_guard,
+                listener,
+                address,
+            )
+        });
+    if let Some(path) = unix {
+        // The file is of no use to anybody now. If it is gone already, all the better.
+        let _ = std::fs::remove_file(path);
     }
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => fail(FAILED, &sentence),
+    }
+}
+
+/// What can fail because of the options, before anything is started.
+struct Prepared {
+    tls: Option<Arc<rustls::ServerConfig>>,
+    recorder: Option<Recorder>,
+    listener: OwnedFd,
+    address: String,
+}
+
+fn prepare(plan: &Plan) -> Result<Prepared, String> {
+    let tls = plan
+        .tls
+        .as_ref()
+        .map(|files| tls::load(&files.cert, &files.key, files.resumption))
+        .transpose()?;
+    let recorder = plan
+        .record
+        .as_ref()
+        .map(|record| Recorder::create(&record.path, record.limit_bytes))
+        .transpose()?;
+    let (listener, address) = plan.listen.open()?;
+    Ok(Prepared {
+        tls,
+        recorder,
+        listener,
+        address,
+    })
 }
 
 fn fail(code: u8, sentence: &str) -> ExitCode {
@@ -70,13 +129,15 @@ enum Notice {
     Broken(String),
 }
 
-fn serve(plan: Plan, listener: std::os::fd::OwnedFd, address: String) -> Result<(), String> {
+fn serve(
+    shared: Arc<Shared>,
+    cpus: Vec<Option<usize>>,
+    stdin_guard: bool,
+    listener: OwnedFd,
+    address: String,
+) -> Result<(), String> {
     raise_descriptor_limit();
-    let threads = plan.cpus.len();
-    let seed = plan.script.seed;
-    let shared = Arc::new(
-        Shared::new(plan.script, threads).map_err(|error| format!("cannot set up: {error}"))?,
-    );
+    let threads = cpus.len();
     let epolls = (0..threads)
         .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
         .collect::<Result<Vec<_>, _>>();
@@ -85,11 +146,11 @@ fn serve(plan: Plan, listener: std::os::fd::OwnedFd, address: String) -> Result<
         .map_err(|error| format!("cannot set up epoll: {error}"))?;
     let door = Arc::new(door);
     let (notices, received) = channel();
-    watch(&notices, plan.stdin_guard)?;
+    watch(&notices, stdin_guard)?;
 
     let mut handles = Vec::new();
     let mut started = Vec::new();
-    for (thread, cpu) in plan.cpus.into_iter().enumerate() {
+    for (thread, cpu) in cpus.into_iter().enumerate() {
         let (handle, start) = start_thread(&shared, &door, thread, cpu, &notices)?;
         handles.push(handle);
         started.push(start);
@@ -98,7 +159,8 @@ fn serve(plan: Plan, listener: std::os::fd::OwnedFd, address: String) -> Result<
         address,
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION"),
-        seed,
+        seed: shared.script.seed,
+        tls: shared.tls.is_some(),
         threads: started,
     };
     let printed = Event::Listening(listening).print();

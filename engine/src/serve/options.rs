@@ -1,223 +1,44 @@
 //! The command line of `prony-engine serve`, read into a plan or refused with one sentence. It starts nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::PathBuf;
 
+use super::args::Args;
 use super::curves::{Slowdown, Stall, Warmup};
 use super::draw::Dice;
+use super::listen::Place;
 use super::script::{Body, Closing, Script, Settings};
 use super::values::{self, Delay, Fields};
 
+const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
+const DEFAULT_RECORD_BYTES: u64 = 1 << 20;
 const DEFAULT_SEED: u64 = 1;
 /// The draw of `--start-lottery` must not be tied to the draws of the requests.
 const LOTTERY_STREAM: u64 = 1 << 10;
 
-/// Answer fast, or with scripted trouble; count what was asked and answered.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct Args {
-    /// Address to listen on; port 0 picks a free one
-    #[arg(
-        long,
-        value_name = "IP:PORT",
-        default_value = "127.0.0.1:0",
-        help_heading = "Server"
-    )]
-    listen: String,
-    /// One pinned thread per CPU, e.g. 0 or 0,2-3 [default: one thread, not pinned]
-    #[arg(
-        long,
-        value_name = "LIST",
-        allow_hyphen_values = true,
-        help_heading = "Server"
-    )]
-    cpus: Option<String>,
-    /// Stop when stdin closes
-    #[arg(long, help_heading = "Server")]
-    stdin_guard: bool,
-    /// Seed of all draws, or `random` [default: 1]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_hyphen_values = true,
-        help_heading = "Server"
-    )]
-    seed: Option<String>,
-
-    /// Length of the body [default: 64]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_hyphen_values = true,
-        help_heading = "Answer"
-    )]
-    body_bytes: Option<String>,
-    /// File with the body
-    #[arg(long, value_name = "FILE", help_heading = "Answer")]
-    body_file: Option<std::path::PathBuf>,
-    /// Content type of the body [default: text/plain]
-    #[arg(long, value_name = "TYPE", help_heading = "Answer")]
-    content_type: Option<String>,
-    /// Status code [default: 200]
-    #[arg(
-        long,
-        value_name = "CODE",
-        allow_hyphen_values = true,
-        help_heading = "Answer"
-    )]
-    status: Option<String>,
-    /// Send the body in chunks
-    #[arg(long, help_heading = "Answer")]
-    chunked: bool,
-
-    /// none, fixed:150ms, exp:10ms, lognormal:10ms,0.5 (median, sigma) or bimodal:5ms,50ms,0.1 (low, high, share of high)
-    #[arg(
-        long,
-        value_name = "DELAY",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    delay: Option<String>,
-    /// CPU time burnt per request, e.g. 50us
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    work: Option<String>,
-    /// Only so many requests are in service at once, the others wait in a queue
-    #[arg(
-        long,
-        value_name = "N",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    workers: Option<String>,
-    /// All requests wait, e.g. every=10s,for=1s
-    #[arg(
-        long,
-        value_name = "STALL",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    stall: Option<String>,
-    /// More work at the start, falling exponentially: from=10,over=60s[,of=work|delay|both]
-    #[arg(
-        long,
-        value_name = "CURVE",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    warmup: Option<String>,
-    /// More work as time goes by: per-minute=0.05[,after=30s][,of=work|delay|both]
-    #[arg(
-        long,
-        value_name = "CURVE",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    slowdown: Option<String>,
-    /// Some starts are slow for good: share=0.5,factor=1.2 (drawn once from the seed)
-    #[arg(
-        long,
-        value_name = "LOTTERY",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    start_lottery: Option<String>,
-    /// Send the answer a byte at a time, one every so often
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        help_heading = "Time"
-    )]
-    drip: Option<String>,
-
-    /// Answer with an error: share=0.02[,status=503][,fast=yes] (fast: without queue, work and delay)
-    #[arg(
-        long,
-        value_name = "ERRORS",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    errors: Option<String>,
-    /// Body shorter than declared, then close: share=0.01
-    #[arg(
-        long,
-        value_name = "SHARE",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    truncate: Option<String>,
-    /// 200 with an error page: share=0.01
-    #[arg(
-        long,
-        value_name = "SHARE",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    wrong_body: Option<String>,
-    /// Reset the connection instead of answering: share=0.01
-    #[arg(
-        long,
-        value_name = "SHARE",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    reset: Option<String>,
-    /// Answer with bytes that are not HTTP: share=0.01
-    #[arg(
-        long,
-        value_name = "SHARE",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    garbage: Option<String>,
-    /// Read the request and never answer: share=0.01
-    #[arg(
-        long,
-        value_name = "SHARE",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    no_answer: Option<String>,
-    /// Answer with a head that never ends: share=0.01
-    #[arg(
-        long,
-        value_name = "SHARE",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    header_endless: Option<String>,
-    /// Close the connection after N answers, announced with `Connection: close`
-    #[arg(
-        long,
-        value_name = "N",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    close_after: Option<String>,
-    /// Close the connection after N answers without a word
-    #[arg(
-        long,
-        value_name = "N",
-        allow_hyphen_values = true,
-        help_heading = "Trouble"
-    )]
-    close_silently_after: Option<String>,
-    /// Close after every answer, announced (the same as --close-after 1)
-    #[arg(long, help_heading = "Trouble")]
-    ignore_keep_alive: bool,
-}
-
 /// What the command line asks for.
 #[derive(Debug)]
 pub struct Plan {
-    pub listen: String,
+    pub listen: Place,
     /// One thread each; `None` is not pinned.
     pub cpus: Vec<Option<usize>>,
     pub stdin_guard: bool,
+    pub tls: Option<TlsFiles>,
+    pub record: Option<Record>,
     pub script: Script,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    pub resumption: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub path: PathBuf,
+    pub limit_bytes: u64,
 }
 
 /// Puts the option's name before the reason why its value is refused.
@@ -256,11 +77,53 @@ impl Args {
         check_curves(&script)?;
         let cpus = read("cpus", self.cpus.as_deref(), cpu_list)?;
         Ok(Plan {
-            listen: self.listen.clone(),
+            listen: self.read_place()?,
             cpus: cpus.map_or(vec![None], |cpus| cpus.into_iter().map(Some).collect()),
             stdin_guard: self.stdin_guard,
+            tls: self.read_tls()?,
+            record: self.read_record()?,
             script,
         })
+    }
+
+    fn read_place(&self) -> Result<Place, String> {
+        match (&self.listen, &self.unix) {
+            (Some(_), Some(_)) => {
+                Err("--listen and --unix contradict each other: give one of them".to_owned())
+            }
+            (None, Some(path)) => Ok(Place::Unix(path.clone())),
+            (Some(address), None) => Place::tcp(address),
+            (None, None) => Place::tcp(DEFAULT_ADDRESS),
+        }
+    }
+
+    fn read_tls(&self) -> Result<Option<TlsFiles>, String> {
+        match (self.tls, &self.cert, &self.key) {
+            (true, Some(cert), Some(key)) => Ok(Some(TlsFiles {
+                cert: cert.clone(),
+                key: key.clone(),
+                resumption: !self.no_resumption,
+            })),
+            (true, ..) => Err("--tls needs --cert FILE and --key FILE (PEM)".to_owned()),
+            (false, None, None) if !self.no_resumption => Ok(None),
+            (false, ..) => {
+                Err("--cert, --key and --no-resumption mean nothing without --tls".to_owned())
+            }
+        }
+    }
+
+    fn read_record(&self) -> Result<Option<Record>, String> {
+        let limit = read("record-bytes", self.record_bytes.as_deref(), |text| {
+            values::whole(text, 1..=1 << 40, "the length")
+        })?;
+        match (&self.record, limit) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err("--record-bytes means nothing without --record FILE".to_owned()),
+            (Some(path), limit) => Ok(Some(Record {
+                path: path.clone(),
+                limit_bytes: limit.unwrap_or(DEFAULT_RECORD_BYTES),
+            })),
+        }
     }
 
     fn read_seed(&self) -> Result<u64, String> {
@@ -485,6 +348,14 @@ mod tests {
             ("--body-file /does/not/exist", "--body-file"),
             ("--start-lottery share=0.5", "--start-lottery"),
             ("--drip 0ms", "--drip"),
+            ("--listen localhost:80", "IP:PORT"),
+            ("--listen 127.0.0.1:0 --unix socket", "contradict"),
+            ("--tls", "--cert"),
+            ("--tls --cert cert.pem", "--key"),
+            ("--cert cert.pem", "without --tls"),
+            ("--no-resumption", "without --tls"),
+            ("--record-bytes 5", "--record"),
+            ("--record file --record-bytes 0", "--record-bytes"),
         ] {
             let sentence = plan(line).unwrap_err();
             assert!(

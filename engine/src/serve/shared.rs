@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustls::ServerConfig;
 
 use super::clock::{self, Clock};
 use super::counters::{Counters, Totals};
+use super::record::Recorder;
 use super::script::Script;
 use super::workers::Workers;
 
@@ -58,11 +60,18 @@ pub struct Shared {
     pub counters: Vec<Arc<Counters>>,
     pub mailboxes: Vec<Mailbox>,
     pub workers: Option<Workers>,
+    pub tls: Option<Arc<ServerConfig>>,
+    pub recorder: Option<Recorder>,
     stop: AtomicBool,
 }
 
 impl Shared {
-    pub fn new(script: Script, threads: usize) -> std::io::Result<Self> {
+    pub fn new(
+        script: Script,
+        threads: usize,
+        tls: Option<Arc<ServerConfig>>,
+        recorder: Option<Recorder>,
+    ) -> std::io::Result<Self> {
         Ok(Self {
             workers: script.workers.map(Workers::new),
             script,
@@ -71,6 +80,8 @@ impl Shared {
             mailboxes: (0..threads)
                 .map(|_| Mailbox::new())
                 .collect::<Result<_, _>>()?,
+            tls,
+            recorder,
             stop: AtomicBool::new(false),
         })
     }

@@ -1,0 +1,224 @@
+//! The words of `prony-engine serve`'s command line, as clap reads them. Values stay text here, so that every bad one is
+//! refused in one place and with one sentence; it knows nothing of what they mean.
+
+use std::path::PathBuf;
+
+/// Answer fast, or with scripted trouble; count what was asked and answered.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Args {
+    /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:0]
+    #[arg(long, value_name = "IP:PORT", help_heading = "Server")]
+    pub(super) listen: Option<String>,
+    /// Listen on a Unix socket instead
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    pub(super) unix: Option<PathBuf>,
+    /// Speak TLS 1.2 and 1.3; needs --cert and --key
+    #[arg(long, help_heading = "Server")]
+    pub(super) tls: bool,
+    /// Certificate chain (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(super) cert: Option<PathBuf>,
+    /// Private key (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(super) key: Option<PathBuf>,
+    /// A full handshake for every TLS connection
+    #[arg(long, help_heading = "Server")]
+    pub(super) no_resumption: bool,
+    /// Write the bytes of the requests to a file, as they came
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(super) record: Option<PathBuf>,
+    /// Length at which the record ends [default: 1048576]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    pub(super) record_bytes: Option<String>,
+    /// One pinned thread per CPU, e.g. 0 or 0,2-3 [default: one thread, not pinned]
+    #[arg(
+        long,
+        value_name = "LIST",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    pub(super) cpus: Option<String>,
+    /// Stop when stdin closes
+    #[arg(long, help_heading = "Server")]
+    pub(super) stdin_guard: bool,
+    /// Seed of all draws, or `random` [default: 1]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    pub(super) seed: Option<String>,
+
+    /// Length of the body [default: 64]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Answer"
+    )]
+    pub(super) body_bytes: Option<String>,
+    /// File with the body
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(super) body_file: Option<PathBuf>,
+    /// Content type of the body [default: text/plain]
+    #[arg(long, value_name = "TYPE", help_heading = "Answer")]
+    pub(super) content_type: Option<String>,
+    /// Status code [default: 200]
+    #[arg(
+        long,
+        value_name = "CODE",
+        allow_hyphen_values = true,
+        help_heading = "Answer"
+    )]
+    pub(super) status: Option<String>,
+    /// Send the body in chunks
+    #[arg(long, help_heading = "Answer")]
+    pub(super) chunked: bool,
+
+    /// none, fixed:150ms, exp:10ms, lognormal:10ms,0.5 (median, sigma) or bimodal:5ms,50ms,0.1 (low, high, share of high)
+    #[arg(
+        long,
+        value_name = "DELAY",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) delay: Option<String>,
+    /// CPU time burnt per request, e.g. 50us
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) work: Option<String>,
+    /// Only so many requests are in service at once, the others wait in a queue
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) workers: Option<String>,
+    /// All requests wait, e.g. every=10s,for=1s
+    #[arg(
+        long,
+        value_name = "STALL",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) stall: Option<String>,
+    /// More work at the start, falling exponentially: from=10,over=60s[,of=work|delay|both]
+    #[arg(
+        long,
+        value_name = "CURVE",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) warmup: Option<String>,
+    /// More work as time goes by: per-minute=0.05[,after=30s][,of=work|delay|both]
+    #[arg(
+        long,
+        value_name = "CURVE",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) slowdown: Option<String>,
+    /// Some starts are slow for good: share=0.5,factor=1.2 (drawn once from the seed)
+    #[arg(
+        long,
+        value_name = "LOTTERY",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) start_lottery: Option<String>,
+    /// Send the answer a byte at a time, one every so often
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        help_heading = "Time"
+    )]
+    pub(super) drip: Option<String>,
+
+    /// Answer with an error: share=0.02[,status=503][,fast=yes] (fast: without queue, work and delay)
+    #[arg(
+        long,
+        value_name = "ERRORS",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) errors: Option<String>,
+    /// Body shorter than declared, then close: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) truncate: Option<String>,
+    /// 200 with an error page: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) wrong_body: Option<String>,
+    /// Reset the connection instead of answering: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) reset: Option<String>,
+    /// Answer with bytes that are not HTTP: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) garbage: Option<String>,
+    /// Read the request and never answer: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) no_answer: Option<String>,
+    /// Answer with a head that never ends: share=0.01
+    #[arg(
+        long,
+        value_name = "SHARE",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) header_endless: Option<String>,
+    /// Close the connection after N answers, announced with `Connection: close`
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) close_after: Option<String>,
+    /// Close the connection after N answers without a word
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Trouble"
+    )]
+    pub(super) close_silently_after: Option<String>,
+    /// Close after every answer, announced (the same as --close-after 1)
+    #[arg(long, help_heading = "Trouble")]
+    pub(super) ignore_keep_alive: bool,
+}

@@ -1,0 +1,125 @@
+//! TLS at the server's side, through `rustls`: bytes of the wire in, plain bytes out, and back. It reads and writes no
+//! socket.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::NoServerSessionStorage;
+use rustls::{HandshakeKind, ServerConfig, ServerConnection};
+
+/// Loads certificate chain and key (PEM); the error is one sentence.
+pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfig>, String> {
+    let chain = CertificateDer::pem_file_iter(cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| format!("--cert {}: cannot be read as PEM: {error}", cert.display()))?;
+    if chain.is_empty() {
+        return Err(format!(
+            "--cert {}: no certificate is in it: give a PEM file",
+            cert.display()
+        ));
+    }
+    let private = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| format!("--key {}: cannot be read as PEM: {error}", key.display()))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| format!("--cert and --key do not fit: {error}"))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if resumption {
+        // Tickets that the client keeps: they cost the server no memory, however many clients there are.
+        config.ticketer = ring::Ticketer::new()
+            .map_err(|error| format!("TLS tickets cannot be set up: {error}"))?;
+    } else {
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
+    Ok(Arc::new(config))
+}
+
+/// What reading the bytes of the wire brought.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// The handshake has ended with these bytes; true when it resumed an earlier session.
+    pub handshake: Option<bool>,
+    /// The client has said that nothing more will come.
+    pub ended: bool,
+}
+
+/// The TLS state of one connection.
+#[derive(Debug)]
+pub struct Session {
+    connection: ServerConnection,
+    established: bool,
+    end_announced: bool,
+}
+
+impl Session {
+    pub fn new(config: Arc<ServerConfig>) -> Result<Self, rustls::Error> {
+        let mut connection = ServerConnection::new(config)?;
+        // Output is sent right away and bounded by the machine.
+        connection.set_buffer_limit(None);
+        Ok(Self {
+            connection,
+            established: false,
+            end_announced: false,
+        })
+    }
+
+    /// Takes bytes of the wire and appends what is in them to `plain`.
+    pub fn open(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<Opened, rustls::Error> {
+        let mut opened = Opened::default();
+        while !wire.is_empty() {
+            match self.connection.read_tls(&mut wire) {
+                // Nothing is read after the client's farewell.
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(rustls::Error::General(error.to_string())),
+            }
+            let state = self.connection.process_new_packets()?;
+            let from = plain.len();
+            plain.resize(from + state.plaintext_bytes_to_read(), 0);
+            // All of these bytes are there already, so that reading cannot fail or stop short.
+            self.connection
+                .reader()
+                .read_exact(&mut plain[from..])
+                .map_err(|error| rustls::Error::General(error.to_string()))?;
+            opened.ended |= state.peer_has_closed();
+        }
+        if !self.established && !self.connection.is_handshaking() {
+            self.established = true;
+            let kind = self.connection.handshake_kind();
+            opened.handshake = Some(kind == Some(HandshakeKind::Resumed));
+        }
+        Ok(opened)
+    }
+
+    /// Whether there is something for the client besides answers: a part of the handshake, an alert.
+    pub fn wants_write(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Appends `plain`, and whatever TLS has to say itself, to `wire`.
+    pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> std::io::Result<()> {
+        self.connection.writer().write_all(plain)?;
+        while self.connection.wants_write() {
+            self.connection.write_tls(wire)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the farewell into the output; false when that was done before.
+    pub fn announce_end(&mut self) -> bool {
+        if self.end_announced {
+            return false;
+        }
+        self.end_announced = true;
+        self.connection.send_close_notify();
+        true
+    }
+}
