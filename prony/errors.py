@@ -19,14 +19,16 @@ class ExitCode(IntEnum):
     INVALID = 3
     """The measurement ran and was judged invalid: no headline figure is printed."""
     ENVIRONMENT = 4
-    """The machine cannot do it: a tool is missing, a build failed, a server did not start, a port is taken."""
+    """The machine cannot do it: no tool, a failed build, a server that did not start, a port taken."""
     STORE = 5
     """The results could not be read or written."""
     INTERRUPTED = 130
 
 
 class PronyError(Exception):
-    """Something a user can mend. `str()` is the sentence to print; `details` may hold the last lines of a log."""
+    """Something a user can mend. `str()` is the sentence to print; `details` may hold the last lines of a
+    log.
+    """
 
     exit_code = ExitCode.ENVIRONMENT
 

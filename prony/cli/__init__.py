@@ -1,1 +1,3 @@
-"""The `prony` command: one file per sub-command. Heavy libraries are imported inside the commands that need them."""
+"""The `prony` command: one file per sub-command. Heavy libraries are imported inside the commands that need
+them.
+"""

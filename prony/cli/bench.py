@@ -1,4 +1,7 @@
-"""Prepares the host for a command that measures: CPUs, limits, fingerprint. Must not start servers or load."""
+"""Prepares the host for a command that measures: CPUs, limits, fingerprint.
+
+Must not start servers or load.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`prony compare`: servers against each other, from fresh processes, with intervals on the ratios. Must not measure by itself."""
+"""`prony compare`: servers against each other, from fresh processes, with intervals on the ratios.
+
+Must not measure by itself.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,51 @@ from prony.errors import UsageError
 
 
 def command(
-    servers: list[str] = typer.Argument(..., help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."),
-    workload: str | None = typer.Option(None, "--workload", "-w", help="Which requests; by default the first that all servers offer."),
-    users: int | None = typer.Option(None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."),
-    trials: int | None = typer.Option(None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."),
-    window: str | None = typer.Option(None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."),
-    quick: bool = typer.Option(False, "--quick", help="A first look: 3 trials, short windows; every figure is marked quick."),
-    seed: int | None = typer.Option(None, "--seed", help="Order of trials and all draws [default: drawn, and recorded]."),
-    warm_up: str = typer.Option("all-cpus", "--warm-up", help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start."),
+    servers: list[str] = typer.Argument(
+        ..., help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."
+    ),
+    workload: str | None = typer.Option(
+        None, "--workload", "-w", help="Which requests; by default the first that all servers offer."
+    ),
+    users: int | None = typer.Option(
+        None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
+    ),
+    trials: int | None = typer.Option(
+        None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."
+    ),
+    window: str | None = typer.Option(
+        None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."
+    ),
+    quick: bool = typer.Option(
+        False, "--quick", help="A first look: 3 trials, short windows; every figure is marked quick."
+    ),
+    seed: int | None = typer.Option(
+        None, "--seed", help="Order of trials and all draws [default: drawn, and recorded]."
+    ),
+    warm_up: str = typer.Option(
+        "all-cpus",
+        "--warm-up",
+        help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
+    ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
-    server_cpus: str | None = typer.Option(None, "--server-cpus", help="CPUs for the server, such as 0-3 [default: chosen]."),
-    client_cpus: str | None = typer.Option(None, "--client-cpus", help="CPUs for the engine and the sampler [default: chosen]."),
-    jdk: str | None = typer.Option(None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."),
+    server_cpus: str | None = typer.Option(
+        None, "--server-cpus", help="CPUs for the server, such as 0-3 [default: chosen]."
+    ),
+    client_cpus: str | None = typer.Option(
+        None, "--client-cpus", help="CPUs for the engine and the sampler [default: chosen]."
+    ),
+    jdk: str | None = typer.Option(
+        None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
+    ),
     db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
     json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
-    report: Path | None = typer.Option(None, "--report", help="Write a self-contained HTML report to this file."),
+    report: Path | None = typer.Option(
+        None, "--report", help="Write a self-contained HTML report to this file."
+    ),
 ) -> int:
-    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on ratios, proof of the bound."""
+    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on
+    ratios, proof of the bound.
+    """
     from prony.cli.bench import prepare
     from prony.cli.showing import progress_for, show_experiment
     from prony.experiment.run import Experiment, check_workload
@@ -44,7 +75,9 @@ def command(
     number = options.users(users if users is not None else chosen.users)
     window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
     trial = (quick_trial if quick else full_trial)(chosen, number, window_s)
-    trial = trial.model_copy(update={"driver": options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))})
+    trial = trial.model_copy(
+        update={"driver": options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))}
+    )
     if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
         trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
     plan = ExperimentPlan(
@@ -67,7 +100,9 @@ def command(
 
 def _check_servers(servers: list[str]) -> None:
     if len(servers) < 2:
-        raise UsageError(f"one server was named ({servers[0]}); compare needs at least two (prony servers lists them)")
+        raise UsageError(
+            f"one server was named ({servers[0]}); compare needs at least two (prony servers lists them)"
+        )
     twice = next((name for name in servers if servers.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"server '{twice}' was named twice; name each server once")
@@ -84,5 +119,3 @@ def _common_workload(offered: dict[str, list[str]]) -> str:
             return name
     listed = "; ".join(f"{server}: {', '.join(names)}" for server, names in claims.items())
     raise UsageError(f"these servers share no workload ({listed}); compare servers that offer the same one")
-
-

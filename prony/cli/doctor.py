@@ -5,12 +5,18 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
+if TYPE_CHECKING:
+    from prony.host.check import Check
+
 
 def command(json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")) -> int:
-    """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with what to do."""
+    """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with
+    what to do.
+    """
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -19,21 +25,54 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
 
     checks = examine(extra=_toolchain())
     if json:
-        jsonlib.dump({"schema": 1, "checks": [asdict(check) for check in checks]}, sys.stdout, indent=2, default=str)
+        jsonlib.dump(
+            {"schema": 1, "checks": [asdict(check) for check in checks]}, sys.stdout, indent=2, default=str
+        )
         print()
         return 0
     console = Console()
     style = {"ok": "green", "warn": "yellow", "bad": "bold red", "unknown": "cyan"}
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "Check", "Found", "Why it matters, and what to do"):
+    for heading in ("", "Check", "Found", "Why it matters, what to do"):
         table.add_column(heading, overflow="fold")
     for check in checks:
         status = str(check.status)
         advice = check.what_to_do and f"[bold]{escape(check.what_to_do)}[/bold]"
-        text = " ".join(part for part in (escape(check.why), advice) if part)
+        wanted = status != "ok"
+        text = " ".join(part for part in (escape(check.why) if wanted else "", advice) if part)
         table.add_row(f"[{style[status]}]{status}[/]", escape(check.name), escape(check.found), text)
     console.print(table)
     worst = [check for check in checks if str(check.status) == "bad"]
     if worst:
-        console.print(f"\n{len(worst)} of {len(checks)} checks are bad: figures from this host would be questioned.")
+        console.print(
+            f"\n{len(worst)} of {len(checks)} checks are bad: figures from this host would be questioned."
+        )
     return 0
+
+
+def _toolchain() -> list[Check]:
+    """What is needed to build and run the Java servers."""
+    import shutil
+
+    from prony.host.check import Check
+    from prony.server.jdk import find_jdks
+
+    jdks = find_jdks()
+    compilers = [jdk for jdk in jdks if jdk.has_compiler]
+    maven = shutil.which("mvn")
+    return [
+        Check(
+            name="JDK",
+            status="ok" if compilers else "bad",
+            found=", ".join(str(jdk) for jdk in jdks) or "none",
+            why="The Java servers are built and run with it." if not compilers else "",
+            what_to_do="" if compilers else "Install a JDK 17 or newer, e.g. apt-get install openjdk-17-jdk.",
+        ),
+        Check(
+            name="Maven",
+            status="ok" if maven else "bad",
+            found=maven or "not on the PATH",
+            why="" if maven else "It builds the Java servers.",
+            what_to_do="" if maven else "Install it, e.g. apt-get install maven.",
+        ),
+    ]

@@ -12,12 +12,22 @@ from prony.errors import UsageError
 
 def command(
     url: str = typer.Argument(..., help="What to request, such as http://127.0.0.1:8080/path."),
-    users: int = typer.Option(10, "--users", "-c", help="Users in a closed loop, each with a connection of its own."),
-    duration: str | None = typer.Option(None, "--duration", "-d", help="Measure for so long, such as 30s [default: 10s]."),
-    requests: int | None = typer.Option(None, "--requests", "-n", help="Or: exactly so many requests, measured from the first."),
-    warmup: str | None = typer.Option(None, "--warmup", help="Load before the measured part, such as 5s [default: 3s; with -n none]."),
+    users: int = typer.Option(
+        10, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
+    ),
+    duration: str | None = typer.Option(
+        None, "--duration", "-d", help="Measure for so long, such as 30s [default: 10s]."
+    ),
+    requests: int | None = typer.Option(
+        None, "--requests", "-n", help="Or: exactly so many requests, measured from the first."
+    ),
+    warmup: str | None = typer.Option(
+        None, "--warmup", help="Load before the measured part, such as 5s [default: 3s; with -n none]."
+    ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
-    client_cpus: str | None = typer.Option(None, "--client-cpus", help="CPUs for the engine [default: chosen]."),
+    client_cpus: str | None = typer.Option(
+        None, "--client-cpus", help="CPUs for the engine [default: chosen]."
+    ),
     seed: int | None = typer.Option(None, "--seed", help="For all draws [default: drawn, and recorded]."),
     db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
     json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
@@ -50,7 +60,9 @@ def _duration_s(duration: str | None, requests: int | None) -> float | None:
     if requests is None:
         return options.seconds(duration or "10s", "--duration", at_least_s=1.0)
     if duration is not None:
-        raise UsageError("both --duration and --requests were given; give one: a time, or a number of requests")
+        raise UsageError(
+            "both --duration and --requests were given; give one: a time, or a number of requests"
+        )
     return None
 
 

@@ -1,4 +1,6 @@
-"""The front door: sub-commands, and how every fault ends (one sentence, the documented exit code, never a traceback)."""
+"""The front door: sub-commands, and how every fault ends (one sentence, the documented exit code, never a
+traceback).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ import prony
 from prony.cli import compare, doctor, load, report, results, servers
 from prony.errors import ExitCode, PronyError
 
+SUMMARY = "Measure web servers under load, and print a number only with the evidence that it is true."
+
 app = typer.Typer(
     name="prony",
-    help="Measure web servers under load, and print a number only together with the evidence that it is true.",
+    help=SUMMARY,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -43,7 +47,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Measure web servers under load, and print a number only together with the evidence that it is true."""
 
@@ -110,7 +116,10 @@ def _defect(fault: Exception) -> int:
     with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as log:
         traceback.print_exception(fault, file=log)
     name = Path(log.name)
-    _say(f"this is a defect of Prony ({type(fault).__name__}: {fault}); the details are in {name}, please report them")
+    _say(
+        f"this is a defect of Prony ({type(fault).__name__}: {fault}); "
+        f"the details are in {name}, please report them"
+    )
     return ExitCode.DEFECT
 
 

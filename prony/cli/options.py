@@ -67,7 +67,9 @@ def seed(value: int | None) -> int:
 def writable(file: Path) -> None:
     """Raises UsageError when a report could not be written here, before any time is spent on measuring."""
     if file.is_dir():
-        raise UsageError(f"--report names {file}, which is a folder; name a file, such as {file / 'report.html'}")
+        raise UsageError(
+            f"--report names {file}, which is a folder; name a file, such as {file / 'report.html'}"
+        )
     if not file.parent.is_dir():
         raise UsageError(f"--report names {file}, but there is no folder {file.parent}; create it first")
     if not os.access(file if file.exists() else file.parent, os.W_OK):

@@ -67,7 +67,9 @@ def show(
     which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
     db: str | None = DB,
     json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
-    report: Path | None = typer.Option(None, "--report", help="Write a self-contained HTML report to this file."),
+    report: Path | None = typer.Option(
+        None, "--report", help="Write a self-contained HTML report to this file."
+    ),
 ) -> int:
     """Show one stored experiment as it was shown when it ended."""
     from prony.store import Store

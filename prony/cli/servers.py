@@ -29,7 +29,9 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
             }
             for spec in specs
         ]
-        jsonlib.dump({"schema": 1, "servers": rows, "workloads": sorted(workload.known())}, sys.stdout, indent=2)
+        jsonlib.dump(
+            {"schema": 1, "servers": rows, "workloads": sorted(workload.known())}, sys.stdout, indent=2
+        )
         print()
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")

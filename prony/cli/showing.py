@@ -1,4 +1,7 @@
-"""How a command shows what it measured: table or JSON, HTML when asked for, and the exit code that follows. Must not measure."""
+"""How a command shows what it measured: table or JSON, HTML when asked for, and the exit code that follows.
+
+Must not measure.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,14 @@ def progress_for(as_json: bool) -> AnyProgress:
 
 
 def show_experiment(store: Store, which: str, *, as_json: bool, report: Path | None = None) -> int:
-    """Print the experiment, write its report, and return the exit code: INVALID when no trial may be printed."""
+    """Print the experiment, write its report, and return the exit code: INVALID when no trial may be
+    printed.
+    """
     from rich.console import Console
 
     from prony.cli.viewing import experiment_view
-    from prony.report.terminal import render, to_json
+    from prony.report.export import to_json
+    from prony.report.terminal import render
 
     shown = experiment_view(store, which)
     if as_json:
@@ -52,11 +58,12 @@ def show_load(store: Store, which: str, *, as_json: bool) -> int:
     from rich.console import Console
 
     from prony.cli.viewing import experiment_view
-    from prony.report.terminal import render_load, to_json
+    from prony.report.export import load_json
+    from prony.report.terminal import render_load
 
     shown = experiment_view(store, which)
     if as_json:
-        json.dump(to_json(shown), sys.stdout, indent=2, allow_nan=False)
+        json.dump(load_json(shown.trials[0]), sys.stdout, indent=2, allow_nan=False)
         print()
     else:
         render_load(shown.trials[0], Console())

@@ -1,12 +1,14 @@
-"""From the store to the view that every output reads: judged trials, comparisons, history. Must not print anything."""
+"""From the store to the view that every output reads: judged trials, comparisons, history.
+
+Must not print anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prony.compare import Comparison, Sample, compare
-from prony.errors import StoreError
+from prony.compare import Sample, compare
 from prony.experiment.plan_text import plan_yaml
 from prony.judge.steady import change_points_ms
 from prony.plan.workload import Published
@@ -15,17 +17,17 @@ from prony.report.model import ExperimentView, PairView, PublishedFigures, Serve
 if TYPE_CHECKING:
     from prony.store import ExperimentRow, Store, StoredTrial
 
-COMPARED = ("requests_per_s", "mean_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
-"""The figures that are compared pair by pair; the first one makes the headline sentences."""
+COMPARED = ("requests_per_s", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
+"""The figures that are compared pair by pair; the first makes the headline sentences."""
 
 
 def experiment_view(store: Store, which: str) -> ExperimentView:
     """Everything about one stored experiment. Raises StoreError when there is none of this id."""
     experiment = store.experiment(which)
-    stored = store.trials(experiment.id)
+    trials = [_trial(one) for one in store.trials(experiment.id)]
     plan = experiment.spec
-    trials = [_trial(one) for one in stored]
     servers = [_server(address, trials) for address in plan.get("servers", [])]
+    history = published(plan)
     return view(
         id=experiment.id,
         title=experiment.name,
@@ -38,6 +40,111 @@ def experiment_view(store: Store, which: str) -> ExperimentView:
         pairs=pairs(trials, [server.address for server in servers]),
         fingerprint=experiment.fingerprint,
         partition=next((t.record.evidence.partition for t in trials if t.record.evidence.partition), None),
-        published=published(plan),
+        published=history,
         warnings=_warnings(experiment, trials),
+    )
+
+
+def pairs(trials: Sequence[TrialView], servers: Sequence[str]) -> list[PairView]:
+    """Every pair of servers in every compared figure, as far as there is something to compare."""
+    if len(servers) < 2:
+        return []
+    found: list[PairView] = []
+    for figure in COMPARED:
+        samples = [
+            Sample(
+                server=trial.record.server,
+                block=trial.record.block,
+                value=trial.figures.get(figure),
+                valid=trial.counts,
+                why=trial.rejected_because or "",
+                machine=trial.record.fingerprint_key,
+            )
+            for trial in trials
+            if trial.record.kind == "trial"
+        ]
+        if not any(sample.value is not None for sample in samples):
+            continue
+        found += [
+            PairView(
+                a=pair.a,
+                b=pair.b,
+                figure=pair.figure,
+                ratio=pair.ratio,
+                low=pair.low,
+                high=pair.high,
+                verdict=str(pair.verdict),
+                sentence=pair.sentence,
+                more_trials=pair.more_trials,
+            )
+            for pair in compare(samples, figure, servers=servers).pairs
+        ]
+    return found
+
+
+def published(plan: Mapping[str, Any]) -> PublishedFigures | None:
+    """The history that the workload carries, for the servers of this plan."""
+    history = plan.get("trial", {}).get("workload", {}).get("published")
+    if history is None:
+        return None
+    known = Published.model_validate(history)
+    servers = set(plan.get("servers", []))
+    figures = {
+        figure: {server: value for server, value in values.items() if server in servers}
+        for figure, values in known.figures.items()
+    }
+    figures = {figure: values for figure, values in figures.items() if values}
+    return PublishedFigures(source=known.source, note=known.note, figures=figures) if figures else None
+
+
+def _trial(stored: StoredTrial) -> TrialView:
+    engine = stored.record.evidence.engine
+    return TrialView(
+        record=stored.record,
+        judgement=stored.judgement,
+        figures=stored.figures,
+        change_points_ms=change_points_ms(engine.rows) if engine is not None else (),
+    )
+
+
+def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
+    identity = next((t.record.evidence.server for t in trials if t.record.server == address), None)
+    if identity is None:
+        return ServerView(address=address, title=address)
+    versions = {name: version for name, version in identity.versions.items() if name != "jdk"}
+    return ServerView(
+        address=address, title=identity.title, versions=versions, jdk=identity.versions.get("jdk", "")
+    )
+
+
+def _warnings(experiment: ExperimentRow, trials: Sequence[TrialView]) -> list[str]:
+    found: list[str] = []
+    plan = experiment.spec
+    if experiment.status == "interrupted":
+        planned = len(plan.get("servers", [])) * int(plan.get("trials", 1))
+        found.append(f"The experiment was interrupted: {len(trials)} of {planned} trials ended.")
+    partition = next((t.record.evidence.partition for t in trials if t.record.evidence.partition), None)
+    if partition is not None and partition.shared:
+        found.append(f"Server and client shared CPUs: {partition.note}")
+    controls = [trial for trial in trials if trial.record.kind == "control"]
+    found += [sentence for trial in controls if (sentence := _agreement(trial, trials)) is not None]
+    return found
+
+
+def _agreement(control: TrialView, trials: Sequence[TrialView]) -> str | None:
+    """Do both ways of warming up agree? The control is one trial, so this is a look and not a test."""
+    mine = control.figures.get("requests_per_s")
+    others = sorted(
+        value
+        for trial in trials
+        if trial.record.server == control.record.server and trial.counts
+        if (value := trial.figures.get("requests_per_s")) is not None
+    )
+    if mine is None or not others or control.rejected_because is not None:
+        return None
+    inside = others[0] * 0.98 <= mine <= others[-1] * 1.02
+    verdict = "within their range (± 2 %)" if inside else "outside their range: doubt the faster warm-up"
+    return (
+        f"Control of {control.record.server}, on its own CPUs from the start: {mine:,.0f} requests/s against "
+        f"{others[0]:,.0f} to {others[-1]:,.0f} of the trials that were warmed up on all CPUs: {verdict}."
     )

@@ -50,7 +50,9 @@ class EngineThread(EngineRecord):
 
 
 class Gap(EngineRecord):
-    """A span in which nothing completed although requests were in flight (start is from the start of the run)."""
+    """A span in which nothing completed although requests were in flight (start is from the start of the
+    run).
+    """
 
     start_ms: float
     duration_ms: float
@@ -110,7 +112,9 @@ class Window(Counters):
     arrival_gaps: int | None = None
     """Poisson arrivals: how many gaps between sends were tested ..."""
     arrival_gaps_ks: float | None = None
-    """... and the Kolmogorov-Smirnov distance of their distribution from the exponential one of the asked rate."""
+    """... and the Kolmogorov-Smirnov distance of their distribution from the exponential one of the asked
+    rate.
+    """
 
 
 class IntervalRow(EngineRecord):

@@ -76,7 +76,9 @@ class HostWindow(Record):
     wall_s: float
     cpus: tuple[CpuUse, ...] = ()
     others_on_server_cpus: float | None = None
-    """CPU of processes that are neither server, client nor lab, on the server's CPUs, as a share of their wall time."""
+    """CPU of processes that are neither server, client nor lab, on the server's CPUs, as a share of their
+    wall time.
+    """
     others_on_client_cpus: float | None = None
     busiest_other: str | None = None
     sockets_open: dict[str, int] = Field(default_factory=dict)
@@ -91,7 +93,9 @@ class HostWindow(Record):
 
 
 class HostRow(Record):
-    """One second of the machine (t_ms is the row's end, from the start of the engine's run, as in `IntervalRow`)."""
+    """One second of the machine (t_ms is the row's end, from the start of the engine's run, as in
+    `IntervalRow`).
+    """
 
     t_ms: float
     duration_ms: float

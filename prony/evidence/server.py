@@ -1,4 +1,5 @@
-"""What the server under test looked like from outside (kernel) and inside (its runtime). Must not know how it was started.
+"""What the server under test looked like from outside (kernel) and inside (its runtime). Must not know how
+it was started.
 
 None means: could not be read. Nothing here is derived or judged.
 """
@@ -56,7 +57,9 @@ class StartUp(Record):
     time_to_listen_s: float | None = None
     time_to_ready_s: float | None = None
     reported: dict[str, float] = Field(default_factory=dict)
-    """Figures that the application itself reported at ready, under its own names (experiment C: jvm.memory.used …)."""
+    """Figures that the application itself reported at ready, under its own names (experiment C:
+    jvm.memory.used …).
+    """
     jvm: JvmSnapshot | None = None
     process: ProcessSample | None = None
 
@@ -73,7 +76,7 @@ class ServerIdentity(Record):
     pid: int | None = None
     port: int | None = None
     owns_port: bool | None = None
-    """Whether the listening socket belongs to the process that was started; None when it could not be told."""
+    """Whether the listening socket belongs to the process that was started; None: could not be told."""
     owned: bool = True
     """False when Prony did not start this server (prony load URL)."""
     descriptor_limit_soft: int | None = None
@@ -88,7 +91,9 @@ class CgroupThrottle(Record):
 
 
 class ServerWindow(Record):
-    """The server over exactly the measured window (readings nearest to its borders, interpolated where needed)."""
+    """The server over exactly the measured window (readings nearest to its borders, interpolated where
+    needed).
+    """
 
     wall_s: float
     granted_cpus: float

@@ -1,4 +1,7 @@
-"""All that one trial left behind, as one value: the only input of the judge. Must not know how it was obtained."""
+"""All that one trial left behind, as one value: the only input of the judge.
+
+Must not know how it was obtained.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ class LoadFacts(Record):
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None
-    """Declared by the server: it closes a keep-alive connection after so many requests (a default of Tomcat: 100)."""
+    """Declared by the server: it closes a keep-alive connection after so many requests (a default of
+    Tomcat: 100).
+    """
     tls: bool = False
     sources: int = 1
     destinations: int = 1
@@ -49,7 +54,9 @@ class Ceiling(Record):
 
 
 class Calibration(Record):
-    """What the engine reached against the reference server with this request and answer size, on these CPUs."""
+    """What the engine reached against the reference server with this request and answer size, on these
+    CPUs.
+    """
 
     ceiling_per_s: float
     body_bytes: int
@@ -74,12 +81,16 @@ class WarmUp(Record):
     steady: bool | None
     """True when steady was detected before the cap; None when nobody looked (fixed)."""
     time_to_steady_s: float | None = None
-    """From the first request to the start of the steady stretch (under `method`; the load is the trial's own)."""
+    """From the first request to the start of the steady stretch (under `method`; the load is the trial's
+    own).
+    """
     reason: str = ""
 
 
 class Evidence(Record):
-    """Everything known about one trial. Missing parts are None and make the checks that need them *unknown*."""
+    """Everything known about one trial. Missing parts are None and make the checks that need them
+    *unknown*.
+    """
 
     load: LoadFacts
     engine: EngineReport | None = None
@@ -99,7 +110,9 @@ class Evidence(Record):
 
 
 class TrialRecord(Record):
-    """One trial as it is stored: what it was, what it left behind. Judgement is kept beside it, never inside."""
+    """One trial as it is stored: what it was, what it left behind. Judgement is kept beside it, never
+    inside.
+    """
 
     id: str
     experiment_id: str

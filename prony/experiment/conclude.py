@@ -1,4 +1,7 @@
-"""What follows from a trial the moment it ends, and what is refused before one starts. Must not store or print."""
+"""What follows from a trial the moment it ends, and what is refused before one starts.
+
+Must not store or print.
+"""
 
 from __future__ import annotations
 

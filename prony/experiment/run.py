@@ -1,4 +1,5 @@
-"""Runs an experiment: checks before anything starts, builds, then trials in randomised order, each judged and stored when it ends.
+"""Runs an experiment: checks before anything starts, builds, then trials in randomised order, each judged
+and stored when it ends.
 
 Must not know how results are shown; it tells a `Progress` what happens.
 """
@@ -91,7 +92,10 @@ class Experiment:
         self._refuse_what_cannot_work()
         turns = self.turns()
         self.progress.experiment_started(len(turns), self.plan.estimate_s)
-        built = {b.spec.name: b for b in build(list(self.specs.values()), jdk=self.jdk, on_line=self.progress.build)}
+        built = {
+            b.spec.name: b
+            for b in build(list(self.specs.values()), jdk=self.jdk, on_line=self.progress.build)
+        }
         pin_self(self.bench.partition.client)  # after the builds, which may use every CPU
         self.store.check_writable()
         identifier = self.store.create_experiment(
@@ -115,7 +119,9 @@ class Experiment:
         """All trials in their order, controls last."""
         rows = [(block, position, server, False) for block, position, server in self.plan.order()]
         for control in range(self.plan.controls):
-            rows += [(self.plan.trials + control, at, server, True) for at, server in enumerate(self.plan.servers)]
+            rows += [
+                (self.plan.trials + control, at, server, True) for at, server in enumerate(self.plan.servers)
+            ]
         return [
             Turn(index, server, block, position, control)
             for index, (block, position, server, control) in enumerate(rows, start=1)
@@ -173,7 +179,9 @@ class Experiment:
     def _calibration(
         self, plan: TrialPlan, evidence: Evidence, known: dict[int, Calibration]
     ) -> Calibration | None:
-        """The engine's ceiling for answers of about this length (within a quarter), measured once, between trials."""
+        """The engine's ceiling for answers of about this length (within a quarter), measured once, between
+        trials.
+        """
         if not evidence.probes:
             return None
         body_bytes = evidence.probes[-1].body_bytes
@@ -181,7 +189,9 @@ class Experiment:
             if abs(length - body_bytes) <= max(64, length // 4):
                 return calibration
         self.progress.phase("calibrate", 2.5)
-        known[body_bytes] = calibrate(self.bench.partition, plan.workload, plan.users, body_bytes, plan.driver)
+        known[body_bytes] = calibrate(
+            self.bench.partition, plan.workload, plan.users, body_bytes, plan.driver
+        )
         return known[body_bytes]
 
 
@@ -214,4 +224,6 @@ def check_workload(specs: Mapping[str, ServerSpec], workload: str) -> None:
     for spec in specs.values():
         if spec.workloads and workload not in spec.workloads:
             offered = ", ".join(spec.workloads)
-            raise UsageError(f"server '{spec.name}' does not offer the workload '{workload}'; it offers: {offered}")
+            raise UsageError(
+                f"server '{spec.name}' does not offer the workload '{workload}'; it offers: {offered}"
+            )

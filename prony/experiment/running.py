@@ -1,4 +1,5 @@
-"""Measures a server that is already running (`prony load`): the same evidence and judge, without owning the server.
+"""Measures a server that is already running (`prony load`): the same evidence and judge, without owning the
+server.
 
 Must not start, pin or stop the server. What only an owner can know stays None, and its checks say *unknown*.
 """
@@ -50,7 +51,9 @@ class Target:
         except ValueError as fault:
             raise UsageError(f"the URL '{url}' has no valid port; expected 1 to 65535") from fault
         if parts.scheme not in ("http", "https"):
-            raise UsageError(f"the URL '{url}' has the scheme '{parts.scheme}'; expected http://HOST:PORT/PATH")
+            raise UsageError(
+                f"the URL '{url}' has the scheme '{parts.scheme}'; expected http://HOST:PORT/PATH"
+            )
         if not parts.hostname:
             raise UsageError(f"the URL '{url}' names no host; expected http://HOST:PORT/PATH")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -66,7 +69,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RunningLoad:
-    """A closed loop against a running server: for a time after a warm-up, or for a number of requests from the first one."""
+    """A closed loop against a running server: for a time after a warm-up, or for a number of requests from
+    the first one.
+    """
 
     target: Target
     users: int
@@ -157,7 +162,7 @@ def _reach(load: RunningLoad) -> tuple[Probe, ...]:
         )
     if not probes[-1].meets_expectation:
         raise EnvironmentFault(
-            f"GET {target.url} answers {probes[-1].why_not}; load on an error page says nothing, correct the URL first"
+            f"GET {target.url} answers {probes[-1].why_not}; load on an error page says nothing; correct it"
         )
     return probes
 
@@ -192,7 +197,9 @@ class _Run:
         server_window: ServerWindow | None = None
         host_window: HostWindow | None = None
         phases: list[Phase] = []
-        sampler = HostSampler(bench.partition.server, bench.partition.client, lambda: {engine.pid, *subject.pids()})
+        sampler = HostSampler(
+            bench.partition.server, bench.partition.client, lambda: {engine.pid, *subject.pids()}
+        )
         try:
             with sampler:
                 session.start()

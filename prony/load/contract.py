@@ -1,4 +1,6 @@
-"""The laboratory's words into the engine's plan (docs/engine.md). A pure function; must not know processes or pipes."""
+"""The laboratory's words into the engine's plan (docs/engine.md). A pure function; must not know processes
+or pipes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from prony.plan.workload import Expectation, Step, Workload
 
 
 class EngineLoad(Record):
-    """A load as the engine is asked for it: a closed loop without think time, bounded by time or by requests."""
+    """A load as the engine is asked for it: a closed loop without think time, bounded by time or by
+    requests.
+    """
 
     url: str
     workload: Workload

@@ -1,10 +1,12 @@
-"""One run of `prony-engine`: its process, its commands, its events as values. Must not know what the load is for.
+"""One run of `prony-engine`: its process, its commands, its events as values. Must not know what the load
+is for.
 
 The engine stops by itself when its standard input closes, so it never outlives the laboratory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -33,7 +35,9 @@ def find_engine() -> Path:
     if named:
         if os.access(named, os.X_OK):
             return Path(named)
-        raise EnvironmentFault(f"PRONY_ENGINE names {named}, which is not an executable file; unset it or correct it")
+        raise EnvironmentFault(
+            f"PRONY_ENGINE names {named}, which is not an executable file; unset it or correct it"
+        )
     beside = Path(sys.executable).parent / BINARY
     if beside.is_file():
         return beside
@@ -41,21 +45,26 @@ def find_engine() -> Path:
     if found:
         return Path(found)
     raise EnvironmentFault(
-        "prony-engine was not found beside this Python or on the PATH; install Prony with its engine: make setup, or pip install ."
+        "prony-engine was not found beside this Python or on the PATH; "
+        "install Prony with its engine: make setup, or pip install ."
     )
 
 
 def engine_version() -> str:
     """The version that the binary prints, `unknown` when it cannot be asked."""
     try:
-        done = subprocess.run([find_engine(), "--version"], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            [find_engine(), "--version"], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired, EnvironmentFault):
         return "unknown"
     return done.stdout.strip().removeprefix(f"{BINARY} ") or "unknown"
 
 
 class EngineRun:
-    """A running engine. Events are taken with `next_event`; `stop` ends it in order and `report` is what it left behind."""
+    """A running engine. Events are taken with `next_event`; `stop` ends it in order and `report` is what it
+    left behind.
+    """
 
     def __init__(self, load: EngineLoad) -> None:
         self.load = load
@@ -94,7 +103,8 @@ class EngineRun:
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
         """The next event as the engine wrote it, None when nothing came in time or nothing more will come.
 
-        Rows, marks, `ready` and `finished` are kept as well. Raises EnvironmentFault when the engine reports an error
+        Rows, marks, `ready` and `finished` are kept as well. Raises EnvironmentFault when the engine
+        reports an error
         or ends without `finished`.
         """
         if self._ended:
@@ -137,10 +147,8 @@ class EngineRun:
     def close(self) -> None:
         """Make sure that the process is gone."""
         if self._process.stdin and not self._process.stdin.closed:
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass
         try:
             self._process.wait(STOP_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -149,7 +157,9 @@ class EngineRun:
         for reader in self._readers:
             reader.join(1.0)
 
-    def run_to_end(self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None) -> EngineReport:
+    def run_to_end(
+        self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
+    ) -> EngineReport:
         """Follow a run that is bounded by itself; raises EnvironmentFault when it does not end in time."""
         deadline = time.monotonic() + timeout_s
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from typing import Literal
 
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition
@@ -18,11 +19,16 @@ MEASURED_S = 1.5
 
 
 def calibrate(
-    partition: CpuPartition, workload: Workload, users: int, body_bytes: int, driver: str = "auto"
+    partition: CpuPartition,
+    workload: Workload,
+    users: int,
+    body_bytes: int,
+    driver: Literal["auto", "io_uring", "epoll"] = "auto",
 ) -> Calibration:
     """The rate that the engine reaches with this request and an answer of this length, on these CPUs.
 
-    The reference server runs on the server's CPUs and does nothing else, so the ceiling is that of the pair: what the
+    The reference server runs on the server's CPUs and does nothing else, so the ceiling is that of the
+    pair: what the
     engine could have measured if the server under test had cost nothing more. Raises EnvironmentFault.
     """
     server = _start(partition, body_bytes)
@@ -39,7 +45,7 @@ def calibrate(
                 workload=workload.model_copy(update={"steps": steps}),
                 users=users,
                 cpus=partition.client,
-                driver=driver,  # type: ignore[arg-type]
+                driver=driver,
                 after_s=WARM_S + MEASURED_S + 3,
             )
         )
@@ -63,7 +69,9 @@ def _measure(run: EngineRun, body_bytes: int) -> Calibration:
     run.stop()
     window = run.report().window
     if window is None or window.completed == 0:
-        raise EnvironmentFault("the engine could not be calibrated against its reference server: no request completed")
+        raise EnvironmentFault(
+            "the engine could not be calibrated against its reference server: no request completed"
+        )
     cpu = max((t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s), default=None)
     return Calibration(
         ceiling_per_s=window.completed / window.duration_s,
@@ -75,11 +83,24 @@ def _measure(run: EngineRun, body_bytes: int) -> Calibration:
 
 def _start(partition: CpuPartition, body_bytes: int) -> subprocess.Popen[str]:
     cpus = partition.server if not partition.shared else ()
-    command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard", "--body-bytes", str(body_bytes)]
+    command = [
+        str(find_engine()),
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--stdin-guard",
+        "--body-bytes",
+        str(body_bytes),
+    ]
     if cpus:
         command += ["--cpus", ",".join(map(str, cpus))]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -89,7 +110,9 @@ def _address(server: subprocess.Popen[str]) -> str:
     try:
         return str(json.loads(line)["address"])
     except (ValueError, KeyError) as fault:
-        raise EnvironmentFault("the reference server did not start; run `prony-engine serve` to see why") from fault
+        raise EnvironmentFault(
+            "the reference server did not start; run `prony-engine serve` to see why"
+        ) from fault
 
 
 def _stop(server: subprocess.Popen[str]) -> None:

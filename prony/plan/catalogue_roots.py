@@ -1,6 +1,7 @@
 """Where the catalogue (servers, workloads, plans) is looked for. Must not know what is in it.
 
-In this order, all of them, first name wins: the folders in an environment variable, the checkout around the current
+In this order, all of them, first name wins: the folders in an environment variable, the checkout around
+the current
 folder, the checkout of an editable install, and what a wheel installed below `<prefix>/share/prony`.
 """
 
@@ -16,7 +17,9 @@ def roots(room: str) -> list[Path]:
 
     `PRONY_SERVERS`, `PRONY_WORKLOADS` and `PRONY_PLANS` hold further folders, separated as in PATH.
     """
-    candidates = [Path(part) for part in os.environ.get(f"PRONY_{room.upper()}", "").split(os.pathsep) if part]
+    candidates = [
+        Path(part) for part in os.environ.get(f"PRONY_{room.upper()}", "").split(os.pathsep) if part
+    ]
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "servers").is_dir() and (folder / "workloads").is_dir():

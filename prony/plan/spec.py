@@ -1,4 +1,7 @@
-"""An experiment as a value: servers, workload, load, trials, and how long each part may take. Must not know how it is run."""
+"""An experiment as a value: servers, workload, load, trials, and how long each part may take.
+
+Must not know how it is run.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ PUBLISHED_REQUESTS = 10_000
 class WarmUpPlan(Record):
     """How a trial warms its server up under the trial's own load.
 
-    `all-cpus`: the server may use every CPU while it warms up and is put on its own CPUs for the window (JIT threads then
-    do not compete with requests; same plateau, a third of the time). `pinned`: on its own CPUs from the start.
+    `all-cpus`: the server may use every CPU while it warms up and is put on its own CPUs for the window; the
+    JIT compiler's threads then do not compete with requests (same plateau, a third of the time).
+    `pinned`: on its own CPUs from the start.
     """
 
     method: Literal["all-cpus", "pinned"] = "all-cpus"
@@ -88,7 +92,9 @@ class ExperimentPlan(Record):
 
 def pinned(warm_up: WarmUpPlan) -> WarmUpPlan:
     """The same warm-up on the server's own CPUs from the start: it needs about three times as long."""
-    return warm_up.model_copy(update={"method": "pinned", "min_s": 3 * warm_up.min_s, "cap_s": 3 * warm_up.cap_s})
+    return warm_up.model_copy(
+        update={"method": "pinned", "min_s": 3 * warm_up.min_s, "cap_s": 3 * warm_up.cap_s}
+    )
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:

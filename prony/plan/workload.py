@@ -1,4 +1,7 @@
-"""A workload: which requests, and what a right answer looks like. Must not know servers or how the load is offered."""
+"""A workload: which requests, and what a right answer looks like.
+
+Must not know servers or how the load is offered.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,9 @@ class Step(Record):
 
 
 class Published(Record):
-    """Figures that somebody printed for this workload on other hardware: history, for shape and order, never a target."""
+    """Figures that somebody printed for this workload on other hardware: history, for shape and order,
+    never a target.
+    """
 
     source: str
     note: str = "other hardware, other versions: for shape and order, not a target"

@@ -1,4 +1,7 @@
-"""YAML files into models, with errors that name the file, the line and the nearest valid key. Must not know what the models mean."""
+"""YAML files into models, with errors that name the file, the line and the nearest valid key.
+
+Must not know what the models mean.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
     return data, lines
 
 
-def _collect_lines(node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> None:
+def _collect_lines(
+    node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int]
+) -> None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*at, key.value)
@@ -66,7 +71,9 @@ def validate(
     try:
         return model.model_validate(data)
     except ValidationError as fault:
-        raise UsageError("\n".join(_explain(error, model, path, lines or {}) for error in _first(fault))) from fault
+        raise UsageError(
+            "\n".join(_explain(error, model, path, lines or {}) for error in _first(fault))
+        ) from fault
 
 
 def _first(fault: ValidationError) -> list[dict[str, object]]:

@@ -12,7 +12,9 @@ from prony.server.probe import http_probe
 PROBE_TIMEOUT_S = 2.0
 
 
-def probe_workload(host: str, port: int, workload: Workload, *, tls: bool = False) -> tuple[Probe, ...] | None:
+def probe_workload(
+    host: str, port: int, workload: Workload, *, tls: bool = False
+) -> tuple[Probe, ...] | None:
     """Every step once, in order; None when the server does not answer yet."""
     probes: list[Probe] = []
     for step in workload.steps:

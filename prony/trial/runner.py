@@ -1,7 +1,8 @@
 """Runs one trial from a fresh process to its end and returns the evidence. Must not judge, store or print.
 
-The order of a trial: start (timed) -> the published protocol's first requests on the server's own CPUs -> warm-up under the
-trial's own load -> back on the server's own CPUs, settle -> window -> stop, and check that it stopped.
+The order of a trial: start (timed) -> the published protocol's first requests on the server's own CPUs ->
+warm-up under the trial's own load -> back on the server's own CPUs, settle -> window -> stop, and check that
+it stopped.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Outcome:
 
 @dataclass(slots=True)
 class TrialRun:
-    """One trial on a server that has just been launched. `run()` is the way in; the server is stopped however it ends."""
+    """One trial on a server that has just been launched. `run()` is the way in; the server is stopped
+    however it ends.
+    """
 
     plan: TrialPlan
     server: RunningServer
@@ -135,13 +138,13 @@ class TrialRun:
 
     def _note_phase(self, name: str, start_ms: float, end_ms: float, cpus: tuple[int, ...]) -> None:
         self._phases.append(
-            Phase.model_validate(
-                {"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": cpus}
-            )
+            Phase.model_validate({"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": cpus})
         )
 
     def _probe(self) -> Probe | None:
-        """Every step of the workload once: the first wrong answer, else the last; None before it answers at all."""
+        """Every step of the workload once: the first wrong answer, else the last; None before it answers at
+        all.
+        """
         probes = probe_workload("127.0.0.1", self.server.identity.port or 0, self.plan.workload)
         if probes is None:
             return None

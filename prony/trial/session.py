@@ -88,7 +88,9 @@ class Session:
             if event is None:
                 self._still_alive()
                 if self.engine.finished:
-                    raise EnvironmentFault(f"the engine ended before the measurement: {self.engine.end_reason}")
+                    raise EnvironmentFault(
+                        f"the engine ended before the measurement: {self.engine.end_reason}"
+                    )
                 continue
             if event.get("event") == "interval":
                 self._listener.row(self.engine.rows[-1])
@@ -119,7 +121,9 @@ class Session:
         return Measured(opened, closed)
 
     def follow(self, bound_s: float) -> Measured:
-        """Follow a run that is measured from its first request and ends by itself; the server is read at both ends."""
+        """Follow a run that is measured from its first request and ends by itself; the server is read at
+        both ends.
+        """
         opened = self._border({"t_ms": 0.0})
         closed = self._border({"t_ms": self.until("finished", bound_s + WINDOW_GRACE_S)["elapsed_ms"]})
         return Measured(opened, closed)

@@ -1,4 +1,7 @@
-"""What stays the same for all trials of an experiment: CPUs, limits, calibration. Must not know any single trial."""
+"""What stays the same for all trials of an experiment: CPUs, limits, calibration.
+
+Must not know any single trial.
+"""
 
 from __future__ import annotations
 

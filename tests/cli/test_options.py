@@ -9,7 +9,8 @@ from prony.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    ("text", "expected_s"), [("30", 30), ("30s", 30), ("1.5m", 90), ("2h", 7200), ("500ms", 0.5), (" 2 min ", 120)]
+    ("text", "expected_s"),
+    [("30", 30), ("30s", 30), ("1.5m", 90), ("2h", 7200), ("500ms", 0.5), (" 2 min ", 120)],
 )
 def test_times(text: str, expected_s: float) -> None:
     assert options.seconds(text, "--window") == pytest.approx(expected_s)

@@ -48,7 +48,15 @@ def reference() -> Iterator[Reference]:
 
 
 def load(url: str, **changes: object) -> EngineLoad:
-    values = {"url": url, "workload": HELLO, "users": 8, "cpus": (), "total_requests": 3000, "window": "all", "after_s": 30.0}
+    values = {
+        "url": url,
+        "workload": HELLO,
+        "users": 8,
+        "cpus": (),
+        "total_requests": 3000,
+        "window": "all",
+        "after_s": 30.0,
+    }
     return EngineLoad.model_validate(values | changes)
 
 
@@ -87,7 +95,9 @@ def test_the_window_opens_when_the_lab_says_so(reference: Reference) -> None:
 
 
 def test_an_expectation_that_fails_is_an_error_of_its_own_kind(reference: Reference) -> None:
-    wrong = HELLO.model_copy(update={"steps": (Step(path="/", expect=Expectation(body_contains=("not there",))),)})
+    wrong = HELLO.model_copy(
+        update={"steps": (Step(path="/", expect=Expectation(body_contains=("not there",))),)}
+    )
     report = EngineRun(load(reference.url, workload=wrong, total_requests=50)).run_to_end(40)
     assert report.totals.errors == {"expect_body": 50}
 

@@ -25,7 +25,9 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest(tmp_path: Path) -
 
 def test_a_wrong_value_is_shown_with_what_was_expected(tmp_path: Path) -> None:
     file = write(tmp_path, "steps:\n  - path: hello world\n")
-    with pytest.raises(UsageError, match=r"mine\.yaml:2: 'steps\.0\.path' is 'hello world': expected a path that starts"):
+    with pytest.raises(
+        UsageError, match=r"mine\.yaml:2: 'steps\.0\.path' is 'hello world': expected a path that starts"
+    ):
         workload.read(file)
 
 
@@ -47,7 +49,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_unknown_workload_names_the_known_and_the_nearest() -> None:
-    with pytest.raises(UsageError, match="did you mean 'actuator-metrics'.*known workloads: .*hello"):
+    with pytest.raises(UsageError, match=r"did you mean 'actuator-metrics'.*known workloads: .*hello"):
         workload.load("actuator-metric")
 
 
