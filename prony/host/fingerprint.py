@@ -12,7 +12,7 @@ from pathlib import Path
 from prony.evidence.host import Fingerprint
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
-from prony.host.proc import ROOT, read_text
+from prony.host.proc import PAGE_BYTES, ROOT, read_text
 from prony.host.sysctls import read_sysctls
 from prony.host.topology import numa_nodes, topology
 
@@ -36,7 +36,7 @@ def fingerprint(software: dict[str, str], *, root: Path = ROOT) -> Fingerprint:
         hostname=read_text(root / "proc/sys/kernel/hostname") or system.nodename,
         architecture=architecture,
         cpu_model=hardware.cpu_model(info, architecture, root),
-        cpus=len(cpus),
+        cpus=len(cpus) or os.cpu_count() or 1,
         cores=len(found.cores) if found.complete else None,
         sockets=len({core.package for core in found.cores}) if found.complete else None,
         smt=found.smt if found.complete else None,
@@ -45,7 +45,7 @@ def fingerprint(software: dict[str, str], *, root: Path = ROOT) -> Fingerprint:
         governor=hardware.governor(cpus, root),
         turbo=hardware.turbo(root),
         caches=hardware.caches(cpus, root),
-        memory_bytes=memory.get("MemTotal", 0),
+        memory_bytes=memory.get("MemTotal") or os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES,
         swap_bytes=memory.get("SwapTotal"),
         kernel=read_text(root / "proc/sys/kernel/osrelease") or system.release,
         os=hardware.os_name(root),

@@ -59,7 +59,7 @@ def topology(root: Path = ROOT) -> Topology:
         online = tuple(sorted(int(number) for number in listed if number.isdecimal()))
     nodes = _nodes(root)
     cores: dict[tuple[int, ...], Core] = {}
-    complete = True
+    complete = bool(online)
     for cpu in online:
         place = base / f"cpu{cpu}/topology"
         siblings = read_cpus(place / "core_cpus_list") or read_cpus(place / "thread_siblings_list")

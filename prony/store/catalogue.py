@@ -74,10 +74,6 @@ class Store:
             self._refuse_foreign_file()
         with self._faults():
             with self._place.engine.connect() as connection:
-                if self._place.sqlite and self._place.writable:
-                    # Outside of a transaction, where alone SQLite lets the mode be changed; a no-op when it
-                    # is set.
-                    connection.connection.cursor().execute("PRAGMA journal_mode=WAL").close()
                 found = self._schema_version(connection)
             if found == schema.SCHEMA_VERSION:
                 return

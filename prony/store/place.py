@@ -121,7 +121,9 @@ def _sqlite(path: Path) -> Place:
 
 
 def _read_header(path: Path) -> bytes:
-    """The beginning of the file, empty when there is none; what is no SQLite file or unreadable is a StoreError."""
+    """The beginning of the file, empty when there is none; what is no SQLite file or unreadable is a
+    StoreError.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER_BYTES)
@@ -172,6 +174,8 @@ def _connect(path: Path, writable: bool) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA synchronous=FULL")
+        if writable:
+            connection.execute("PRAGMA journal_mode=WAL")  # kept in the file; a no-op from the second time on
     except sqlite3.Error:
         connection.close()
         raise

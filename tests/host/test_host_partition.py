@@ -1,0 +1,182 @@
+"""Who gets which CPU, on machines of many shapes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from prony.errors import UsageError
+from prony.host import affinity
+from prony.host.partition import partition
+from prony.host.topology import Core, Topology, allowed_cpus, topology
+
+
+def machine(cores: int, threads: int = 1, nodes: int = 1) -> Topology:
+    """CPU numbers as Linux gives them: first all first threads, then all second threads."""
+    per_node = cores // nodes
+    return Topology(
+        tuple(
+            Core(tuple(core + thread * cores for thread in range(threads)), package=0, node=core // per_node)
+            for core in range(cores)
+        )
+    )
+
+
+def divide(shape: Topology, **named: tuple[int, ...]):
+    return partition(topology=shape, allowed=shape.cpus, **named)
+
+
+def test_two_cpus_are_one_each() -> None:
+    result = divide(machine(2))
+    assert (result.server, result.client, result.shared, result.note) == ((0,), (1,), False, "")
+
+
+def test_one_cpu_is_shared_and_says_so() -> None:
+    result = divide(machine(1))
+    assert result.server == result.client == (0,)
+    assert result.shared
+    assert "only one CPU" in result.note
+
+
+def test_one_core_with_two_threads_is_shared_although_the_cpus_differ() -> None:
+    result = divide(machine(1, threads=2))
+    assert (result.server, result.client) == ((0,), (1,))
+    assert result.shared
+    assert "share a physical core" in result.note
+
+
+@pytest.mark.parametrize("cores", range(2, 65))
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sets_are_disjoint_whole_cores_and_the_client_has_about_a_quarter(cores: int, threads: int) -> None:
+    shape = machine(cores, threads)
+    result = divide(shape)
+    server, client = set(result.server), set(result.client)
+    assert not server & client
+    assert server | client == set(shape.cpus)
+    assert not result.shared
+    for core in shape.cores:
+        assert set(core.cpus) <= server or set(core.cpus) <= client
+    client_cores = len(client) // threads
+    assert client_cores >= 1
+    assert abs(client_cores - cores / 4) <= max(0.5, 1 - cores / 4)
+
+
+def test_a_large_node_holds_both_sides_and_the_note_says_what_is_left_out() -> None:
+    result = divide(machine(16, threads=2, nodes=2))
+    used = set(result.server) | set(result.client)
+    assert used == {*range(8), *range(16, 24)}
+    assert "NUMA node 0 of 2" in result.note
+
+
+def test_small_nodes_are_all_used() -> None:
+    result = divide(machine(4, nodes=2))
+    assert set(result.server) | set(result.client) == {0, 1, 2, 3}
+    assert "too small" in result.note
+
+
+def test_only_what_is_allowed_is_used() -> None:
+    shape = machine(8, threads=2)
+    result = partition(topology=shape, allowed=(2, 3, 10, 11))
+    assert (result.server, result.client) == ((2, 10), (3, 11))
+    with pytest.raises(UsageError, match="None of this machine's CPUs"):
+        partition(topology=shape, allowed=())
+
+
+def test_one_named_set_leaves_whole_cores_to_the_other() -> None:
+    shape = machine(4, threads=2)
+    assert divide(shape, client=(3,)).server == (0, 1, 2, 4, 5, 6)
+    assert divide(shape, server=(0, 4)).client == (1, 2, 3, 5, 6, 7)
+
+
+def test_named_sets_that_split_a_core_are_taken_and_told() -> None:
+    result = divide(machine(2, threads=2), server=(0, 1), client=(2, 3))
+    assert result.shared
+    assert "0,2; 1,3" in result.note
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"server": (0, 9)}, "CPU 9, which this machine does not have; it has 0-3"),
+        ({"client": ()}, "client's CPU set is empty"),
+        ({"server": (0, 1), "client": (1, 2)}, "CPU 1 is in both sets"),
+        ({"server": (0, 1, 2, 3)}, "leaves no CPU for the other side"),
+    ],
+)
+def test_named_sets_that_cannot_be_are_one_sentence(named: dict[str, tuple[int, ...]], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        divide(machine(4), **named)
+    assert message in str(caught.value)
+
+
+def test_a_cpu_outside_of_the_cpuset_is_named_as_such() -> None:
+    with pytest.raises(UsageError, match="CPU 3, which this process may not use"):
+        partition(topology=machine(4), allowed=(0, 1), client=(3,))
+
+
+def test_topology_reads_siblings_packages_and_nodes(tree) -> None:
+    files = {
+        "sys/devices/system/cpu/online": "0-2,4-5\n",
+        "sys/devices/system/node/online": "0-1\n",
+        "sys/devices/system/node/node0/cpulist": "0-1,4\n",
+        "sys/devices/system/node/node1/cpulist": "2,5\n",
+    }
+    for cpu, siblings in {0: "0,4", 4: "0,4", 1: "1,3", 2: "2,5", 5: "2,5"}.items():
+        base = f"sys/devices/system/cpu/cpu{cpu}/topology"
+        files[f"{base}/thread_siblings_list"] = siblings
+        files[f"{base}/physical_package_id"] = "1" if cpu in (2, 5) else "0"
+    found = topology(tree(files))
+    assert found.cores == (Core((0, 4), 0, 0), Core((1,), 0, 0), Core((2, 5), 1, 1))  # CPU 3 is offline
+    assert found.smt
+    assert found.complete
+    assert found.cpus == (0, 1, 2, 4, 5)
+    core = found.core_of(5)
+    assert core is not None
+    assert core.cpus == (2, 5)
+
+
+def test_without_sysfs_every_cpu_is_a_core_and_that_is_known(tree) -> None:
+    found = topology(tree({"proc/cpuinfo": "processor\t: 0\nx : y\n\nprocessor\t: 1\n"}))
+    assert found.cores == (Core((0,)), Core((1,)))
+    assert not found.complete
+
+
+def test_the_mask_of_a_process_is_read(tree) -> None:
+    root = tree({"proc/self/status": "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t2-3,7\n"})
+    assert allowed_cpus(root) == (2, 3, 7)
+
+
+def test_this_machine_can_be_divided() -> None:
+    result = partition()
+    assert result.server
+    assert result.client
+    assert set(result.server) | set(result.client) <= set(affinity.granted_cpus())
+    assert result.shared or not set(result.server) & set(result.client)
+
+
+def test_pinning_this_process_is_remembered_and_can_be_undone() -> None:
+    before = os.sched_getaffinity(0)
+    granted = affinity.granted_cpus()
+    try:
+        assert affinity.pin_self({min(before)}).done
+        assert os.sched_getaffinity(0) == {min(before)}
+        assert affinity.granted_cpus() == granted
+        assert allowed_cpus() == (min(before),)
+    finally:
+        assert affinity.pin_process(os.getpid(), before).done
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_refused_pin_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is gone" in affinity.pin_process(2**22 + 1, {0}).note
+    assert not affinity.pin_thread({4095}).done
+    assert not affinity.pin_thread(set()).done
+
+    def refuse(_thread: int, _cpus: set[int]) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse)
+    result = affinity.pin_process(os.getpid(), {0})
+    assert not result.done
+    assert "no permission" in result.note
