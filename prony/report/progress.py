@@ -24,6 +24,7 @@ from rich.text import Text
 
 from prony.evidence.engine import IntervalRow
 from prony.judge.finding import Status
+from prony.report.style import STATUS_STYLE
 from prony.report.wording import clock, duration, milliseconds, number
 
 log = logging.getLogger(__name__)
@@ -32,13 +33,6 @@ REDRAW_EVERY_S = 0.25
 """Shortest time between two redraws: the screen may not cost the client CPU that it is measuring with."""
 PLAIN_LINE_EVERY_S = 5.0
 """How often the plain output tells where it is within a phase."""
-
-STATUS_STYLE = {
-    Status.VALID: "green",
-    Status.SUSPECT: "yellow",
-    Status.INVALID: "bold red",
-    Status.UNKNOWN: "cyan",
-}
 
 
 class Progress(Protocol):

@@ -1,0 +1,217 @@
+"""The two large charts: ratio intervals and service time by percentile. Values in, SVG out.
+
+Must not know records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from prony.report.html.plot import Series, data, decades, to_svg
+from prony.report.html.theme import BAND, INK, MUTED, PAPER, RULE
+
+
+@dataclass(frozen=True, slots=True)
+class RatioRow:
+    """One interval of the forest plot."""
+
+    label: str
+    ratio: float
+    low: float
+    high: float
+    words: str
+    conclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One trial's latency by percentile: (share below, milliseconds), ascending."""
+
+    series: Series
+    points: tuple[tuple[float, float], ...]
+    main: bool
+    """True for the median trial of its server."""
+
+
+def _ratio_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round ratios between the borders, at most so many: a fine ladder when they are near to one."""
+    ladders: tuple[list[float], ...] = (
+        [0.9 + 0.01 * k for k in range(21)],
+        [0.8 + 0.02 * k for k in range(21)],
+        [0.75 + 0.05 * k for k in range(16)],
+        [0.5 + 0.1 * k for k in range(16)],
+        [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4],
+        [0.1, 0.2, 0.5, 1, 2, 5, 10],
+        [10.0**k for k in range(-9, 10)],
+    )
+    inside: list[float] = [1.0]
+    for ladder in ladders:
+        inside = [t for t in ladder if low <= t <= high]
+        if ladder[0] <= low and ladder[-1] >= high and len(inside) <= most:
+            break
+    return [round(t, 9) for t in inside]
+
+
+STACKED_BELOW = 500
+"""Narrower than this the words of a row stand below its interval instead of at its right."""
+
+
+def forest(
+    rows: Sequence[RatioRow],
+    *,
+    band: tuple[float, float],
+    axis: str,
+    width: int,
+    key: str,
+    title: str,
+) -> str:
+    """Ratio intervals on a log axis, one row each, the practical band shaded."""
+    low = min([band[0], *(r.low for r in rows)]) / 1.02
+    high = max([band[1], *(r.high for r in rows)]) * 1.02
+    stacked = width < STACKED_BELOW
+    step = 70 if stacked else 50
+    height = step * len(rows)
+    values: list[dict[str, object]] = [
+        {
+            "y": k * step + 31,
+            "label_y": k * step + 12,
+            "words_y": k * step + (49 if stacked else 12),
+            "label": r.label,
+            "words": r.words,
+            "ratio": r.ratio,
+            "low": r.low,
+            "high": r.high,
+            "conclusive": r.conclusive,
+        }
+        for k, r in enumerate(rows)
+    ]
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    y_scale = alt.Scale(domain=[0, height], range=[0, height], nice=False)
+    x_axis = alt.Axis(
+        values=_ratio_ticks(low, high, 5 if stacked else 9),
+        title=axis,
+        grid=False,
+        ticks=True,
+        tickColor=RULE.light,
+        labelExpr="format(datum.value, '~r') + '×'",
+    )
+    x = alt.X("ratio:Q", scale=scale, axis=x_axis)
+
+    def y(field: str) -> Any:
+        return alt.Y(f"{field}:Q", scale=y_scale, axis=None)
+
+    def row(mark: Any) -> Any:
+        return mark.encode(x=x, y=y("y"))
+
+    shaded = (
+        alt.Chart(data([{"low": band[0], "high": band[1]}]))
+        .mark_rect(color=BAND.light)
+        .encode(x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q", y=alt.value(0), y2=alt.value(height))
+    )
+    one = alt.Chart(data([{"ratio": 1}])).mark_rule(color=MUTED.light, strokeWidth=1).encode(x=x)
+    base = alt.Chart(data(values))
+    interval = base.mark_rule(strokeWidth=3, color=INK.light, strokeCap="round").encode(
+        x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q", y=y("y")
+    )
+    hollow = base.transform_filter("!datum.conclusive").mark_point(
+        filled=True, size=95, fill=PAPER.light, stroke=INK.light, strokeWidth=2, opacity=1
+    )
+    solid = base.transform_filter("datum.conclusive").mark_point(
+        filled=True, size=95, color=INK.light, opacity=1
+    )
+    label = base.mark_text(align="left", baseline="middle", fontSize=13, color=INK.light).encode(
+        x=alt.value(0), y=y("label_y"), text="label:N"
+    )
+    words = base.mark_text(
+        align="left" if stacked else "right", baseline="middle", fontSize=13, color=MUTED.light
+    ).encode(x=alt.value(0 if stacked else width), y=y("words_y"), text="words:N")
+    layers = (shaded, one, interval, row(hollow), row(solid), label, words)
+    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+
+
+NINES = ((0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99"), (0.99999, "99.999"))
+
+
+def nines(share: float) -> float:
+    """A share below as its number of nines: 0.9 -> 1, 0.99 -> 2, 0.999 -> 3."""
+    return -math.log10(max(1 - share, 1e-9))
+
+
+def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title: str) -> str:
+    """Service time by percentile: the median trial of each server thick, every other trial thin."""
+    longest = max(nines(c.points[-1][0]) for c in curves)
+    ticks = [(nines(q), label) for q, label in NINES if nines(q) <= longest + 1e-9] or [(nines(0.5), "50")]
+    names = " : ".join(f"abs(datum.value - {at:.6f}) < 0.001 ? '{label} %'" for at, label in ticks)
+    times = [ms for c in curves for _, ms in c.points if ms > 0] or [1.0]
+    logarithmic = max(times) / min(times) > 8
+    levels = decades(times) if logarithmic else []
+    y_scale = (
+        alt.Scale(type="log", domain=[levels[0], levels[-1]], nice=False)
+        if logarithmic
+        else alt.Scale(domainMin=0, nice=True)
+    )
+    x = alt.X(
+        "nines:Q",
+        scale=alt.Scale(domain=[0, longest + 0.05], nice=False),
+        axis=alt.Axis(
+            values=[at for at, _ in ticks],
+            labelExpr=f"{names} : ''",
+            title="share of requests at most this slow",
+        ),
+    )
+    y_axis = alt.Axis(
+        title="service time, ms",
+        titleAngle=0,
+        titleAlign="left",
+        titleAnchor="start",
+        titleX=0,
+        titleY=-14,
+        labelExpr="format(datum.value, '~r')",
+        values=levels if logarithmic else alt.Undefined,
+        tickCount=6,
+    )
+    y = alt.Y("ms:Q", scale=y_scale, axis=y_axis)
+    layers = []
+    for main in (False, True):
+        for number, curve in enumerate(curves):
+            if curve.main != main:
+                continue
+            rows: list[dict[str, object]] = [
+                {"nines": nines(q), "ms": ms, "trial": number} for q, ms in curve.points if ms > 0
+            ]
+            line = alt.Chart(data(rows)).mark_line(
+                color=curve.series.colour.light,
+                strokeWidth=2.5 if main else 1,
+                strokeOpacity=1 if main else 0.45,
+                strokeJoin="round",
+                clip=True,
+            )
+            layers.append(line.encode(x=x, y=y, order="nines:Q"))
+            if main:
+                marks: list[dict[str, object]] = [
+                    {"nines": at, "ms": _at(curve.points, at)}
+                    for at, _ in ticks
+                    if at <= nines(curve.points[-1][0]) + 1e-9
+                ]
+                layers.append(
+                    alt.Chart(data(marks))
+                    .mark_point(
+                        filled=True,
+                        size=55,
+                        opacity=1,
+                        shape=curve.series.shape,
+                        color=curve.series.colour.light,
+                    )
+                    .encode(x=x, y=y)
+                )
+    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+
+
+def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
+    """The time at so many nines: of the nearest point of the curve."""
+    return min(points, key=lambda p: abs(nines(p[0]) - wanted))[1]

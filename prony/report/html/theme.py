@@ -1,0 +1,153 @@
+"""Colours in light and dark, and the clean-up of generated SVG. Must not know what a chart shows.
+
+A chart is rendered once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces
+them: an author's rule outranks a presentation attribute, so one SVG serves both and stays right without
+style sheets.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+SVG = "http://www.w3.org/2000/svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """One role of colour: its light and its dark value."""
+
+    name: str
+    light: str
+    dark: str
+
+
+PAPER = Colour("paper", "#fdfdfc", "#14161a")
+INK = Colour("ink", "#1c1f24", "#e8eaed")
+MUTED = Colour("muted", "#5a616b", "#a4abb5")
+RULE = Colour("rule", "#dfe1e5", "#33383f")
+WASH = Colour("wash", "#f3f4f6", "#1d2025")
+BAND = Colour("band", "#e9ebef", "#2a2f37")
+SETTLE = Colour("settle", "#f6f1e4", "#26241d")
+WINDOW = Colour("window", "#e6f0ee", "#1a2927")
+VALID = Colour("valid", "#1b7a43", "#63c98c")
+SUSPECT = Colour("suspect", "#8d5a00", "#e6b450")
+INVALID = Colour("invalid", "#b3261e", "#ff8a80")
+UNKNOWN = Colour("unknown", "#4c5f8a", "#9db3e6")
+LINK = Colour("link", "#22559c", "#8ab8f5")
+
+ROLES = (PAPER, INK, MUTED, RULE, WASH, BAND, SETTLE, WINDOW, VALID, SUSPECT, INVALID, UNKNOWN, LINK)
+
+ACCENTS = (
+    Colour("accent-0", "#1d6fb8", "#6bb3f2"),
+    Colour("accent-1", "#c4510c", "#f79a5e"),
+    Colour("accent-2", "#0a8767", "#4bcaa4"),
+    Colour("accent-3", "#9c4594", "#e19ad8"),
+    Colour("accent-4", "#8a6a00", "#dfc04f"),
+    Colour("accent-5", "#3f4fa8", "#a3b0ff"),
+    Colour("accent-6", "#6b5b53", "#c9b8ae"),
+    Colour("accent-7", "#a83253", "#ff9fb6"),
+)
+"""One per server, in Okabe and Ito's order of distinguishable hues, each at least 4.5 : 1 on the paper."""
+
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-right",
+    "triangle-left",
+)
+"""A mark per server beside its colour, for readers and printers that see no colour."""
+
+
+def accent(index: int) -> Colour:
+    """The colour of the server at this place of the plan."""
+    return ACCENTS[index % len(ACCENTS)]
+
+
+def shape(index: int) -> str:
+    """The mark of the server at this place of the plan."""
+    return SHAPES[index % len(SHAPES)]
+
+
+def stylesheet() -> str:
+    """Variables for the page and, for the dark, a rule per colour of the charts."""
+    colours = (*ROLES, *ACCENTS)
+    light = "".join(f"--{c.name}:{c.light};" for c in colours)
+    dark = "".join(f"--{c.name}:{c.dark};" for c in colours)
+    marks = "".join(
+        f'svg [fill="{c.light}"]{{fill:{c.dark}}}svg [stroke="{c.light}"]{{stroke:{c.dark}}}' for c in colours
+    )
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}{marks}}}\n"
+    )
+
+
+_NOISE = {
+    "class",
+    "role",
+    "aria-roledescription",
+    "aria-hidden",
+    "pointer-events",
+    "font-family",
+    "version",
+}
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+
+def tidy(svg: str, *, key: str, title: str) -> str:
+    """Generated SVG made fit for a page: a title for screen readers, ids of its own, and nothing superfluous.
+
+    `key` is unique on the page; `title` says in words what the chart shows. The drawing itself is unchanged.
+    """
+    root = ElementTree.fromstring(svg)
+    _clean(root)
+    _prune(root)
+    ids = {e.get("id"): f"{key}-{e.get('id')}" for e in root.iter() if e.get("id")}
+    for element in root.iter():
+        if element.get("id"):
+            element.set("id", ids[element.get("id")])
+        clip = element.get("clip-path", "")
+        name = clip[5:-1]
+        if clip.startswith("url(#") and name in ids:
+            element.set("clip-path", f"url(#{ids[name]})")
+    heading = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{key}-title"})
+    heading.text = title
+    root.insert(0, heading)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{key}-title")
+    root.set("preserveAspectRatio", "xMidYMid meet")
+    ElementTree.register_namespace("", SVG)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _clean(root: ElementTree.Element) -> None:
+    for element in root.iter():
+        for name in _NOISE & set(element.attrib):
+            del element.attrib[name]
+        if element.get("opacity") == "1":
+            del element.attrib["opacity"]
+        for name in ("d", "transform"):
+            if name in element.attrib:
+                element.set(name, _NUMBER.sub(lambda m: f"{float(m[0]):.1f}", element.attrib[name]))
+
+
+def _prune(parent: ElementTree.Element) -> None:
+    """Drop what draws nothing: hidden or unpainted paths, empty texts and groups."""
+    for child in list(parent):
+        _prune(child)
+        tag = child.tag.rpartition("}")[2]
+        paints = {"fill", "stroke"} & set(child.attrib)
+        empty = (
+            child.get("display") == "none"
+            or (tag == "path" and not paints)
+            or (tag == "text" and not (child.text or "").strip() and not len(child))
+            or (tag == "g" and not len(child))
+        )
+        if empty:
+            parent.remove(child)

@@ -1,0 +1,83 @@
+"""How a figure is called, scaled and rounded in a report. Must not know any value.
+
+The judge's FIGURES are the source; here are only the shorter names that a table column needs, and the
+figures that an application reports by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prony.judge.figures import FIGURE
+from prony.report.wording import number
+
+STEADY_OVER_PUBLISHED = "steady_over_published"
+"""Steady requests/s ÷ what the published protocol would have printed, both of the same trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A figure as a reader sees it: `scale` turns the stored value into the printed one."""
+
+    text: str
+    unit: str = ""
+    decimals: int = 0
+    scale: float = 1.0
+
+
+SHORT: dict[str, Label] = {
+    "requests_per_s": Label("requests/s"),
+    "mean_ms": Label("mean time", "ms", 3),
+    "peak_rss_mib": Label("peak RSS", "MiB"),
+    "requests_per_s_per_gib": Label("requests/s per GiB"),
+    "time_to_ready_s": Label("time to ready", "s", 2),
+    "time_to_steady_s": Label("time to steady", "s", 0),
+    "start_rss_mib": Label("RSS at ready", "MiB"),
+    "server_cpu_share": Label("server CPU in use", "%", 0, 100),
+    "client_cpu_share": Label("client CPU in use", "%", 0, 100),
+    "gc_share": Label("garbage collection", "%", 2, 100),
+    "jit_share": Label("JIT compilation", "%", 2, 100),
+    "published_requests_per_s": Label("requests/s"),
+    "published_mean_ms": Label("mean time", "ms", 3),
+    STEADY_OVER_PUBLISHED: Label("steady ÷ published", "×", 1),
+    "actuator_memory_used_mb": Label("jvm.memory.used", "MB", 1),
+    "actuator_classes_loaded": Label("jvm.classes.loaded"),
+    "actuator_threads_live": Label("jvm.threads.live"),
+}
+
+REPORTED: dict[str, tuple[str, float]] = {
+    "actuator_memory_used_mb": ("jvm.memory.used", 1e-6),
+    "actuator_classes_loaded": ("jvm.classes.loaded", 1.0),
+    "actuator_threads_live": ("jvm.threads.live", 1.0),
+}
+"""Figure -> (the application's own name, factor to the figure's unit)."""
+
+
+def label(figure: str) -> Label:
+    """The label of a figure; one that nobody knows keeps its own name."""
+    if figure in SHORT:
+        return SHORT[figure]
+    known = FIGURE.get(figure)
+    return Label(known.label, known.unit, known.decimals) if known else Label(figure, "", 2)
+
+
+def label_of(figure: str) -> str:
+    """The figure's name as engineers write it."""
+    return label(figure).text
+
+
+def unit_of(figure: str) -> str:
+    """Its unit; empty when the label says it."""
+    return label(figure).unit
+
+
+def named(figure: str) -> str:
+    """Name and unit: mean time, ms."""
+    found = label(figure)
+    return f"{found.text}, {found.unit}" if found.unit else found.text
+
+
+def rounded(figure: str, value: float | None) -> str:
+    """The value in the label's unit, with the decimals that the figure deserves."""
+    found = label(figure)
+    return number(None if value is None else value * found.scale, found.decimals)

@@ -1,0 +1,187 @@
+"""The JSON that `--json` prints, as models: the names are a contract. Must not know how a value is obtained.
+
+`schema` is raised when a key is renamed, removed or changes its meaning; new keys may appear at any time.
+Units are in the names. A figure that was not measured, or that the number of samples does not support, is
+null; so are all figures of an invalid trial.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FindingOut(_Out):
+    """One check."""
+
+    check: str
+    status: Literal["valid", "suspect", "invalid", "unknown"]
+    value: float | str | None = Field(
+        description="what was measured, in the check's own unit; null when unknown"
+    )
+    limit: str = Field(description="the limit as it stood, in words")
+    reason: str
+    advice: str = Field(description="what to do; empty when there is nothing to do")
+
+
+class TimesOut(_Out):
+    """Service time (of the open model latency, from the intended send) over the window, in ms."""
+
+    min: float | None = None
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+    max: float | None = None
+
+
+class ClientOut(_Out):
+    """The load generator over the window."""
+
+    driver: str | None = Field(description="io_uring or epoll")
+    cpu_us_per_request: float | None
+    cpu_busy: float | None = Field(description="the busiest thread's CPU time ÷ wall time, 0 … 1")
+
+
+class Measured(_Out):
+    """What one run of the load gave."""
+
+    verdict: Literal["valid", "suspect", "invalid", "unknown"]
+    bound_by: str = Field(description="what bound the throughput")
+    findings: list[FindingOut]
+    requests: int | None = Field(description="whole answers within the window, whatever their status")
+    errors: dict[str, int] = Field(
+        description="failed requests of the window by kind; empty when there were none"
+    )
+    status_codes: dict[str, int] = Field(description="answers of the window by HTTP status")
+    throughput_per_s: float | None = Field(description="right answers per second; null when invalid")
+    service_time_ms: TimesOut
+    client: ClientOut
+    connections_opened: int | None = Field(description="over the whole run, warm-up included")
+    duration_s: float | None = Field(description="length of the measured window")
+
+
+class LoadOut(Measured):
+    """`prony load --json`."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["load"] = "load"
+    id: str
+    target: str
+
+
+class StartUpOut(_Out):
+    """From exec to the first right answer."""
+
+    time_to_listen_s: float | None = None
+    time_to_ready_s: float | None = None
+    start_rss_mib: float | None = None
+    start_heap_used_mib: float | None = None
+    start_classes_loaded: float | None = None
+    start_threads: float | None = None
+    reported: dict[str, float] = Field(
+        default_factory=dict, description="the application's own figures, under its own names and units"
+    )
+
+
+class ServerCostOut(_Out):
+    """The server over the window, and how it got there."""
+
+    server_cpu_us_per_request: float | None = None
+    server_cpu_share: float | None = Field(default=None, description="CPU used ÷ CPU granted, 0 … 1")
+    peak_rss_mib: float | None = None
+    requests_per_s_per_gib: float | None = None
+    threads: float | None = None
+    heap_used_mib: float | None = None
+    heap_committed_mib: float | None = None
+    gc_share: float | None = None
+    jit_share: float | None = None
+    time_to_steady_s: float | None = None
+    published_requests_per_s: float | None = Field(
+        default=None,
+        description="what the published protocol would have printed: the first requests to a fresh process",
+    )
+    published_mean_ms: float | None = None
+
+
+class TrialOut(Measured):
+    """One fresh server process."""
+
+    id: str
+    block: int
+    position: int
+    kind: Literal["trial", "control"] = Field(description="a control takes no part in the comparison")
+    counts: bool = Field(description="whether it enters the summary and the pairs")
+    rejected_because: str | None
+    startup: StartUpOut
+    server: ServerCostOut
+
+
+class SpreadOut(_Out):
+    """A figure over the trials that count."""
+
+    median: float
+    min: float
+    max: float
+    n: int
+
+
+class ServerOut(_Out):
+    """One server under test."""
+
+    name: str
+    title: str
+    version: str
+    versions: dict[str, str]
+    jdk: str
+    trials: list[TrialOut]
+    summary: dict[str, SpreadOut] = Field(description="figure -> its median and range; names carry units")
+
+
+class PairOut(_Out):
+    """One figure of two servers: ratio = a ÷ b."""
+
+    a: str
+    b: str
+    metric: str
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    verdict: str
+    sentence: str
+    more_trials: int | None = Field(description="about how many more trials per server would settle it")
+
+
+class CompareOut(_Out):
+    """`prony compare --json`."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["compare"] = "compare"
+    id: str
+    title: str
+    created: str = Field(description="ISO 8601")
+    quick: bool
+    verdict: Literal["valid", "suspect", "invalid", "unknown"]
+    servers: list[ServerOut]
+    pairs: list[PairOut]
+    published: dict[str, Any] | None = Field(
+        description="history: source, note, figures {figure: {server: value}}"
+    )
+    host: dict[str, Any] | None = Field(description="the fingerprint")
+    plan: dict[str, Any]
+    warnings: list[str]
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of both shapes, for the documentation and for whoever reads the output by machine."""
+    return {
+        "load": LoadOut.model_json_schema(by_alias=True),
+        "compare": CompareOut.model_json_schema(by_alias=True),
+    }

@@ -1,0 +1,368 @@
+"""What the records of an experiment come to, in words and cells: for the terminal, the page and the JSON.
+
+Pure. Must not know how a cell is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from prony.judge.figures import published_mark
+from prony.judge.finding import Finding, Status
+from prony.report.labels import REPORTED, STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
+from prony.report.model import SEVERITY, ExperimentView, PairView, Spread, TrialView, spread
+from prony.report.wording import counted
+
+HEADLINE = "requests_per_s"
+"""The figure that a pair's first sentence is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One server's figure: the median and its range, as text; `text` alone for words."""
+
+    text: str
+    spread: str = ""
+    best: bool = False
+    status: Status | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure over all servers, in the order of the plan."""
+
+    label: str
+    unit: str
+    cells: tuple[Cell, ...]
+    figure: str = ""
+    measured: bool = True
+    """False for what others published: no mark of ours belongs on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows that belong together."""
+
+    title: str
+    rows: tuple[Row, ...]
+    note: str = ""
+
+
+LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "Start-up",
+        "a fresh process, before any load",
+        (
+            "actuator_memory_used_mb",
+            "actuator_classes_loaded",
+            "actuator_threads_live",
+            "time_to_ready_s",
+            "start_rss_mib",
+        ),
+    ),
+    (
+        "Steady load",
+        "over the measured window",
+        (HEADLINE, "mean_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "time_to_steady_s"),
+    ),
+    (
+        "Cost",
+        "over the measured window",
+        ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib"),
+    ),
+    (
+        "As the published protocol would print",
+        "the first {n} requests to a fresh process",
+        ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),
+    ),
+)
+EVIDENCE_FIGURES = ("server_cpu_share", "client_cpu_share")
+
+
+def overall(view: ExperimentView) -> Status:
+    """The verdict on the experiment: invalid when a server has no trial that counts, else the worst that
+    counts.
+
+    A rejected trial beside good ones makes it suspect: its server's figures rest on fewer trials than ran.
+    """
+    if not view.servers or any(not counting(view, server.address) for server in view.servers):
+        return Status.INVALID
+    statuses = [t.judgement.verdict for t in view.trials if t.counts]
+    if rejected(view):
+        statuses.append(Status.SUSPECT)
+    return min(statuses, key=lambda s: SEVERITY[s])
+
+
+def counting(view: ExperimentView, server: str) -> tuple[TrialView, ...]:
+    """The trials of a server whose figures may be printed."""
+    return tuple(t for t in view.of(server) if t.counts)
+
+
+def rejected(view: ExperimentView) -> tuple[TrialView, ...]:
+    """Trials (controls apart) that may not be printed; each knows its cause."""
+    return tuple(t for t in view.trials if t.record.kind == "trial" and not t.counts)
+
+
+def verdict_words(view: ExperimentView) -> str:
+    """The verdict as a sentence."""
+    trials = [t for t in view.trials if t.record.kind == "trial"]
+    if not trials:
+        return "Nothing was measured."
+    bare = [s.address for s in view.servers if not counting(view, s.address)]
+    out = len(rejected(view))
+    if bare and len(bare) == len(view.servers):
+        return f"No figure is printed: none of the {counted(len(trials), 'trial')} may be used."
+    if bare:
+        return (
+            f"No figure for {join(bare)}: none of its trials may be used. "
+            f"{len(trials) - out} of {counted(len(trials), 'trial')} count."
+        )
+    doubtful = sum(1 for t in trials if t.counts and t.judgement.verdict is Status.SUSPECT)
+    unsure = sum(1 for t in trials if t.counts and t.judgement.verdict is Status.UNKNOWN)
+    fine = len(trials) - out - doubtful - unsure
+    if fine == len(trials):
+        return "The trial is valid." if fine == 1 else f"All {fine} trials are valid."
+    parts = [
+        f"{n} {word}"
+        for n, word in (
+            (fine, "valid"),
+            (doubtful, "suspect"),
+            (unsure, "with a check that could not be made"),
+        )
+        if n
+    ]
+    tail = f"; figures come from the {len(trials) - out} that count" if out else ""
+    parts += [f"{out} rejected"] if out else []
+    return f"Of {counted(len(trials), 'trial')}, {join(parts)}{tail}."
+
+
+def join(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
+
+
+def spread_of(view: ExperimentView, server: str, figure: str) -> Spread | None:
+    """Median and range of a figure over the trials of a server that count."""
+    return spread(v for t in counting(view, server) if (v := value(t, figure)) is not None)
+
+
+def value(trial: TrialView, figure: str) -> float | None:
+    """A figure of one trial; None when it is absent."""
+    if figure == STEADY_OVER_PUBLISHED:
+        steady = trial.figures.get(HEADLINE)
+        published = trial.figures.get("published_requests_per_s")
+        return steady / published if steady is not None and published else None
+    if figure in REPORTED and figure not in trial.figures:
+        start = trial.record.evidence.start_up
+        name, factor = REPORTED[figure]
+        raw = start.reported.get(name) if start is not None else None
+        return None if raw is None else raw * factor
+    return trial.figures.get(figure)
+
+
+def best(view: ExperimentView, figure: str) -> str | None:
+    """The server that the comparison shows to be better than every other one in this figure, if any."""
+    for server in (s.address for s in view.servers):
+        rivals = {s.address for s in view.servers} - {server}
+        beaten = {
+            pair.b if pair.a == server else pair.a
+            for pair in view.pairs
+            if pair.figure == figure and server in (pair.a, pair.b)
+            if (pair.verdict == "faster" and pair.a == server)
+            or (pair.verdict == "slower" and pair.b == server)
+        }
+        if rivals and rivals <= beaten:
+            return server
+    return None
+
+
+def verdict_word(pair: PairView) -> str:
+    """faster, slower … for throughput; lower, higher … for what has no speed."""
+    if pair.figure == HEADLINE or pair.verdict not in ("faster", "slower") or pair.ratio is None:
+        return str(pair.verdict)
+    return "higher" if pair.ratio > 1 else "lower"
+
+
+def published_requests(view: ExperimentView) -> int:
+    """How many requests to a fresh process the published protocol sends."""
+    marks = (published_mark(t.record.evidence) for t in view.trials)
+    return next((mark.requests for mark in marks if mark is not None), 10_000)
+
+
+def sections(view: ExperimentView) -> tuple[Section, ...]:
+    """The table: servers as columns. A figure that no server has is left out."""
+    made = []
+    for title, note, figures in LAYOUT:
+        rows = [row for figure in figures if (row := _row(view, figure)) is not None]
+        if rows:
+            made.append(Section(title, tuple(rows), note.format(n=f"{published_requests(view):,}")))
+    shares = [row for figure in EVIDENCE_FIGURES if (row := _row(view, figure)) is not None]
+    made.append(Section("Evidence", (_bound_row(view), *shares, _verdict_row(view))))
+    return tuple(made)
+
+
+def _row(view: ExperimentView, figure: str) -> Row | None:
+    spreads = [spread_of(view, s.address, figure) for s in view.servers]
+    if all(s is None for s in spreads):
+        return None
+    winner = best(view, figure)
+    cells = [
+        _cell(view, server.address, figure, s, server.address == winner)
+        for server, s in zip(view.servers, spreads, strict=True)
+    ]
+    return Row(label_of(figure), unit_of(figure), tuple(cells), figure)
+
+
+def _cell(view: ExperimentView, server: str, figure: str, found: Spread | None, is_best: bool) -> Cell:
+    if found is None:
+        return Cell("–" if counting(view, server) else "no figure")
+    low, high = rounded(figure, found.low), rounded(figure, found.high)
+    of = len(counting(view, server))
+    missing = f", in {found.n} of {of}" if found.n < of else ""
+    between = "one trial" if of == 1 else "all equal" if low == high else f"{low}–{high}"
+    return Cell(rounded(figure, found.median), between + missing, is_best)
+
+
+def _bound_row(view: ExperimentView) -> Row:
+    cells = []
+    for server in view.servers:
+        bounds = [t.judgement.bound_by for t in counting(view, server.address)]
+        tally = {b: bounds.count(b) for b in dict.fromkeys(bounds)}
+        words = [b if len(tally) == 1 else f"{b} ({n} of {len(bounds)})" for b, n in tally.items()]
+        cells.append(Cell(", ".join(words) or "no figure"))
+    return Row("bound by", "", tuple(cells))
+
+
+def _verdict_row(view: ExperimentView) -> Row:
+    cells = []
+    for server in view.servers:
+        trials = view.of(server.address)
+        statuses = [Status.INVALID if not t.counts else t.judgement.verdict for t in trials]
+        worst = min(statuses, key=lambda s: SEVERITY[s], default=Status.UNKNOWN)
+        fine = statuses.count(Status.VALID)
+        others = [
+            f"{statuses.count(s)} {'rejected' if s is Status.INVALID else s.value}"
+            for s in (Status.SUSPECT, Status.UNKNOWN, Status.INVALID)
+            if s in statuses
+        ]
+        cells.append(Cell(f"{fine} of {len(trials)} valid", ", ".join(others), status=worst))
+    return Row("verdict", "", tuple(cells))
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """One check with one status and one advice: where it was found, and what was found there."""
+
+    check: str
+    status: Status
+    advice: str
+    limit: str
+    source: str
+    places: tuple[tuple[str, int, int], ...]
+    """(server, in so many trials, of so many)."""
+    reasons: tuple[str, ...]
+    """What was found, each sentence once; the first few."""
+    more_reasons: int = 0
+    everywhere: bool = False
+    """Whether it was found in every trial of every server."""
+
+    @property
+    def where(self) -> str:
+        """spring-tomcat 3 of 3 trials, spring-jetty 1 of 3 trials."""
+        if self.everywhere:
+            return f"all {sum(of for _, _, of in self.places)} trials"
+        return ", ".join(f"{server} {n} of {counted(of, 'trial')}" for server, n, of in self.places)
+
+
+REASONS_SHOWN = 3
+
+
+def finding_groups(view: ExperimentView, *, only: Status | None = None) -> tuple[FindingGroup, ...]:
+    """Findings that are not valid (or those of one status), worst first, each check and advice once."""
+    gathered: dict[tuple[str, Status, str], list[tuple[str, Finding]]] = {}
+    for trial in view.trials:
+        for finding in trial.judgement.findings:
+            wanted = finding.status is only if only else finding.status is not Status.VALID
+            if wanted:
+                key = (finding.check, finding.status, finding.advice)
+                gathered.setdefault(key, []).append((trial.record.server, finding))
+    totals: Mapping[str, int] = {
+        s: sum(1 for t in view.trials if t.record.server == s) for s in {t.record.server for t in view.trials}
+    }
+    groups = []
+    for (check, status, advice), found in gathered.items():
+        servers = [server for server, _ in found]
+        order = [s.address for s in view.servers] + servers
+        reasons = list(dict.fromkeys(finding.reason for _, finding in found))
+        groups.append(
+            FindingGroup(
+                check=check,
+                status=status,
+                advice=advice,
+                limit=found[0][1].limit,
+                source=found[0][1].source,
+                places=tuple((s, servers.count(s), totals[s]) for s in dict.fromkeys(order) if s in servers),
+                everywhere=len(found) == len(view.trials) > 1,
+                reasons=tuple(reasons[:REASONS_SHOWN]),
+                more_reasons=max(0, len(reasons) - REASONS_SHOWN),
+            )
+        )
+    return tuple(sorted(groups, key=lambda g: SEVERITY[g.status]))
+
+
+def median_trial(view: ExperimentView, server: str) -> TrialView | None:
+    """The trial with its server's median throughput (the lower one of two): a real trial, not a mixture."""
+    ranked = sorted(
+        (t for t in counting(view, server) if HEADLINE in t.figures), key=lambda t: t.figures[HEADLINE]
+    )
+    return ranked[(len(ranked) - 1) // 2] if ranked else None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One published figure beside ours, per server, each also relative to the servers' mean."""
+
+    figure: str
+    label: str
+    published: tuple[float | None, ...]
+    measured: tuple[float | None, ...]
+
+    @property
+    def published_shape(self) -> tuple[float | None, ...]:
+        """Published values ÷ their mean."""
+        return _shape(self.published, self.measured)
+
+    @property
+    def measured_shape(self) -> tuple[float | None, ...]:
+        """Measured values ÷ their mean (over the servers that have both)."""
+        return _shape(self.measured, self.published)
+
+
+def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
+    both = [v for v, o in zip(values, others, strict=True) if v is not None and o is not None]
+    base = both or [v for v in values if v is not None]
+    mean = sum(base) / len(base) if base else 0.0
+    return tuple(v / mean if v is not None and mean else None for v in values)
+
+
+def history(view: ExperimentView) -> tuple[HistoryRow, ...]:
+    """Published figures in the order of the table, for the servers of this experiment."""
+    if view.published is None:
+        return ()
+    known = [f for _, _, figures in LAYOUT for f in figures]
+    order = [f for f in known if f in view.published.figures]
+    order += [f for f in view.published.figures if f not in known]
+    rows = []
+    for figure in order:
+        theirs = view.published.figures[figure]
+        ours = [spread_of(view, s.address, figure) for s in view.servers]
+        rows.append(
+            HistoryRow(
+                figure,
+                label_of(figure),
+                tuple(theirs.get(s.address) for s in view.servers),
+                tuple(s.median if s else None for s in ours),
+            )
+        )
+    return tuple(r for r in rows if any(v is not None for v in r.published))

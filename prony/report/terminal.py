@@ -1,0 +1,247 @@
+"""The report on a terminal: verdict first, then the table, the sentences, the history, the findings.
+
+Must not know where the view came from. Everything goes through a rich console, which knows whether colour is
+wanted (NO_COLOR, a pipe) and how wide a line may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from prony.judge.finding import Finding, Status
+from prony.report.export import load_json, to_json
+from prony.report.grid import table
+from prony.report.labels import label_of, named, rounded
+from prony.report.model import SEVERITY, ExperimentView, PairView, TrialView
+from prony.report.style import STATUS_STYLE
+from prony.report.summary import (
+    HEADLINE,
+    Cell,
+    FindingGroup,
+    Row,
+    Section,
+    finding_groups,
+    history,
+    overall,
+    rejected,
+    sections,
+    verdict_word,
+    verdict_words,
+)
+from prony.report.wording import counted, duration, number, ratio
+
+__all__ = ["load_json", "render", "render_load", "to_json"]
+
+QUICK = "quick"
+SPREAD_NOTE = "median (min–max) over trials"
+MOST_WIDTH = 160
+"""Lines longer than this are hard to read on any screen."""
+
+
+def render(view: ExperimentView, console: Console) -> None:
+    """Print the whole report of an experiment."""
+    out = _Printer(console)
+    out.line()
+    out.text(_verdict_line(overall(view), verdict_words(view)))
+    out.text(Text(f"{view.title} · {view.created:%Y-%m-%d %H:%M} · {view.id}", style="dim"))
+    if view.quick:
+        out.text(Text(_quick_words(view), style="yellow"))
+    for warning in view.warnings:
+        out.text(Text(f"Note: {warning}", style="yellow"))
+    out.line()
+    mark = QUICK if view.quick else ""
+    names = [server.address for server in view.servers]
+    out.table(sections(view), names, mark, SPREAD_NOTE)
+    _sentences(view, out)
+    _history(view, out)
+    _rejected(view, out)
+    _findings(finding_groups(view), out)
+    out.line()
+
+
+class _Printer:
+    """Prints text that wraps with a hanging indent, and tables that already fit."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.width = min(console.width, MOST_WIDTH)
+
+    def line(self) -> None:
+        self._console.print()
+
+    def text(self, text: Text, indent: int = 0) -> None:
+        self._console.print(Padding(text, (0, 0, 0, indent), expand=False), highlight=False, width=self.width)
+
+    def heading(self, title: str, note: str = "") -> None:
+        self.line()
+        self.text(Text.assemble((title, "bold"), (f"  {note}" if note else "", "dim")))
+
+    def table(self, made: Sequence[Section], names: Sequence[str], mark: str, heading: str) -> None:
+        for line in table(made, names, self.width, mark=mark, heading=heading):
+            line.rstrip()
+            self._console.print(line, highlight=False, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _verdict_line(status: Status, words: str) -> Text:
+    return Text.assemble((status.value.upper(), f"bold {STATUS_STYLE[status]}"), "  ", (words, "bold"))
+
+
+def _quick_words(view: ExperimentView) -> str:
+    per_server = max((len(view.of(s.address)) for s in view.servers), default=0)
+    trials = counted(per_server, "trial")
+    return f"Quick run: {trials} per server, a first look. Every line that rests on it is marked {QUICK}."
+
+
+def _sentences(view: ExperimentView, out: _Printer) -> None:
+    """A sentence per pair about throughput, a line per pair about everything else that was compared."""
+    headline = [pair for pair in view.pairs if pair.figure == HEADLINE]
+    others = [pair for pair in view.pairs if pair.figure != HEADLINE]
+    if headline:
+        out.heading("Pair by pair")
+    for pair in headline:
+        marked = view.quick and QUICK not in pair.sentence
+        out.text(Text.assemble(pair.sentence, (f" [{QUICK}]" if marked else "", "dim yellow")), 2)
+    if others:
+        out.heading("Other ratios", "first ÷ second, with the interval")
+    for pair in others:
+        out.text(_ratio_line(pair, view.quick), 2)
+
+
+def _ratio_line(pair: PairView, quick: bool) -> Text:
+    numbers, word = ratio(pair.ratio), "no interval"
+    if pair.low is not None and pair.high is not None:
+        numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"
+        word = verdict_word(pair)
+    return Text.assemble(
+        f"{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} ",
+        (word, "bold" if word in ("higher", "lower", "equivalent") else "dim"),
+        (f" {QUICK}" if quick else "", "dim yellow"),
+    )
+
+
+def _history(view: ExperimentView, out: _Printer) -> None:
+    rows = history(view)
+    if not rows or view.published is None:
+        return
+    out.heading("Published, as history", view.published.source)
+    note = f"{view.published.note}; in brackets its share of the servers' mean"
+    out.text(Text(note, style="dim"), 2)
+    out.line()
+    drawn = []
+    for row in rows:
+        for name, values, shape in (
+            ("published", row.published, row.published_shape),
+            ("measured", row.measured, row.measured_shape),
+        ):
+            cells = [
+                Cell(rounded(row.figure, value), "" if value is None else f"{ratio(part)}×")
+                for value, part in zip(values, shape, strict=True)
+            ]
+            ours = name == "measured"
+            drawn.append(Row(f"{row.label}, {name}", "", tuple(cells), row.figure, measured=ours))
+    names = [server.address for server in view.servers]
+    out.table([Section("", tuple(drawn))], names, QUICK if view.quick else "", "")
+
+
+def _rejected(view: ExperimentView, out: _Printer) -> None:
+    trials = rejected(view)
+    if not trials:
+        return
+    out.heading("Rejected trials", "kept on record, in no figure above")
+    for trial in trials:
+        where = f"{trial.record.server}, block {trial.record.block + 1}: "
+        out.text(Text.assemble((where, "bold"), trial.rejected_because or ""), 2)
+
+
+def _findings(groups: Iterable[FindingGroup], out: _Printer) -> None:
+    shown = list(groups)
+    if not shown:
+        return
+    out.heading("Findings that are not valid", "each with what to do")
+    for group in shown:
+        out.text(_finding_head(group.status, group.check, group.where), 2)
+        for reason in group.reasons:
+            out.text(Text(reason), 4)
+        if group.more_reasons:
+            out.text(Text(f"… and {group.more_reasons} more like it", style="dim"), 4)
+        if group.advice:
+            out.text(Text.assemble(("→ ", "bold"), group.advice), 4)
+
+
+def _finding_head(status: Status, check: str, where: str) -> Text:
+    return Text.assemble((status.value, STATUS_STYLE[status]), (f" {check}", "bold"), (f"  {where}", "dim"))
+
+
+LOAD_FIGURES = (
+    "requests_per_s",
+    "mean_ms",
+    "min_ms",
+    "p50_ms",
+    "p90_ms",
+    "p95_ms",
+    "p99_ms",
+    "p999_ms",
+    "max_ms",
+)
+LOAD_COST = ("server_cpu_us_per_request", "server_cpu_share", "client_cpu_us_per_request", "client_cpu_share")
+
+
+def render_load(trial: TrialView, console: Console) -> None:
+    """Print one run against a server that was already running: verdict, figures, findings."""
+    out = _Printer(console)
+    record, judgement = trial.record, trial.judgement
+    status = Status.INVALID if trial.rejected_because else judgement.verdict
+    out.line()
+    out.text(_verdict_line(status, _load_words(trial)))
+    out.text(
+        Text(f"{record.server} · {record.started_at:%Y-%m-%d %H:%M} · {record.experiment_id}", style="dim")
+    )
+    engine = record.evidence.engine
+    window = engine.window if engine else None
+    if window is not None:
+        lines = [
+            f"{number(window.completed)} requests completed in {duration(window.duration_s)}, "
+            f"{number(window.failed)} failed",
+            *(f"{number(n)} × {kind}" for kind, n in sorted(window.errors.items(), key=lambda e: -e[1])),
+            "status " + ", ".join(f"{code}: {number(n)}" for code, n in sorted(window.status.items())),
+        ]
+        for line in lines:
+            out.text(Text(line), 0)
+    if trial.counts:
+        for title, figures in (("Load", LOAD_FIGURES), ("Cost", LOAD_COST)):
+            known = [f for f in figures if f in trial.figures]
+            if known:
+                out.heading(title)
+            widest = max((len(named(f)) for f in known), default=0)
+            for figure in known:
+                value = rounded(figure, trial.figures[figure])
+                out.text(Text(f"{named(figure).ljust(widest)}  {value:>10}"), 2)
+    bad = sorted(
+        (f for f in judgement.findings if f.status is not Status.VALID), key=lambda f: SEVERITY[f.status]
+    )
+    if bad:
+        out.heading("Findings that are not valid", "each with what to do")
+    for finding in bad:
+        _one_finding(finding, out)
+    out.line()
+
+
+def _one_finding(finding: Finding, out: _Printer) -> None:
+    out.text(
+        _finding_head(finding.status, finding.check, f"limit: {finding.limit}" if finding.limit else ""), 2
+    )
+    out.text(Text(finding.reason), 4)
+    if finding.advice:
+        out.text(Text.assemble(("→ ", "bold"), finding.advice), 4)
+
+
+def _load_words(trial: TrialView) -> str:
+    if trial.rejected_because:
+        return f"No figure is printed. {trial.rejected_because}"
+    rate = trial.figures.get("requests_per_s")
+    bound = trial.judgement.bound_by
+    return f"{rounded('requests_per_s', rate)} requests/s, bound by: {bound}"
