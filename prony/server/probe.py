@@ -53,6 +53,10 @@ def http_probe(
         )
         answer = connection.getresponse()
         content = answer.read(LONGEST_BODY_BYTES)
+        if answer.length:  # what is still owed; reading a limited amount does not complain about it
+            raise OSError(
+                f"the answer ended {answer.length} bytes early, or has more than {LONGEST_BODY_BYTES}"
+            )
         found: dict[str, str] = {}
         for name, value in answer.getheaders():
             name = name.lower()

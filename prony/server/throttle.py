@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prony.evidence.server import CgroupThrottle
 
+GROUP_FILE = "/proc/{pid}/cgroup"
 V1_ROOTS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu")
 V2_ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 
@@ -20,7 +21,7 @@ def throttle(pid: int) -> CgroupThrottle | None:
     try:
         rows = [
             line.split(":", 2)
-            for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()
+            for line in Path(GROUP_FILE.format(pid=pid)).read_text(encoding="ascii").splitlines()
         ]
     except (OSError, ValueError):
         return None

@@ -1,0 +1,220 @@
+"""What is read from the kernel and over HTTP: listeners, their owners, probes, foreign servers, quotas."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.server import CgroupThrottle
+from prony.server import proc, sockets, throttle
+from prony.server.build import Built
+from prony.server.foreign import ForeignServer
+from prony.server.launch import launch
+from prony.server.probe import http_probe, status_probe
+
+HOST = "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "seen"),
+    [
+        (HOST, HOST, True),
+        (HOST, "localhost", True),
+        ("0.0.0.0", HOST, True),
+        ("127.0.0.2", HOST, False),
+        ("::", HOST, True),
+        ("::1", HOST, False),
+        ("::ffff:127.0.0.1", HOST, True),
+    ],
+)
+def test_listeners_are_found_by_port_and_address(bound: str, asked: str, seen: bool) -> None:
+    family = socket.AF_INET6 if ":" in bound else socket.AF_INET
+    if family == socket.AF_INET6 and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this host has no IPv6")
+    with socket.socket(family) as listener:
+        listener.bind((bound, 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        found = sockets.listeners(port, asked)
+        assert bool(found) is seen
+        for each in found:
+            assert each.inode == os.fstat(listener.fileno()).st_ino
+            assert each.uid == os.getuid()
+            assert sockets.owner_of(each) == os.getpid()
+            assert sockets.owned_by([each.inode], [os.getpid()]) == {each.inode}
+            assert sockets.owned_by([each.inode], [os.getppid()]) in (set(), None)
+
+
+def test_a_free_port_is_free_and_outside_the_ephemeral_range() -> None:
+    port = sockets.free_port(HOST)
+    assert port in sockets.OWN_PORTS
+    sockets.check_free(HOST, port)
+    with socket.create_server((HOST, port)), pytest.raises(EnvironmentFault, match=f"port {port} is taken"):
+        sockets.check_free(HOST, port)
+
+
+def test_a_bound_port_without_a_listener_is_taken_too() -> None:
+    with socket.socket() as bound:
+        bound.bind((HOST, 0))
+        with pytest.raises(EnvironmentFault, match="in use by a connection of another program"):
+            sockets.check_free(HOST, bound.getsockname()[1])
+
+
+def test_an_address_of_another_host_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1:8080"):
+        sockets.check_free("192.0.2.1", 8080)
+
+
+@contextmanager
+def answering(answer: bytes, close: bool) -> Iterator[int]:
+    """Sends these bytes to the first request, then closes or waits."""
+    with socket.create_server((HOST, 0)) as listener:
+        done = threading.Event()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+                if not close:
+                    done.wait(10)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            done.set()
+            thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\n%s\r\nok"
+
+
+@pytest.mark.parametrize(
+    ("answer", "close", "keeps_alive"),
+    [
+        (OK % b"", False, True),
+        (OK % b"", True, False),  # closes without saying so
+        (OK % b"Connection: close\r\n", False, False),
+    ],
+)
+def test_a_probe_sees_whether_the_connection_stays(answer: bytes, close: bool, keeps_alive: bool) -> None:
+    with answering(answer, close) as port:
+        found = http_probe(HOST, port)
+    assert (found.status, found.body, found.headers["x-a"]) == (200, b"ok", "1, 2")
+    assert found.keeps_alive is keeps_alive
+
+
+@pytest.mark.parametrize(
+    "answer", [b"SSH-2.0-OpenSSH\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"]
+)
+def test_what_is_not_http_is_an_os_error(answer: bytes) -> None:
+    with answering(answer, close=True) as port, pytest.raises(OSError):
+        http_probe(HOST, port, timeout_s=5)
+
+
+def test_nobody_there_is_an_os_error() -> None:
+    with pytest.raises(OSError):
+        http_probe(HOST, sockets.free_port(HOST))
+
+
+def test_a_server_that_somebody_else_started_is_seen(toy: Callable[..., Built]) -> None:
+    with launch(toy("--workers", "2")) as server:
+        server.wait_ready(status_probe(server.host, server.port), 30)
+        foreign = ForeignServer(server.host, server.port)
+        assert set(foreign.pids()) == set(server.pids())
+        identity = foreign.identity
+        assert identity.pid == server.pid
+        assert identity.owned is False
+        assert identity.command[1].endswith("toy.py")
+        sample = foreign.sample()
+        assert sample is not None
+        assert sample.processes == 3
+        assert foreign.exit_description() is None
+        assert foreign.jvm() is None
+        assert foreign.granted_cpus() >= 1
+    assert (
+        foreign.exit_description()
+        == f"the process that listened on port {server.port} (PID {server.pid}) has ended"
+    )
+    assert foreign.sample() is None
+
+
+def test_a_server_elsewhere_is_not_seen() -> None:
+    foreign = ForeignServer("192.0.2.1", 80)
+    assert foreign.pids() == ()
+    assert foreign.identity.pid is None
+    assert foreign.sample() is None
+    assert foreign.throttle() is None
+    assert foreign.exit_description() is None
+
+
+def test_cpu_time_is_counted_exactly_and_children_are_not_forgotten() -> None:
+    before = proc.sample([os.getpid()])
+    child = os.fork()
+    if child == 0:
+        os._exit(sum(range(3_000_000)) % 1)
+    os.waitpid(child, 0)
+    after = proc.sample([os.getpid()])
+    assert before is not None
+    assert after is not None
+    own = os.times()
+    assert after.cpu_s == pytest.approx(sum(own[:4]), abs=0.2)
+    assert after.cpu_s > before.cpu_s
+    assert after.descriptors is not None
+    assert after.peak_rss_bytes is not None
+    assert after.peak_rss_bytes >= after.rss_bytes * 0.9
+    assert proc.descriptor_limit_soft(os.getpid())
+
+
+def group(root: Path, name: str, **files: str) -> None:
+    (root / name).mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        (root / name / file.replace("__", ".")).write_text(content, encoding="ascii")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_nearest_group_with_a_quota_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    pid = tmp_path / "cgroup"
+    root = tmp_path / "fs"
+    group(root, ".", cgroup__procs="")
+    if version == 2:
+        pid.write_text("0::/slice/app/leaf\n", encoding="ascii")
+        group(
+            root,
+            "slice",
+            cpu__max="100000 100000",
+            cpu__stat="nr_periods 99\nnr_throttled 9\nthrottled_usec 9\n",
+        )
+        group(root, "slice/app", cpu__max="50000 100000",
+              cpu__stat="usage_usec 5\nnr_periods 20\nnr_throttled 4\nthrottled_usec 1500000\n")  # fmt: skip
+        group(root, "slice/app/leaf", cpu__max="max 100000", cpu__stat="usage_usec 5\n")
+        monkeypatch.setattr(throttle, "V2_ROOTS", (str(root),))
+    else:
+        pid.write_text("3:cpuset:/x\n2:cpu,cpuacct:/slice/app\n0::/\n", encoding="ascii")
+        group(root, "slice", cpu__cfs_quota_us="-1")
+        group(root, "slice/app", cpu__cfs_quota_us="50000",
+              cpu__stat="nr_periods 20\nnr_throttled 4\nthrottled_time 1500000000\n")  # fmt: skip
+        monkeypatch.setattr(throttle, "V1_ROOTS", (str(root),))
+    monkeypatch.setattr(throttle, "GROUP_FILE", str(pid))
+    found = throttle.throttle(1)
+    assert found == CgroupThrottle(periods=20, throttled_periods=4, throttled_s=1.5)
+    more = CgroupThrottle(periods=30, throttled_periods=5, throttled_s=2.0)
+    assert throttle.between(found, more) == CgroupThrottle(periods=10, throttled_periods=1, throttled_s=0.5)
+    assert throttle.between(found, None) is None
+
+
+def test_counters_of_this_process_are_zero_or_more_or_unknown() -> None:
+    found = throttle.throttle(os.getpid())
+    assert found is None or found.throttled_periods >= 0
+    assert throttle.throttle(2**22 + 1) is None, "no such process"
