@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from prony.plan.workload import load
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
+from prony.trial.probing import probe_workload
 
 pytestmark = pytest.mark.e2e
 
@@ -55,10 +57,12 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert all(value > 0 for value in start.reported.values())
 
         answer = http_probe(server.host, server.port, path="/actuator/metrics")
-        assert answer.status == 200
-        assert "json" in answer.headers["content-type"]
         assert set(json.loads(answer.body)["names"]) >= FIGURES
         assert answer.keeps_alive
+        for workload in server.built.spec.workloads:
+            probes = probe_workload(server.host, server.port, load(workload))
+            assert probes is not None
+            assert [probe.why_not for probe in probes] == [None] * len(probes)
         health = http_probe(server.host, server.port, path=server.built.spec.ready.path)
         assert json.loads(health.body) == {"status": "UP"}
 

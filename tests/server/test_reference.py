@@ -1,0 +1,35 @@
+"""The reference server as a server of the catalogue: the engine's binary, launched like any other."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from prony.plan.workload import load
+from prony.server.build import build
+from prony.server.catalogue import Catalogue
+from prony.server.launch import launch
+from prony.server.probe import http_probe, status_probe
+from prony.trial.probing import probe_workload
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("cache")
+def test_the_reference_server_is_a_server_like_any_other() -> None:
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    (built,) = build([Catalogue.load([Path(__file__).resolve().parents[2] / "servers"]).resolve("reference")])
+    assert (built.artifact, built.jdk, built.agent) == (None, None, None)
+    with launch(built, cpus=cpus) as server:
+        server.wait_ready(status_probe(server.host, server.port), 30)
+        assert server.command[server.command.index("--cpus") + 1] == ",".join(map(str, cpus))
+        assert http_probe(server.host, server.port).body == b"Hello, World!"
+        for workload in built.spec.workloads:
+            probes = probe_workload(server.host, server.port, load(workload))
+            assert probes is not None
+            assert [probe.why_not for probe in probes] == [None] * len(probes)
+        assert server.identity.owns_port
+        assert server.jvm() is None
+    assert server.clean
+    assert server.exit_description() == "exit code 0"
