@@ -54,7 +54,6 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
 
 def _step(step: Step) -> dict[str, Any]:
     plan: dict[str, Any] = {
-        "name": step.name,
         "method": step.method,
         "path": step.path,
         "headers": [[name, value] for name, value in step.headers.items()],
