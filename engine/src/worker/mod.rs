@@ -45,7 +45,7 @@ pub enum News {
         mark: usize,
         at_ns: u64,
     },
-    /// All users of this thread have ended.
+    /// This thread has nothing left to send.
     Finished {
         thread: usize,
         at_ns: u64,
@@ -124,8 +124,11 @@ struct Worker<'a, D: Driver> {
     next_mark: usize,
     /// The last reading of the clock.
     now_ns: u64,
-    /// When the last user ended.
+    /// Requests that took their place in the quota and have not ended.
+    outstanding: usize,
+    /// When the last request ended.
     ended_ns: u64,
+    /// Users that have not ended.
     alive: usize,
     told_finished: bool,
     stopped: bool,
@@ -159,6 +162,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             portion: 0,
             next_mark: 0,
             now_ns: start,
+            outstanding: 0,
             ended_ns: start,
             alive: users,
             told_finished: false,
@@ -325,8 +329,11 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(true)
     }
 
+    /// This thread has nothing left to send when its users have ended, or when the total is used up: users who think then are not
+    /// waited for.
     fn tell_finished(&mut self) {
-        if self.alive == 0 && !self.told_finished {
+        let used_up = self.portion == 0 && self.outstanding == 0 && self.job.quota.is_used_up();
+        if (self.alive == 0 || used_up) && !self.told_finished {
             self.told_finished = true;
             self.tell(News::Finished {
                 thread: self.post.thread,

@@ -16,8 +16,15 @@ impl<D: Driver> Worker<'_, D> {
             self.portion = self.job.quota.take();
         }
         let allowed = self.portion > 0;
+        self.outstanding += usize::from(allowed);
         self.portion = self.portion.saturating_sub(1);
         allowed
+    }
+
+    #[inline]
+    fn request_ended(&mut self) {
+        self.outstanding -= 1;
+        self.ended_ns = self.now_ns;
     }
 
     fn begin_request(&mut self, index: u32) -> io::Result<()> {
@@ -114,6 +121,7 @@ impl<D: Driver> Worker<'_, D> {
 
     fn fail_to_connect(&mut self, index: u32, kind: ErrorKind) {
         self.driver.close(index);
+        self.request_ended();
         self.recorder.counters.fail(kind);
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
@@ -168,6 +176,7 @@ impl<D: Driver> Worker<'_, D> {
 
     fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
         let mark = self.number_completed();
+        self.request_ended();
         let user = &mut self.users[index as usize];
         self.recorder
             .completed(self.now_ns, user.sent_ns, answer.status, answer.body_bytes);
@@ -196,6 +205,7 @@ impl<D: Driver> Worker<'_, D> {
 
     /// A request in flight ended without an answer; its connection is of no more use.
     fn lose(&mut self, index: u32, kind: ErrorKind, by_client: bool) -> io::Result<()> {
+        self.request_ended();
         let user = &mut self.users[index as usize];
         if kind == ErrorKind::Timeout {
             self.recorder.timed_out(self.now_ns, user.sent_ns);
@@ -324,6 +334,5 @@ impl<D: Driver> Worker<'_, D> {
         user.since_ns = NOT_SINCE;
         self.recorder.users -= 1;
         self.alive -= 1;
-        self.ended_ns = self.now_ns;
     }
 }
