@@ -214,11 +214,13 @@ def _drivers(engine: str) -> dict[str, DriverReading] | None:
 
 
 def parse_drivers(text: str) -> dict[str, DriverReading] | None:
-    """The drivers of a probe's JSON, `{"drivers": [{"driver", "works", "reason"}]}`; None when it is
-    something else.
+    """The drivers of a probe's JSON, a list of `{"driver", "works", "reason"}`, bare or under `drivers`.
+
+    None when it is something else.
     """
     try:
-        entries = json.loads(text)["drivers"]
+        content = json.loads(text)
+        entries = content["drivers"] if isinstance(content, dict) else content
         return {
             str(entry["driver"]): DriverReading(bool(entry["works"]), str(entry.get("reason", "")))
             for entry in entries

@@ -64,7 +64,7 @@ def open_place(target: str | Path | None) -> Place:
         return _sqlite(Path(text).expanduser())
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number
         raise StoreError(
             f"'{_without_password(text)}' is not a database URL; write it like "
             "postgresql://user@host/name or name a file."
@@ -109,7 +109,7 @@ def _sqlite(path: Path) -> Place:
     fresh = not header
     if fresh:
         _make_folder(path.parent)
-    writable = os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+    writable = _may_write(path.parent) and _may_write(path)
     if fresh and not writable:
         raise StoreError(
             f"Results cannot be stored in {path}: its folder is read-only; name another file with --db."
@@ -118,6 +118,10 @@ def _sqlite(path: Path) -> Place:
     event.listen(engine, "begin", _begin)
     marked = header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4] == APPLICATION_ID.to_bytes(4, "big")
     return Place(str(path), engine, sqlite=True, writable=writable, marked=marked)
+
+
+def _may_write(path: Path) -> bool:
+    return not path.exists() or os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _read_header(path: Path) -> bytes:

