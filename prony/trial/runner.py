@@ -128,7 +128,9 @@ class TrialRun:
     def _measure(self, session: Session, sampler: HostSampler) -> None:
         own = self.surroundings.partition.server
         self.listener.phase("window", self.plan.window_s)
+        sampler.mark()
         measured = session.measure(self.plan.window_s)
+        sampler.mark()
         self._server_window = over_window(measured, granted_cpus=float(len(own)))
         if measured.opened.process and measured.closed.process:
             self._host_window = sampler.window(
