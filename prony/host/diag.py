@@ -1,4 +1,4 @@
-"""TCP sockets from the kernel's sock_diag over netlink: fast enough for 100,000 sockets. Must not interpret
+"""TCP sockets from the kernel's sock_diag over netlink, also when there are 100,000. Must not interpret
 them.
 
 The layouts are those of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
@@ -57,7 +57,7 @@ _PATIENCE_S = 2.0
 def count_by_state() -> dict[str, int] | None:
     """TCP sockets of this network namespace by state, IPv4 and IPv6 together; None when the kernel refuses.
 
-    About 0.3 µs of this process's time per socket.
+    About 1.2 µs of this process's time per socket (measured with 16,000).
     """
     found: Counter[int] = Counter()
     try:

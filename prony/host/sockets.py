@@ -9,7 +9,7 @@ from pathlib import Path
 from prony.host import diag
 from prony.host.proc import ROOT, read_text
 
-DUMP_LIMIT = 300_000
+DUMP_LIMIT = 100_000
 """Above so many sockets a full dump would cost the client's CPU more than it tells; then only the sums are
 given.
 """
