@@ -72,6 +72,8 @@ class Ceilings(Record):
     worker_threads_per_cpu: int | None = Field(default=None, ge=1)
     worker_threads_min: int | None = Field(default=None, ge=1)
     max_connections: int | None = Field(default=None, ge=1)
+    closes_after: int | None = Field(default=None, ge=1)
+    """The server closes a connection after so many requests although keep-alive was asked."""
 
     def workers(self, granted_cpus: int) -> int | None:
         """Requests that can be in service at once on so many CPUs; None when nothing limits them."""

@@ -174,7 +174,7 @@ class TrialRun:
 
     def _evidence(self, clean_stop: bool) -> Evidence:
         return Evidence(
-            load=load_facts(self.plan),
+            load=load_facts(self.plan, self.server.built.spec.ceilings.closes_after),
             engine=self._engine.report() if self._engine is not None else None,
             server=self.server.identity,
             start_up=self._start_up,
@@ -191,11 +191,12 @@ class TrialRun:
         )
 
 
-def load_facts(plan: TrialPlan) -> LoadFacts:
+def load_facts(plan: TrialPlan, server_closes_after: int | None = None) -> LoadFacts:
     """What this plan asks of the engine, in the terms of the checks."""
     return LoadFacts(
         model="closed",
         users=plan.users,
         duration_s=plan.deadline_s,
         content_declared=plan.workload.content_declared,
+        server_closes_after=server_closes_after,
     )
