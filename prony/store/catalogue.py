@@ -78,6 +78,7 @@ class Store:
             if found == schema.SCHEMA_VERSION:
                 return
             with self._writing() as connection:
+                schema.lock(connection)
                 found = self._schema_version(connection)  # another program may have been faster
                 if found is None:
                     if self._place.sqlite:

@@ -42,5 +42,5 @@ def explained(error: SQLAlchemyError, where: str) -> StoreError:
         matches = [beginning for beginning in known if code.startswith(beginning)] if code else []
         if matches:
             return StoreError(f"The results in {where} cannot be used: {known[max(matches, key=len)]}.")
-    text = " ".join(str(original or error).split()) or type(error).__name__
+    text = " ".join(str(original or error).split()).rstrip(".") or type(error).__name__
     return StoreError(f"The results in {where} cannot be used: {text}.")

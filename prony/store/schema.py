@@ -32,6 +32,9 @@ transaction.
 
 RECORD_FORMAT = "json+zlib"
 
+_LOCK = 0x50524F4E
+"""An advisory lock is a number that the programs agree on; this is `PRON`."""
+
 metadata = MetaData()
 
 about = Table(
@@ -96,6 +99,14 @@ judgements = Table(
     Index("judgements_by_trial", "trial_id"),
 )
 """One row per judging of a trial; the newest counts, the older ones stay."""
+
+
+def lock(connection: Connection) -> None:
+    """Let one program at a time make or change the tables, until the transaction ends (SQLite does so by
+    itself).
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
 
 def create(connection: Connection, created_by: str) -> None:
