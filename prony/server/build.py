@@ -81,7 +81,7 @@ def build(
     """
     there = find_jdks() if any(spec.on_jvm or spec.build for spec in specs) else ()
     jdks = {spec.name: choose(spec.jdk, jdks=there, override=jdk) if spec.on_jvm else None for spec in specs}
-    compilers = {spec.name: _compiler(jdks[spec.name], spec.jdk, there) for spec in specs if spec.build}
+    compilers = {spec.name: _compiler(jdks[spec.name], spec.jdk, there, jdk) for spec in specs if spec.build}
     built = []
     for spec in specs:
         begun = time.monotonic()
@@ -108,12 +108,14 @@ def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) ->
     return _build_one(AGENT, keys, _compiler(own, JdkRange(min=17), there), on_line)[0]
 
 
-def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk]) -> Jdk:
-    """The JDK to build with: the one it will run on when that has a compiler."""
-    if own is not None and own.has_compiler:
+def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override: str | None = None) -> Jdk:
+    """The JDK to build with: the one it will run on when that has a compiler, else an older one that has."""
+    if own is None:
+        return choose(wanted, jdks=there, compiler=True, override=override)
+    if own.has_compiler:
         return own
-    fitting = [jdk for jdk in there if jdk.has_compiler and (own is None or jdk.major <= own.major)]
-    return choose(wanted, jdks=fitting or there, compiler=True)
+    not_newer = [jdk for jdk in there if jdk.major <= own.major]
+    return choose(wanted, jdks=not_newer, compiler=True, override="")
 
 
 def _build_one(name: str, keys: BuildKeys, jdk: Jdk, on_line: OnLine) -> tuple[Path, str, bool]:

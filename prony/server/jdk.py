@@ -83,11 +83,12 @@ def choose(
 ) -> Jdk:
     """The JDK to use: the preferred one, else the newest LTS in range, else the newest in range.
 
-    `override` (else `$PRONY_JDK`) is a major number or a path and is taken as given. Raises UsageError when
-    the override is not to be had, EnvironmentFault (what is there, how to get one) when nothing fits.
+    `override` (None: `$PRONY_JDK`; "": none) is a major number or a path and is taken as given. Raises
+    UsageError when the override is not to be had, EnvironmentFault (what is there, how to get one) when
+    nothing fits.
     """
     there = find_jdks() if jdks is None else tuple(jdks)
-    forced = override or os.environ.get("PRONY_JDK")
+    forced = os.environ.get("PRONY_JDK") if override is None else override
     if forced:
         return _forced(forced, there, wanted)
     fitting = [jdk for jdk in there if wanted.holds(jdk.major) and (jdk.has_compiler or not compiler)]

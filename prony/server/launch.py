@@ -67,9 +67,9 @@ def launch(
         with_agent = (
             agent and built.agent is not None and len(os.fsencode(socket_path)) <= LONGEST_SOCKET_PATH
         )
-        flags = _jvm_flags(built, cpus, scratch, socket_path if with_agent else None) + list(jvm_flags)
-        command = expand(built, _places(built, cpus, host, port, scratch / "tmp"), flags)
         log = _log_file(log_dir, spec.name)
+        flags = _jvm_flags(built, cpus, scratch, log, socket_path if with_agent else None)
+        command = expand(built, _places(built, cpus, host, port, scratch / "tmp"), [*flags, *jvm_flags])
         order = {
             "command": command,
             "env": environment(built, scratch / "tmp"),
@@ -90,6 +90,7 @@ def launch(
         port=port,
         command=tuple(command),
         log=log,
+        scratch=scratch,
         guard=process,
         pid=int(started["pid"]),
         started_monotonic_s=started["monotonic_ns"] / 1e9,
@@ -97,14 +98,18 @@ def launch(
     )
 
 
-def _jvm_flags(built: Built, cpus: Sequence[int], scratch: Path, socket_path: Path | None) -> list[str]:
-    """Without the processor count a JVM sizes itself for all CPUs: another collector, other pools (DESIGN,
-    A trial).
+def _jvm_flags(
+    built: Built, cpus: Sequence[int], scratch: Path, log: Path, socket_path: Path | None
+) -> list[str]:
+    """What the laboratory adds to the command of a JVM.
+
+    Without the processor count it would size itself for all CPUs: another collector, other pools. The report
+    of a crash goes beside the log, because the working folder does not outlive the server.
     """
     if built.jdk is None:
         return []
     flags = [f"-XX:ActiveProcessorCount={len(cpus)}"] if cpus else []
-    flags.append(f"-Djava.io.tmpdir={scratch / 'tmp'}")
+    flags += [f"-Djava.io.tmpdir={scratch / 'tmp'}", f"-XX:ErrorFile={log.with_suffix('.crash')}"]
     if socket_path is not None:
         flags.append(f"-javaagent:{built.agent}={socket_path}")
     return flags

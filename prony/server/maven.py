@@ -23,6 +23,8 @@ from prony.server.cache import cache_dir
 from prony.server.jdk import Jdk
 
 LAST_LINES = 20
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+"""Maven's start script resets colours that nobody set."""
 GOAL = re.compile(r"\[INFO\] --- [\w\-]+:[\w.\-]+:([\w\-]+)")
 ADVICE = re.compile(r"\[Help 1\] http|-X switch|-e switch|solutions, please read|^\[ERROR\]\s*$")
 
@@ -117,7 +119,7 @@ def _follow(output: IO[str], written: IO[str], on_line: Callable[[str], None]) -
     fetched = 0
     for raw in output:
         written.write(raw)
-        line = raw.rstrip()
+        line = ESCAPES.sub("", raw).rstrip()
         if line.startswith(("Downloading ", "Progress ")):
             continue
         if line.startswith("Downloaded "):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -50,6 +51,8 @@ class RunningServer:
     command: tuple[str, ...]
     log: Path
     """Where its output goes; kept after it has stopped."""
+    scratch: Path
+    """Its working and temp folders; removed when it stops."""
     guard: subprocess.Popen[bytes]
     pid: int
     started_monotonic_s: float
@@ -277,6 +280,7 @@ class RunningServer:
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)  # the guard has done it, unless it was killed
         left = [pid for pid in before if proc.alive(pid)]
         return not left and not self._left and not sockets.listeners(self.port, self.host)
 

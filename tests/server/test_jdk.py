@@ -92,6 +92,7 @@ def test_an_override_is_obeyed_or_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PRONY_JDK", str(home(tmp_path / "mine", release="21.0.4")))
     assert choose(wanted, jdks=some(17)).major == 21
     assert choose(wanted, jdks=some(17), override="17").major == 17
+    assert choose(wanted, jdks=some(17), override="").major == 17
     with pytest.raises(UsageError, match=r"JDK 21 was asked for and is not there \(found: 17"):
         choose(wanted, jdks=some(17), override="21")
     with pytest.raises(UsageError, match=r"'/nowhere' was asked for as the JDK, but it has no bin/java"):

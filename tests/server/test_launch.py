@@ -65,12 +65,12 @@ def test_a_server_gets_ready_is_watched_and_is_gone(toy: Toy) -> None:
         assert identity.descriptor_limit_soft
         assert server.alive()
         assert server.exit_description() is None
-        scratch = Path(f"/proc/{server.pid}/cwd").readlink().parent
+        assert Path(f"/proc/{server.pid}/cwd").readlink().parent == server.scratch
         assert http_probe(HOST, server.port).body == str(server.pid).encode()
     assert server.clean is True
     assert not proc.alive(server.pid)
     assert not listeners(server.port, HOST)
-    assert not scratch.exists()
+    assert not server.scratch.exists()
     assert server.log.exists()
     assert server.identity.owns_port is True, "what was known at ready is still known after the stop"
     assert server.stop() is True, "a second stop is harmless"
@@ -140,6 +140,7 @@ def test_the_tree_is_the_server(toy: Toy) -> None:
             time.sleep(0.01)
         pids = server.pids()
         assert len(pids) == 4
+        assert set(proc._by_parents(server.guard.pid)) == set(pids), "on kernels without lists of children"
         sample = server.sample()
         assert sample is not None
         assert sample.processes == 4
@@ -234,6 +235,8 @@ def test_a_killed_guard_takes_the_server_with_it(toy: Toy) -> None:
         assert gone(server.pid)
         assert not server.alive()
         assert server.exit_description() == "its guard process was killed"
+    assert server.clean
+    assert not server.scratch.exists()
 
 
 def test_launching_from_a_thread_that_ends_keeps_the_server(toy: Toy) -> None:
