@@ -52,6 +52,9 @@ class Changes:
     trend_error: float
     """Standard error of `trend`, widened for resemblance of neighbours."""
     trend_significant: bool
+    is_trend: bool
+    """Whether a line describes the series better than levels do (a step tilts the line, a slope makes
+    stairs)."""
     resolution: float
     """The smallest step in the middle of the series that would have been found, about; infinite when too
     short."""
@@ -64,9 +67,9 @@ class Changes:
 
     @property
     def largest(self) -> float:
-        """Step or significant trend, whichever is larger, signed; 0 when nothing is significant."""
-        trend = self.trend if self.trend_significant else 0.0
-        return max(self.largest_step, trend, key=abs)
+        """The significant change, by the description that fits better, signed; 0 when nothing is
+        significant."""
+        return self.trend if self.is_trend else self.largest_step
 
 
 def log_levels(values: Sequence[float]) -> Floats:
@@ -94,8 +97,10 @@ def find_changes(
     resolution = 2 * math.sqrt(penalty * variance / points.size) if points.size else math.inf
     cuts = _joined(points, cuts, least)
     levels = tuple(float(part.mean()) for part in np.split(points, cuts)) if points.size else ()
-    trend, error, significant = _trend(points)
-    return Changes(tuple(c * width for c in cuts), levels, trend, error, significant, resolution)
+    trend, error, significant, misfit = _trend(points)
+    freedom = points.size - 1 - 2 * len(cuts)
+    is_trend = significant and (not cuts or misfit <= _residual(points, cuts) / max(freedom, 1))
+    return Changes(tuple(c * width for c in cuts), levels, trend, error, significant, is_trend, resolution)
 
 
 def _averaged(logs: Floats, width: int) -> Floats:
@@ -144,15 +149,16 @@ def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
     return kept
 
 
-def _trend(points: Floats) -> tuple[float, float, bool]:
-    """Least squares: total change over the series, its widened standard error, whether it is significant."""
+def _trend(points: Floats) -> tuple[float, float, bool, float]:
+    """Least squares: total change over the series, its widened standard error, whether significant,
+    residual variance."""
     count = points.size
     if count < MIN_SEGMENT_ROWS:
-        return 0.0, math.inf, False
+        return 0.0, math.inf, False, math.inf
     time = np.linspace(-0.5, 0.5, count)
     slope = float(np.dot(time, points) / np.dot(time, time))
     residual = points - points.mean() - slope * time
     variance = max(float((residual**2).sum()) / (count - 2), NOISE_FLOOR**2)
     error = math.sqrt(LONG_RUN_FACTOR * variance / float(np.dot(time, time)))
     critical = float(stats.t.ppf(0.5 + TREND_CONFIDENCE / 2, count - 2))
-    return slope, error, abs(slope) > critical * error
+    return slope, error, abs(slope) > critical * error, variance

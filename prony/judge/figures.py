@@ -120,7 +120,7 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     values |= _start_up(evidence)
     window = measured(evidence)
     if window is not None:
-        values |= _load(window, limits)
+        values |= _load(window, evidence.load.model, limits)
     server = evidence.server_window
     if server is not None:
         values |= _server(server, window, values.get("requests_per_s"))
@@ -131,7 +131,7 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     return Figures(**values, reported=reported)
 
 
-def _load(window: Window, limits: CheckLimits) -> dict[str, float | None]:
+def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | None]:
     """Right answers per second, times, client cost."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
@@ -141,7 +141,7 @@ def _load(window: Window, limits: CheckLimits) -> dict[str, float | None]:
         if window.completed:
             used_s = sum(t.cpu_s for t in window.threads if t.cpu_s is not None)
             values["client_cpu_us_per_request"] = used_s / window.completed * 1e6
-    histogram = window.latency or window.service_time
+    histogram = window.latency if model == "open" else window.service_time
     if histogram is None or histogram.count == 0:
         return values
     try:
@@ -203,7 +203,6 @@ def _start_up(evidence: Evidence) -> dict[str, float | None]:
     if start.jvm is not None:
         values["start_heap_used_mib"] = start.jvm.heap_used_bytes / MIB
         values["start_classes_loaded"] = float(start.jvm.classes_loaded)
-        values["start_threads"] = float(start.jvm.threads_live)
     return values
 
 

@@ -57,7 +57,7 @@ class Decoded:
     def percentile_ns(self, percentile: float) -> float | None:
         """The smallest recorded value that at least `percentile` percent of the samples do not exceed.
 
-        The same rule as HdrHistogram's own (nearest rank, highest equivalent value). None when empty.
+        Nearest rank, rounded up, highest equivalent value: the engine's own rule. None when empty.
         """
         total = self.count
         if total <= 0:

@@ -6,6 +6,7 @@ Must not know how a trial warms its server up, nor what happens after.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -67,7 +68,10 @@ def rate_changes(rows: Sequence[IntervalRow], limits: CheckLimits, max_changes: 
     """Changes of the completed rate, row by row."""
     logs = log_levels([row.completed_per_s for row in rows])
     return find_changes(
-        logs, penalty=limits.steady_penalty, least=limits.steady_change, max_changes_for_variance=max_changes
+        logs,
+        penalty=limits.steady_penalty,
+        least=math.log1p(limits.steady_change),
+        max_changes_for_variance=max_changes,
     )
 
 
@@ -76,7 +80,9 @@ def median_changes(rows: Sequence[IntervalRow], limits: CheckLimits) -> Changes 
     medians = [float(row.p50_ns) for row in rows if row.p50_ns is not None and row.p50_ns > 0]
     if len(medians) < 0.8 * len(rows) or not medians:
         return None
-    return find_changes(log_levels(medians), penalty=limits.steady_penalty, least=limits.steady_change)
+    return find_changes(
+        log_levels(medians), penalty=limits.steady_penalty, least=math.log1p(limits.steady_change)
+    )
 
 
 def change_points_ms(rows: Sequence[IntervalRow], limits: CheckLimits | None = None) -> tuple[float, ...]:
@@ -154,9 +160,9 @@ def _unlevel(rows: Sequence[IntervalRow], limits: CheckLimits) -> str | None:
         if found is None:
             continue
         if found.cuts:
-            return f"{name} stepped by {percent(found.largest_step)}"
+            return f"{name} stepped by {percent(math.expm1(found.largest_step))}"
         if abs(found.trend) > max(limits.steady_change, found.trend_error):
-            return f"{name} moved by {percent(found.trend)}"
+            return f"{name} moved by {percent(math.expm1(found.trend))}"
     return None
 
 

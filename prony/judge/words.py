@@ -3,9 +3,14 @@ formula."""
 
 from __future__ import annotations
 
+import math
+
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Status
+
+SHORTEST_S = 0.001
+"""A window below a millisecond is a slip of a clock, not a measurement."""
 
 
 def measured(evidence: Evidence) -> Window | None:
@@ -13,7 +18,7 @@ def measured(evidence: Evidence) -> Window | None:
     if evidence.engine is None or evidence.engine.window is None:
         return None
     window = evidence.engine.window
-    return window if window.duration_s > 0 else None
+    return window if window.duration_s >= SHORTEST_S else None
 
 
 def unknown(check: str, reason: str, *, limit: str = "", advice: str = "", source: str = "") -> Finding:
@@ -36,6 +41,8 @@ def percent(share: float) -> str:
 
 def number(value: float) -> str:
     """A plain number for a sentence: thousands separated, about four significant digits."""
+    if not math.isfinite(value):
+        return str(value)
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     magnitude = abs(value)

@@ -32,9 +32,10 @@ class Bound:
 def server_cpu_share(evidence: Evidence) -> float | None:
     """Server CPU ÷ (granted CPUs x wall time) over the window."""
     window = evidence.server_window
-    if window is None or window.cpu_s is None or window.wall_s <= 0 or window.granted_cpus <= 0:
+    if window is None or window.cpu_s is None:
         return None
-    return window.cpu_s / (window.wall_s * window.granted_cpus)
+    granted_s = window.wall_s * window.granted_cpus
+    return window.cpu_s / granted_s if granted_s > 0 else None
 
 
 def bound(evidence: Evidence, limits: CheckLimits) -> Bound:

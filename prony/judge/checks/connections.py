@@ -22,7 +22,7 @@ def expected_connections(load: LoadFacts, sent: int) -> tuple[float, float] | No
     """
     if not load.keep_alive:
         return float(sent), float(sent)
-    if load.users is None:
+    if not load.users:
         return None
     users = float(min(load.users, sent))
     each = min(
@@ -45,7 +45,7 @@ def connections(evidence: Evidence, limits: CheckLimits) -> Finding:
     totals = report.totals
     opened, sent = report.totals.connections_opened, max(totals.sent, totals.completed)
     expected = expected_connections(evidence.load, sent)
-    if expected is None or sent == 0:
+    if expected is None or sent == 0 or min(expected) <= 0:
         return unknown(CHECK, "how many connections to expect is not known", limit=limit, source=SOURCE)
     fewest, most = expected
     in_window = report.window.connections_opened if report.window is not None else None

@@ -19,6 +19,8 @@ CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
 EDGE_SIGMAS = 4.0
 """How many standard deviations of the border effect are allowed for: 1 honest window in 16,000 exceeds it."""
+UNSEEN = 1e5
+"""The outermost bound looks as far into the tail as so many requests would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
     deviation = simulated / asked - 1
     lacking = limits.little_deviation + _tail_allowance(window, report)
     broken = deviation > limits.little_deviation or deviation < -lacking
-    text = f"{simulated:.4g} of {number(asked)} users simulated{note}"
+    text = f"{number(simulated)} of {number(asked)} users simulated{note}"
     if (
         broken
         and window.users is not None
@@ -130,7 +132,7 @@ def in_flight_part(window: Window, evidence: Evidence, limits: CheckLimits) -> P
         return Part(Status.UNKNOWN if same else Status.INVALID, None, text)
     deviation = measured_s / service_s - 1
     text = (
-        f"{measured_s / window.duration_s:.4g} in flight against {service_s / window.duration_s:.4g} "
+        f"{number(measured_s / window.duration_s)} in flight against {number(service_s / window.duration_s)} "
         "by throughput x service time"
     )
     allowed_s, most_s = _edges_s(window, evidence)
@@ -150,20 +152,27 @@ def in_flight_part(window: Window, evidence: Evidence, limits: CheckLimits) -> P
 def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
     """(what the borders are likely to explain at most, what they can explain at all), in request-seconds."""
     histogram = window.service_time
-    if histogram is None:
+    if histogram is None or window.completed <= 0:
         return 0.0, 0.0
     longest_s = (histogram.max_ns or 0) * 1e-9
     try:
-        third_moment = decode(histogram).moment(3)
+        decoded = decode(histogram)
     except HistogramError:
-        third_moment = 0.0
+        return 0.0, 0.0
+    if decoded.count <= 0:
+        return 0.0, 0.0
+    # What is in flight at the border is longer than the usual request and may be longer than any that was
+    # seen:
+    # the longest counts once more, and the outermost bound follows an exponential tail to one in UNSEEN.
+    third_moment = (decoded.moment(3) * decoded.count + longest_s**3) / (decoded.count + 1)
     likely_s = EDGE_SIGMAS * math.sqrt(2 * window.completed / window.duration_s * third_moment / 3)
+    unseen_s = longest_s + decoded.moment(1) * max(0.0, math.log(UNSEEN / decoded.count))
     at_once = evidence.load.users
     if at_once is None:
         at_once = (
             max((row.in_flight or 0 for row in evidence.engine.rows), default=0) if evidence.engine else 0
         )
-    return likely_s, at_once * longest_s
+    return likely_s, at_once * unseen_s
 
 
 def _advice(parts: list[Part], evidence: Evidence) -> str:

@@ -46,7 +46,7 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | N
         most = available * limits.ports_suspect_share / hold_s
         return unknown(
             CHECK,
-            f"a connection per request at a rate nobody forecast; up to {number(most)} new ones/s will fit",
+            f"a connection per request at a rate nobody forecast; up to {most:,.0f} new ones/s will fit",
             limit=limit,
             source=SOURCE,
         )
@@ -90,7 +90,7 @@ def ports(evidence: Evidence, limits: CheckLimits) -> Finding:
             reason=f"the client ran out of ports: {number(refused)} times none was left (EADDRNOTAVAIL)",
             advice=_remedies(evidence.load, host, None),
         )
-    if totals.eaddrnotavail is None or totals.connections_opened is None or report.elapsed_ms <= 0:
+    if totals.eaddrnotavail is None or totals.connections_opened is None or report.elapsed_ms < 1:
         return unknown(
             CHECK, "connections and refused addresses were not counted", limit=limit, source=SOURCE
         )

@@ -3,6 +3,7 @@ is left of it."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from prony.evidence.trial import Evidence
@@ -37,7 +38,7 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
     named = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
     found = [(name, changes) for name, changes in named if changes is not None]
     name, changes = max(found, key=lambda item: abs(item[1].largest))
-    largest = abs(changes.largest)
+    largest = abs(math.expm1(changes.largest))
     restless = evidence.warm_up is not None and evidence.warm_up.steady is False
     # Noise alone can keep the watch over the warm-up from saying *steady*, and a short window can miss a
     # slow drift.
@@ -47,7 +48,9 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
     status = Status.VALID
     if largest > limits.steady_change:
         status = Status.INVALID if largest > limits.steady_change_invalid else Status.SUSPECT
-        said = _said(name, changes, rows[0].t_ms, [row.t_ms - row.duration_ms for row in rows])
+        said = _said(
+            name, changes, rows[0].t_ms - rows[0].duration_ms, [row.t_ms - row.duration_ms for row in rows]
+        )
     elif never:
         status = Status.SUSPECT
     elif len(found) < len(named):
@@ -71,12 +74,12 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
 
 
 def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) -> str:
-    if abs(changes.largest_step) >= abs(changes.trend) or not changes.trend_significant:
-        steps = [abs(b - a) for a, b in pairwise(changes.levels)]
-        at_s = (begins_ms[changes.cuts[steps.index(max(steps))]] - start_ms) / 1000
-        step = percent(changes.largest_step)
-        return f"{name} stepped by {step} about {number(round(max(at_s, 0)))} s into the window"
-    return f"{name} moved by {percent(changes.trend)} over the window"
+    by = f"{math.expm1(changes.largest) * 100:+.3g} %"
+    if changes.is_trend:
+        return f"{name} moved by {by} over the window"
+    steps = [abs(b - a) for a, b in pairwise(changes.levels)]
+    at_s = (begins_ms[changes.cuts[steps.index(max(steps))]] - start_ms) / 1000
+    return f"{name} stepped by {by} about {number(round(max(at_s, 0)))} s into the window"
 
 
 def _advice(changes: Changes, never: bool) -> str:

@@ -1,0 +1,123 @@
+"""samples and content: enough answers, and right ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prony.evidence.engine import Answer
+from prony.evidence.server import Probe
+from prony.evidence.trial import Evidence
+from prony.judge.checks.content import content
+from prony.judge.checks.samples import samples
+from prony.judge.figures import figures
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from tests.judge import factory as f
+
+LIMITS = CheckLimits()
+
+
+def with_samples(count: int) -> Evidence:
+    return f.window(f.healthy(), completed=count, service_time=f.histogram(count=count))
+
+
+class TestSamples:
+    def test_quiet(self) -> None:
+        assert samples(f.healthy(), LIMITS).status is Status.VALID
+
+    @pytest.mark.parametrize(
+        ("count", "status"),
+        [(4603, Status.VALID), (459, Status.VALID), (458, Status.SUSPECT), (6, Status.INVALID)],
+    )
+    def test_enough_for_the_percentile_that_was_asked_for(self, count: int, status: Status) -> None:
+        assert samples(with_samples(count), LIMITS).status is status
+
+    def test_p999_of_500_samples_is_not_printed_and_that_is_said(self) -> None:
+        evidence = with_samples(500)
+        assert figures(evidence).p99_ms is not None
+        assert figures(evidence).p999_ms is None
+        assert "p99.9 (needs 4,603)" in samples(evidence, LIMITS).reason
+        asked = CheckLimits(samples_required_percentile=99.9)
+        assert samples(evidence, asked).status is Status.SUSPECT
+
+    def test_a_window_that_was_cut_short(self) -> None:
+        assert samples(f.window(f.healthy(), complete=False), LIMITS).status is Status.SUSPECT
+
+    def test_a_histogram_that_lost_samples(self) -> None:
+        assert samples(f.window(f.healthy(), completed=90_000), LIMITS).status is Status.INVALID
+
+    def test_timeouts_may_be_in_the_histogram(self) -> None:
+        some = f.window(f.healthy(), completed=78_000, failed=2000, errors={"timeout": 2000})
+        assert samples(some, LIMITS).status is Status.VALID
+
+    def test_no_histogram_is_unknown(self) -> None:
+        assert samples(f.window(f.healthy(), service_time=None), LIMITS).status is Status.UNKNOWN
+
+
+class TestContent:
+    def declared(self, **window: Any) -> Evidence:
+        return f.window(f.part(f.healthy(), "load", content_declared=True), **window)
+
+    def test_quiet(self) -> None:
+        assert content(f.healthy(), LIMITS).status is Status.VALID
+        assert content(self.declared(), LIMITS).status is Status.VALID
+
+    @pytest.mark.parametrize(("wrong", "status"), [(1, Status.SUSPECT), (1600, Status.INVALID)])
+    def test_answers_that_miss_the_declaration(self, wrong: int, status: Status) -> None:
+        finding = content(self.declared(failed=wrong, errors={"expect_body": wrong}), LIMITS)
+        assert finding.status is status
+        assert "expect_body" in finding.reason
+
+    def test_an_error_page_with_200_differs_from_the_probe(self) -> None:
+        answers = (
+            Answer(status=200, body_bytes=f.BODY, count=79_200),
+            Answer(status=200, body_bytes=512, count=800),
+        )
+        finding = content(f.window(f.healthy(), answers=answers), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.value == pytest.approx(0.01)
+        assert "512 bytes" in finding.reason
+        assert "expect" in finding.advice
+
+    def test_answers_beyond_the_table_count_as_different(self) -> None:
+        assert content(f.window(f.healthy(), answers_other=5), LIMITS).status is Status.SUSPECT
+
+    def test_each_step_has_its_own_probe(self) -> None:
+        two = f.healthy().model_copy(
+            update={
+                "probes": (
+                    Probe(step="a", status=200, body_bytes=f.BODY, meets_expectation=True),
+                    Probe(step="b", status=201, body_bytes=20, meets_expectation=True),
+                )
+            }
+        )
+        answers = (
+            Answer(status=200, body_bytes=f.BODY, count=40_000),
+            Answer(status=201, body_bytes=20, count=40_000),
+        )
+        assert content(f.window(two, answers=answers), LIMITS).status is Status.VALID
+
+    def test_a_probe_that_was_redirected_proves_nothing(self) -> None:
+        away = f.healthy().model_copy(
+            update={"probes": (Probe(step="a", status=302, body_bytes=0, meets_expectation=True),)}
+        )
+        away = f.window(away, answers=(Answer(status=302, body_bytes=0, count=80_000),))
+        assert content(away, LIMITS).status is Status.SUSPECT
+
+    def test_a_wrong_probe_is_invalid(self) -> None:
+        wrong = f.healthy().model_copy(
+            update={
+                "probes": (
+                    Probe(step="a", status=500, body_bytes=9, meets_expectation=False, why_not="status 500"),
+                )
+            }
+        )
+        finding = content(wrong, LIMITS)
+        assert finding.status is Status.INVALID
+        assert "status 500" in finding.reason
+
+    def test_without_probe_or_declaration_unknown(self) -> None:
+        assert content(f.healthy().model_copy(update={"probes": ()}), LIMITS).status is Status.UNKNOWN
+        assert content(f.window(f.healthy(), answers=()), LIMITS).status is Status.UNKNOWN

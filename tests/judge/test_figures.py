@@ -1,0 +1,70 @@
+"""Figures: computed by hand from the factory's numbers; absent when their counters are."""
+
+from __future__ import annotations
+
+import pytest
+
+from prony.evidence.engine import Mark
+from prony.evidence.server import ServerIdentity
+from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.figures import FIGURE, FIGURES, Figures, figures
+from tests.judge import factory as f
+
+
+def test_by_hand() -> None:
+    found = figures(f.healthy())
+    assert found.requests_per_s == pytest.approx(8000)
+    assert found.mean_ms == pytest.approx(1.25, rel=1e-3)
+    assert found.p50_ms == pytest.approx(1.25 * 2.718281828 ** (-(0.3**2) / 2), rel=0.01)
+    assert found.server_cpu_us_per_request == pytest.approx(9.6 / 80_000 * 1e6)
+    assert found.client_cpu_us_per_request == pytest.approx(4.1 / 80_000 * 1e6)
+    assert found.server_cpu_share == pytest.approx(0.96)
+    assert found.client_cpu_share == pytest.approx(0.41)
+    assert found.peak_rss_mib == pytest.approx(256)
+    assert found.requests_per_s_per_gib == pytest.approx(32_000)
+    assert found.time_to_ready_s == 2.4
+    assert found.time_to_steady_s == 31
+    assert found.gc_share == pytest.approx(0.005)
+    assert found.jit_share == pytest.approx(0.03 / 9.6)
+    assert found.heap_used_mib == 64
+    assert found.start_classes_loaded == 9000
+    assert found.reported == {"jvm.memory.used": 168e6}
+
+
+def test_the_published_protocol_prints_what_ab_would() -> None:
+    """10,000 requests, 10 at a time, in 6.483 s: 1,542 requests/s and 6.483 ms (experiment C's Tomcat)."""
+    evidence = f.engine(f.healthy(), marks=(Mark(requests=10_000, elapsed_ms=6483.0),))
+    found = figures(evidence)
+    assert found.published_requests_per_s == pytest.approx(1542, abs=1)
+    assert found.published_mean_ms == pytest.approx(6.483)
+    assert figures(f.engine(f.healthy(), marks=())).published_requests_per_s is None
+
+
+def test_wrong_answers_are_not_throughput() -> None:
+    wrong = f.window(f.healthy(), failed=400, errors={"expect_body": 400})
+    assert figures(wrong).requests_per_s == pytest.approx(7960)
+
+
+def test_cpu_per_request_is_a_ratio_of_rates() -> None:
+    """The server's readings cover 10.1 s, the engine's window 10.0 s: neither may leak into the figure."""
+    late = f.part(f.healthy(), "server_window", wall_s=10.1, cpu_user_s=8.08, cpu_system_s=1.616)
+    assert figures(late).server_cpu_us_per_request == pytest.approx(120)
+
+
+def test_the_open_model_prints_latency_from_the_intended_send() -> None:
+    evidence = f.window(f.open_model(), latency=f.histogram(mean_ms=40))
+    assert figures(evidence).mean_ms == pytest.approx(40, rel=1e-3)
+
+
+def test_absent_never_zero() -> None:
+    bare = Evidence(load=LoadFacts(model="closed"), server=ServerIdentity(name="x"))
+    assert figures(bare).numbers() == {}
+    assert figures(bare) == Figures()
+    assert "server_cpu_us_per_request" not in figures(f.by_url()).numbers()
+
+
+def test_the_table_knows_every_figure_once() -> None:
+    known = set(Figures.__dataclass_fields__) - {"reported"}
+    assert [figure.name for figure in FIGURES] == list(dict.fromkeys(figure.name for figure in FIGURES))
+    assert {figure.name for figure in FIGURES} == known == set(FIGURE)
+    assert set(figures(f.healthy()).numbers()) == known

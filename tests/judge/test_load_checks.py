@@ -1,0 +1,314 @@
+"""errors, little, think, schedule, arrivals: each fires on its trouble and keeps quiet without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from prony.evidence.engine import Window
+from prony.evidence.trial import Evidence
+from prony.judge.checks.arrivals import arrivals
+from prony.judge.checks.errors import errors
+from prony.judge.checks.little import little
+from prony.judge.checks.schedule import schedule
+from prony.judge.checks.think import think
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from tests.judge import factory as f
+
+LIMITS = CheckLimits()
+
+
+def present(finding: Finding | None) -> Finding:
+    assert finding is not None
+    return finding
+
+
+class TestErrors:
+    def test_quiet_without_failures(self) -> None:
+        finding = errors(f.healthy(), LIMITS)
+        assert finding.status is Status.VALID
+        assert finding.value == 0
+
+    @pytest.mark.parametrize(
+        ("failed", "status"), [(1, Status.SUSPECT), (800, Status.SUSPECT), (900, Status.INVALID)]
+    )
+    def test_fires_by_share(self, failed: int, status: Status) -> None:
+        broken = f.window(f.healthy(), failed=failed, completed=80_000 - failed, errors={"timeout": failed})
+        finding = errors(broken, LIMITS)
+        assert finding.status is status
+        assert finding.value == pytest.approx(failed / 80_000)
+        assert "timeout" in finding.reason
+
+    def test_a_missed_expectation_is_one_request_not_two(self) -> None:
+        broken = f.window(f.healthy(), failed=400, errors={"expect_body": 400})
+        assert errors(broken, LIMITS).value == pytest.approx(400 / 80_000)
+
+    def test_fast_503s_count_though_nobody_declared_anything(self) -> None:
+        broken = f.window(f.healthy(), status={"200": 78_400, "503": 1600})
+        finding = errors(broken, LIMITS)
+        assert finding.status is Status.INVALID
+        assert "status_503" in finding.reason
+
+    def test_a_declared_404_is_an_answer(self) -> None:
+        declared = f.part(f.window(f.healthy(), status={"404": 80_000}), "load", content_declared=True)
+        assert errors(declared, LIMITS).status is Status.VALID
+
+    def test_silence_is_invalid(self) -> None:
+        assert errors(f.window(f.healthy(), completed=0, status={}), LIMITS).status is Status.INVALID
+
+    def test_errors_outside_the_window_are_mentioned_and_do_not_decide(self) -> None:
+        finding = errors(f.totals(f.healthy(), failed=7), LIMITS)
+        assert finding.status is Status.VALID
+        assert "7 outside the window" in finding.reason
+
+    def test_limits_can_be_set(self) -> None:
+        broken = f.window(f.healthy(), failed=100, errors={"read": 100})
+        assert errors(broken, CheckLimits(errors_suspect_share=0.01)).status is Status.VALID
+
+
+class TestLittle:
+    def test_quiet_when_all_users_are_there(self) -> None:
+        finding = little(f.healthy(), LIMITS)
+        assert finding.status is Status.VALID
+        assert "9.995 of 10 users" in finding.reason
+
+    @pytest.mark.parametrize("simulated", [13_092, 17_000])
+    def test_fires_when_users_are_missing_or_too_many(self, simulated: int) -> None:
+        crowd = f.part(f.healthy(), "load", users=16_000)
+        broken = f.window(crowd, clipped_cycle_s=simulated * f.WINDOW_S)
+        finding = little(broken, LIMITS)
+        assert finding.status is Status.INVALID
+        assert finding.value == pytest.approx(simulated / 16_000 - 1)
+        assert f"{simulated:,} of 16,000 users" in finding.reason
+
+    def test_fires_when_the_integral_contradicts_the_service_times(self) -> None:
+        broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * 1.2)
+        assert little(broken, LIMITS).status is Status.INVALID
+        broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * 0.8)
+        assert little(broken, LIMITS).status is Status.INVALID
+
+    def test_time_spent_in_failed_requests_is_suspect_not_a_contradiction(self) -> None:
+        broken = f.window(f.healthy(), in_flight_integral_s=120.0, failed=4, errors={"timeout": 4})
+        finding = little(broken, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "5 s spent in each failed request" in finding.reason
+
+    def test_the_second_form_alone_cannot_be_a_pass_in_a_closed_loop(self) -> None:
+        assert little(f.window(f.healthy(), clipped_cycle_s=None), LIMITS).status is Status.UNKNOWN
+
+    def test_only_the_second_form_in_an_open_model(self) -> None:
+        finding = little(f.window(f.open_model(), clipped_cycle_s=None), LIMITS)
+        assert finding.status is Status.VALID
+        assert "users" not in finding.reason
+
+    def test_users_who_leave_after_their_iterations_are_not_missed(self) -> None:
+        leaving = f.rows([f.RATE] * 52)
+        leaving = tuple(r.model_copy(update={"users": 10 if r.t_ms <= 45_000 else 4}) for r in leaving)
+        ended = f.engine(f.healthy(), rows=leaving, reason="iterations")
+        assert ended.engine is not None
+        # 4.7 s with 10 users, one row on the way down, the rest with 4
+        user_s = 4.7 * 10 + 1 * 7 + 4.3 * 4
+        ended = f.window(ended, clipped_cycle_s=user_s, users=4)
+        assert little(ended, LIMITS).status is Status.VALID
+        assert little(f.engine(ended, reason="stopped"), LIMITS).status is Status.INVALID
+
+    def test_the_tail_of_an_exact_total_is_forgiven_up_to_the_longest_request(self) -> None:
+        # 10 users, one window of 2 s, the longest request 100 ms: up to 5 % of the users' time may be idle
+        # at the end
+        short = f.window(
+            f.engine(f.healthy(), reason="total_requests"),
+            duration_s=2.0,
+            completed=1600,
+            service_time=f.of_values([10_000_000] * 1599 + [100_000_000]),
+            clipped_cycle_s=19.4,
+            service_time_sum_s=19.3,
+            in_flight_integral_s=19.35,
+        )
+        assert little(short, LIMITS).status is Status.VALID
+        assert little(f.window(short, clipped_cycle_s=18.0), LIMITS).status is Status.INVALID
+
+
+def simulated_window(
+    rng: np.random.Generator, users: int, mean_s: float, think_s: float, span_s: float
+) -> Window:
+    """A closed loop by simulation: exponential service, constant think; counters as an engine takes them."""
+    opened, closed = 20 * (mean_s + think_s), 20 * (mean_s + think_s) + span_s
+    integral = service_sum = 0.0
+    values: list[int] = []
+    for _ in range(users):
+        now = rng.uniform(0, mean_s + think_s)
+        while now < closed:
+            service = rng.exponential(mean_s)
+            integral += max(0.0, min(now + service, closed) - max(now, opened))
+            if opened <= now + service < closed:
+                service_sum += service
+                values.append(int(service * 1e9))
+            now += service + think_s
+    return Window(
+        completed=len(values),
+        sent=len(values),
+        opened_ms=opened * 1000,
+        duration_s=span_s,
+        service_time=f.of_values(values),
+        service_time_sum_s=service_sum,
+        in_flight_integral_s=integral,
+        clipped_cycle_s=users * span_s,
+        users=users,
+    )
+
+
+@pytest.mark.parametrize(
+    ("users", "mean_s", "think_s", "span_s"),
+    [
+        (1, 0.5, 0.0, 10.0),
+        (2, 0.15, 0.0, 10.0),
+        (10, 0.01, 1.0, 10.0),
+        (200, 0.5, 0.0, 5.0),
+        (3, 2.0, 0.0, 10.0),
+    ],
+)
+def test_little_forgives_requests_astride_the_border(
+    users: int, mean_s: float, think_s: float, span_s: float
+) -> None:
+    """Few, long requests: the raw deviation is often far above 1 %, and yet every counter is right."""
+    rng = np.random.default_rng(7)
+    base = f.part(f.healthy(), "load", users=users)
+    statuses, deviations = [], []
+    for _ in range(40):
+        evidence = f.engine(base, window=simulated_window(rng, users, mean_s, think_s, span_s))
+        finding = little(evidence, LIMITS)
+        statuses.append(finding.status)
+        deviations.append(abs(float(finding.value or 0)))
+    assert Status.INVALID not in statuses
+    assert statuses.count(Status.VALID) >= 39
+    assert max(deviations) > LIMITS.little_deviation or users == 200
+
+
+class TestThink:
+    def thinking(self, actual_s: float, overshoot_ms: float = 0.2) -> Evidence:
+        base = f.part(f.healthy(), "load", think_kind="exponential", think_mean_ms=100.0)
+        return f.window(
+            base,
+            think_drawn_sum_s=100.0,
+            think_actual_sum_s=actual_s,
+            think_count=1000,
+            think_overshoot=f.of_values([int(overshoot_ms * 1e6)] * 1000),
+        )
+
+    def test_left_out_when_nobody_thinks(self) -> None:
+        assert think(f.healthy(), LIMITS) is None
+        assert think(f.open_model(), LIMITS) is None
+
+    def test_quiet_when_kept(self) -> None:
+        assert present(think(self.thinking(100.3), LIMITS)).status is Status.VALID
+
+    @pytest.mark.parametrize("actual_s", [95.0, 104.0])
+    def test_fires_when_stretched_or_cut(self, actual_s: float) -> None:
+        finding = present(think(self.thinking(actual_s), LIMITS))
+        assert finding.status is Status.INVALID
+        assert finding.value == pytest.approx(actual_s / 100 - 1)
+
+    def test_a_late_tail_is_suspect(self) -> None:
+        assert present(think(self.thinking(100.3, overshoot_ms=5), LIMITS)).status is Status.SUSPECT
+
+    def test_the_floor_spares_short_think_times(self) -> None:
+        """1 % of 10 ms would be 0.1 ms: no timer of a general-purpose kernel keeps that at p99."""
+        short = f.window(self.thinking(10.05, overshoot_ms=0.6), think_drawn_sum_s=10.0)
+        assert present(think(short, LIMITS)).status is Status.VALID
+
+    def test_uncounted_is_unknown(self) -> None:
+        base = f.window(self.thinking(100), think_actual_sum_s=None)
+        assert present(think(base, LIMITS)).status is Status.UNKNOWN
+        assert present(think(f.window(base, think_count=0), LIMITS)).status is Status.UNKNOWN
+
+
+class TestSchedule:
+    def test_left_out_in_a_closed_loop(self) -> None:
+        assert schedule(f.healthy(), LIMITS) is None
+
+    def test_quiet_when_the_rate_is_kept(self) -> None:
+        assert present(schedule(f.open_model(), LIMITS)).status is Status.VALID
+
+    def test_one_slow_row_fires(self) -> None:
+        base = f.open_model()
+        assert base.engine is not None
+        slow = tuple(r.model_copy(update={"sent": 7000}) if r.t_ms == 45_000 else r for r in base.engine.rows)
+        finding = present(schedule(f.engine(base, rows=slow), LIMITS))
+        assert finding.status is Status.INVALID
+        assert finding.value == pytest.approx(7000 / 8000)
+
+    def test_a_slow_row_outside_the_window_does_not(self) -> None:
+        base = f.open_model()
+        assert base.engine is not None
+        slow = tuple(r.model_copy(update={"sent": 7000}) if r.t_ms == 5_000 else r for r in base.engine.rows)
+        assert present(schedule(f.engine(base, rows=slow), LIMITS)).status is Status.VALID
+
+    def test_rounding_of_small_rates_is_forgiven(self) -> None:
+        base = f.open_model(rate=20)
+        assert base.engine is not None
+        late = tuple(r.model_copy(update={"sent": 19}) for r in base.engine.rows)
+        assert present(schedule(f.engine(base, rows=late), LIMITS)).status is Status.VALID
+
+    @pytest.mark.parametrize("field", ["due_unsent", "blocked"])
+    def test_unsent_and_blocked_fire(self, field: str) -> None:
+        finding = present(schedule(f.window(f.open_model(), **{field: 3}), LIMITS))
+        assert finding.status is Status.INVALID
+        assert "3 requests" in finding.reason
+
+    def test_late_sends_are_suspect(self) -> None:
+        late = f.window(f.open_model(), send_lag=f.histogram(mean_ms=2.0))
+        assert present(schedule(late, LIMITS)).status is Status.SUSPECT
+
+    def test_lag_is_judged_against_the_median_latency(self) -> None:
+        slow_server = f.window(
+            f.open_model(), send_lag=f.histogram(mean_ms=2.0), latency=f.histogram(mean_ms=150)
+        )
+        assert present(schedule(slow_server, LIMITS)).status is Status.VALID
+
+    @pytest.mark.parametrize("field", ["due_unsent", "blocked", "send_lag"])
+    def test_uncounted_is_unknown(self, field: str) -> None:
+        finding = present(schedule(f.window(f.open_model(), **{field: None}), LIMITS))
+        assert finding.status is Status.UNKNOWN
+
+    def test_constant_arrivals_need_no_counter_of_what_was_due(self) -> None:
+        base = f.open_model()
+        assert base.engine is not None
+        bare = tuple(r.model_copy(update={"offered": None}) for r in base.engine.rows)
+        assert present(schedule(f.engine(base, rows=bare), LIMITS)).status is Status.VALID
+        poisson = f.part(f.engine(base, rows=bare), "load", arrivals="poisson")
+        assert present(schedule(poisson, LIMITS)).status is Status.UNKNOWN
+
+
+class TestArrivals:
+    def with_gaps(self, gaps: np.ndarray) -> Evidence:
+        distance = float(kstest(gaps, "expon").statistic)
+        return f.window(f.open_model("poisson"), arrival_gaps=len(gaps), arrival_gaps_ks=distance)
+
+    def test_left_out_unless_poisson(self) -> None:
+        assert arrivals(f.open_model("constant"), LIMITS) is None
+        assert arrivals(f.healthy(), LIMITS) is None
+
+    def test_exponential_gaps_pass(self) -> None:
+        gaps = np.random.default_rng(11).exponential(size=5000)
+        assert present(arrivals(self.with_gaps(gaps), LIMITS)).status is Status.VALID
+
+    def test_even_spacing_is_invalid(self) -> None:
+        assert present(arrivals(self.with_gaps(np.ones(200)), LIMITS)).status is Status.INVALID
+
+    def test_slightly_wrong_gaps_are_suspect(self) -> None:
+        gaps = np.random.default_rng(11).gamma(1.12, 1 / 1.12, size=2500)
+        assert present(arrivals(self.with_gaps(gaps), LIMITS)).status is Status.SUSPECT
+
+    def test_honest_runs_are_accused_at_the_stated_rate(self) -> None:
+        rng = np.random.default_rng(12)
+        found = [
+            present(arrivals(self.with_gaps(rng.exponential(size=400)), LIMITS)).status for _ in range(400)
+        ]
+        assert found.count(Status.INVALID) == 0
+        assert found.count(Status.SUSPECT) <= 12  # 4 expected at alpha = 0.01
+
+    def test_untested_is_unknown(self) -> None:
+        untested = f.window(f.open_model("poisson"), arrival_gaps_ks=None)
+        assert present(arrivals(untested, LIMITS)).status is Status.UNKNOWN

@@ -1,0 +1,209 @@
+"""ports, descriptors, connections: forecast before the run, counted during it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prony.evidence.host import Limits, PortRange
+from prony.evidence.server import ServerIdentity
+from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.checks.connections import connections
+from prony.judge.checks.descriptors import descriptors, forecast_descriptors
+from prony.judge.checks.ports import forecast_ports, ports
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from tests.judge import factory as f
+
+LIMITS = CheckLimits()
+DEFAULT_RANGE = Limits(ports=PortRange(low=32768, high=60999), time_wait_to_target=0)
+
+
+def per_request(rate: float | None, **more: Any) -> LoadFacts:
+    return LoadFacts(model="closed", users=16, keep_alive=False, expected_requests_per_s=rate, **more)
+
+
+class TestPortForecast:
+    def test_keep_alive_needs_one_port_per_user(self) -> None:
+        finding = forecast_ports(LoadFacts(model="closed", users=1000), DEFAULT_RANGE)
+        assert finding.status is Status.VALID
+        assert finding.value == pytest.approx(1000 / 28_232)
+
+    @pytest.mark.parametrize(
+        ("rate", "status"),
+        [(370, Status.VALID), (380, Status.SUSPECT), (480, Status.INVALID), (60_000, Status.INVALID)],
+    )
+    def test_a_connection_per_request(self, rate: float, status: Status) -> None:
+        """28,232 ports held for 60 s: 470 new connections a second at most (experiment B asked for
+        60,000)."""
+        assert forecast_ports(per_request(rate), DEFAULT_RANGE).status is status
+
+    def test_all_three_remedies_are_named(self) -> None:
+        advice = forecast_ports(per_request(60_000), DEFAULT_RANGE).advice
+        assert "keep_alive" in advice
+        assert "ip_local_port_range" in advice
+        assert "at least 160 source addresses" in advice
+
+    def test_a_short_run_does_not_fill_the_range(self) -> None:
+        assert forecast_ports(per_request(2000, duration_s=10), DEFAULT_RANGE).status is Status.VALID
+        assert forecast_ports(per_request(2000, duration_s=20), DEFAULT_RANGE).status is Status.INVALID
+
+    def test_more_addresses_help(self) -> None:
+        assert forecast_ports(per_request(2000, sources=6), DEFAULT_RANGE).status is Status.VALID
+        assert (
+            forecast_ports(per_request(2000, sources=3, destinations=2), DEFAULT_RANGE).status is Status.VALID
+        )
+
+    def test_a_kernel_that_reuses_ports_holds_them_for_a_second(self) -> None:
+        reuse = DEFAULT_RANGE.model_copy(update={"time_wait_reuse": True, "time_wait_to_target": 20_000})
+        assert forecast_ports(per_request(8000), reuse).status is Status.VALID
+        assert forecast_ports(per_request(60_000), reuse).status is Status.INVALID
+
+    def test_ports_that_wait_already_are_not_available(self) -> None:
+        taken = DEFAULT_RANGE.model_copy(update={"time_wait_to_target": 20_000})
+        assert forecast_ports(per_request(200), taken).status is Status.INVALID
+
+    def test_a_server_that_closes_is_reckoned_with(self) -> None:
+        load = LoadFacts(model="closed", users=16, expected_requests_per_s=60_000, server_closes_after=100)
+        assert forecast_ports(load, DEFAULT_RANGE).status is Status.INVALID
+
+    def test_an_unknown_rate_is_unknown_and_says_what_would_fit(self) -> None:
+        finding = forecast_ports(per_request(None), DEFAULT_RANGE)
+        assert finding.status is Status.UNKNOWN
+        assert "376 new ones/s" in finding.reason
+        assert forecast_ports(per_request(10), None).status is Status.UNKNOWN
+
+
+class TestPortsDuring:
+    def test_quiet(self) -> None:
+        assert ports(f.healthy(), LIMITS).status is Status.VALID
+
+    @pytest.mark.parametrize("changes", [{"eaddrnotavail": 12}, {"errors": {"address_unavailable": 12}}])
+    def test_the_kernel_refused(self, changes: dict[str, Any]) -> None:
+        finding = ports(f.totals(f.healthy(), **changes), LIMITS)
+        assert finding.status is Status.INVALID
+        assert finding.value == 12
+        assert "source addresses" in finding.advice
+
+    def churn(self, **counters: Any) -> Evidence:
+        return f.totals(f.healthy(), connections_opened=27_000, connect_attempts=27_000, **counters)
+
+    def test_near_the_edge_is_suspect(self) -> None:
+        assert ports(self.churn(connections_closed_by_client=26_990), LIMITS).status is Status.SUSPECT
+        assert ports(self.churn(connections_closed_by_client=None), LIMITS).status is Status.SUSPECT
+
+    def test_connections_that_the_server_closed_cost_no_port(self) -> None:
+        assert ports(self.churn(connections_closed_by_server=26_990), LIMITS).status is Status.VALID
+
+    def test_foreign_time_wait_is_not_ours(self) -> None:
+        crowded = f.part(f.healthy(), "host_window", sockets_close={"TIME_WAIT": 28_000})
+        assert ports(crowded, LIMITS).status is Status.VALID
+
+    def test_uncounted_is_unknown(self) -> None:
+        assert ports(f.totals(f.healthy(), eaddrnotavail=None), LIMITS).status is Status.UNKNOWN
+        assert ports(f.healthy().model_copy(update={"limits": None}), LIMITS).status is Status.UNKNOWN
+
+
+class TestDescriptors:
+    def forecast(
+        self, users: int, soft: int | None, server_soft: int | None = 100_000, hard: int = 100_000
+    ) -> Status:
+        return forecast_descriptors(
+            LoadFacts(model="closed", users=users),
+            Limits(descriptors_soft=soft, descriptors_hard=hard),
+            ServerIdentity(name="x", descriptor_limit_soft=server_soft),
+        ).status
+
+    def test_enough(self) -> None:
+        assert self.forecast(900, 1024) is Status.VALID
+
+    def test_ulimit_1024_refuses_a_thousand_users(self) -> None:
+        finding = forecast_descriptors(
+            LoadFacts(model="closed", users=1000),
+            Limits(descriptors_soft=1024, descriptors_hard=4096),
+            ServerIdentity(name="x", descriptor_limit_soft=100_000),
+        )
+        assert finding.status is Status.INVALID
+        assert "ulimit -n 1064" in finding.advice
+        assert self.forecast(1000, 1024, hard=1024) is Status.INVALID
+
+    def test_the_server_needs_them_as_well(self) -> None:
+        assert self.forecast(1000, 100_000, server_soft=1024) is Status.INVALID
+
+    def test_a_side_that_cannot_be_read_is_unknown(self) -> None:
+        assert self.forecast(10, None) is Status.UNKNOWN
+        assert self.forecast(10, 1024, server_soft=None) is Status.UNKNOWN
+
+    def test_during_quiet(self) -> None:
+        assert descriptors(f.healthy(), LIMITS).status is Status.VALID
+
+    def test_during_refused(self) -> None:
+        assert descriptors(f.totals(f.healthy(), emfile=3), LIMITS).status is Status.INVALID
+        assert descriptors(f.totals(f.healthy(), errors={"descriptors": 1}), LIMITS).status is Status.INVALID
+
+    def test_during_a_server_near_its_limit(self) -> None:
+        assert (
+            descriptors(f.part(f.healthy(), "server_window", descriptors_end=19_000), LIMITS).status
+            is Status.SUSPECT
+        )
+
+    def test_during_a_wrong_forecast_does_not_convict(self) -> None:
+        """The kernel counts what was refused; nothing was, so the run is not invalid for a forecast."""
+        tight = f.part(f.healthy(), "limits", descriptors_soft=40)
+        assert descriptors(tight, LIMITS).status is Status.SUSPECT
+
+    def test_open_model_counts_what_was_open(self) -> None:
+        assert descriptors(f.open_model(), LIMITS).status is Status.VALID
+
+
+class TestConnections:
+    def status(self, opened: int, evidence: Evidence | None = None, **changes: Any) -> Status:
+        return connections(
+            f.totals(evidence or f.healthy(), connections_opened=opened, **changes), LIMITS
+        ).status
+
+    def test_quiet(self) -> None:
+        assert connections(f.healthy(), LIMITS).status is Status.VALID
+
+    def test_every_answer_closed_though_keep_alive_was_asked(self) -> None:
+        broken = f.totals(f.healthy(), connections_opened=416_000, connections_closed_by_server=415_990)
+        finding = connections(broken, LIMITS)
+        assert finding.status is Status.INVALID
+        assert "the server closed connections after about 1 requests each" in finding.advice
+
+    def test_a_server_that_closes_now_and_then_is_suspect(self) -> None:
+        """A connection in a hundred requests (Tomcat's default) costs something, and is not keep-alive
+        switched off."""
+        assert self.status(4160) is Status.SUSPECT
+
+    def test_unless_it_says_so(self) -> None:
+        declared = f.part(f.healthy(), "load", server_closes_after=100)
+        assert self.status(4165, declared) is Status.VALID
+        assert self.status(8400, declared) is Status.SUSPECT
+        assert self.status(416_000, declared) is Status.INVALID
+
+    def test_one_reconnection_among_many_requests_is_nothing(self) -> None:
+        assert self.status(11) is Status.VALID
+
+    def test_a_connection_per_request(self) -> None:
+        load = f.part(f.healthy(), "load", keep_alive=False)
+        assert self.status(416_000, load) is Status.VALID
+        assert self.status(350_000, load) is Status.SUSPECT
+        assert self.status(10, load) is Status.INVALID
+
+    def test_n_requests_per_connection(self) -> None:
+        load = f.part(f.healthy(), "load", max_requests_per_connection=10)
+        assert self.status(41_605, load) is Status.VALID
+        assert self.status(208_000, load) is Status.INVALID
+
+    def test_fewer_requests_than_users(self) -> None:
+        few = f.part(f.healthy(), "load", users=50)
+        assert self.status(20, few, sent=20, completed=20) is Status.VALID
+
+    def test_handshakes_are_told(self) -> None:
+        tls = f.totals(f.part(f.healthy(), "load", tls=True), tls_handshakes=10, tls_resumptions=2)
+        assert "10 TLS handshakes, 2 of them resumed" in connections(tls, LIMITS).reason
+
+    def test_uncounted_is_unknown(self) -> None:
+        assert connections(f.totals(f.healthy(), connections_opened=None), LIMITS).status is Status.UNKNOWN

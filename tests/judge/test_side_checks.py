@@ -1,0 +1,239 @@
+"""identity, client, bound_by, isolation, host: each fires on its trouble and keeps quiet without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prony.evidence.engine import EngineThread, ReadyThread
+from prony.evidence.host import CpuUse
+from prony.evidence.server import CgroupThrottle
+from prony.evidence.trial import Ceiling, Evidence
+from prony.judge.checks.bound_by import bound, bound_by
+from prony.judge.checks.client import client
+from prony.judge.checks.host import host
+from prony.judge.checks.identity import identity
+from prony.judge.checks.isolation import isolation
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from tests.judge import factory as f
+
+LIMITS = CheckLimits()
+WORKERS = Ceiling(name="workers", per_s=1333.3, explanation="200 worker threads ÷ 0.15 s")
+
+
+def threads(*cpu_shares: float, lag_ms: float = 0.06) -> tuple[EngineThread, ...]:
+    return tuple(
+        EngineThread(cpu=1, cpu_s=share * 10, wall_s=10.0, loop_lag_p99_ns=int(lag_ms * 1e6))
+        for share in cpu_shares
+    )
+
+
+def idle_server(evidence: Evidence, share: float = 0.3) -> Evidence:
+    return f.part(evidence, "server_window", cpu_user_s=share * 10, cpu_system_s=0.0)
+
+
+class TestIdentity:
+    def status(self, evidence: Evidence) -> Status:
+        finding = identity(evidence, LIMITS)
+        assert finding is not None
+        return finding.status
+
+    def test_quiet(self) -> None:
+        assert self.status(f.healthy()) is Status.VALID
+
+    def test_left_out_for_a_foreign_server(self) -> None:
+        assert identity(f.by_url(), LIMITS) is None
+
+    def test_another_process_on_the_port(self) -> None:
+        assert self.status(f.part(f.healthy(), "server", owns_port=False)) is Status.INVALID
+
+    def test_death_in_the_window(self) -> None:
+        assert self.status(f.part(f.healthy(), "server_window", died="signal 9")) is Status.INVALID
+
+    def test_not_readable(self) -> None:
+        assert self.status(f.part(f.healthy(), "server", owns_port=None)) is Status.UNKNOWN
+
+    def test_still_there_after_the_stop(self) -> None:
+        assert self.status(f.healthy().model_copy(update={"clean_stop": False})) is Status.SUSPECT
+
+
+class TestClient:
+    def status(self, **changes: Any) -> Status:
+        return client(f.window(f.healthy(), **changes), LIMITS).status
+
+    def test_quiet(self) -> None:
+        assert client(f.healthy(), LIMITS).status is Status.VALID
+
+    def test_one_signal_is_suspect(self) -> None:
+        assert self.status(threads=threads(0.9)) is Status.SUSPECT
+        assert self.status(threads=threads(0.4, lag_ms=1.5)) is Status.SUSPECT
+        assert self.status(completed=490_000) is Status.SUSPECT  # 49,000/s of 60,000/s
+
+    def test_two_signals_convict(self) -> None:
+        assert self.status(threads=threads(0.93, lag_ms=3)) is Status.INVALID
+
+    def test_the_busiest_thread_counts_not_the_mean(self) -> None:
+        finding = client(f.window(f.healthy(), threads=threads(0.1, 0.1, 0.95)), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.value == pytest.approx(0.95)
+
+    def test_one_readable_signal_does_not_acquit(self) -> None:
+        blind = f.healthy().model_copy(update={"calibration": None})
+        lag_only = (EngineThread(cpu=1, loop_lag_p99_ns=50_000),)
+        assert client(f.window(blind, threads=lag_only), LIMITS).status is Status.UNKNOWN
+
+    def test_one_unreadable_thread_spoils_the_signal(self) -> None:
+        blind = f.healthy().model_copy(update={"calibration": None})
+        mixed = (*threads(0.1), EngineThread(cpu=2))
+        assert client(f.window(blind, threads=mixed), LIMITS).status is Status.UNKNOWN
+
+
+class TestBoundBy:
+    def test_cpu_bound_server(self) -> None:
+        finding = bound_by(f.healthy(), LIMITS)
+        assert finding.status is Status.VALID
+        assert finding.value == pytest.approx(0.96)
+        assert bound(f.healthy(), LIMITS).name == "server-cpu"
+
+    def test_granted_cpus_count(self) -> None:
+        two = f.part(f.healthy(), "server_window", granted_cpus=2)
+        assert bound_by(two, LIMITS).status is Status.INVALID
+
+    def test_idle_server_describes_the_load_generator(self) -> None:
+        finding = bound_by(idle_server(f.healthy()), LIMITS)
+        assert finding.status is Status.INVALID
+        assert "this describes the load generator" in finding.reason
+        assert bound(idle_server(f.healthy()), LIMITS).name == "unknown"
+
+    def test_a_declared_ceiling_explains_an_idle_server(self) -> None:
+        slow = f.window(idle_server(f.healthy()), completed=12_950)
+        explained = slow.model_copy(update={"ceilings": (WORKERS,)})
+        finding = bound_by(explained, LIMITS)
+        assert finding.status is Status.VALID
+        assert "200 worker threads" in finding.reason
+        assert bound(explained, LIMITS).name == "workers"
+
+    @pytest.mark.parametrize("completed", [12_000, 15_000])
+    def test_a_ceiling_that_is_not_near_explains_nothing(self, completed: int) -> None:
+        slow = f.window(idle_server(f.healthy()), completed=completed)
+        far = slow.model_copy(update={"ceilings": (WORKERS,)})
+        assert bound_by(far, LIMITS).status is Status.INVALID
+
+    def test_users_over_service_time_is_no_excuse(self) -> None:
+        """In a closed loop users ÷ mean service time equals the rate whatever bound it; nothing declared,
+        no bound."""
+        few = f.part(idle_server(f.healthy()), "load", users=1)
+        assert bound_by(few, LIMITS).status is Status.INVALID
+
+    def test_thinking_users_are_an_offered_load(self) -> None:
+        load = f.part(idle_server(f.healthy()), "load", think_kind="constant", think_mean_ms=100)
+        assert bound(load, LIMITS).name == "offered-load"
+        assert bound_by(load, LIMITS).status is Status.INVALID
+        latency = f.part(load, "load", claim="latency")
+        assert bound_by(latency, LIMITS).status is Status.VALID
+
+    def test_open_load_that_was_met(self) -> None:
+        met = idle_server(f.open_model())
+        assert bound(met, LIMITS).name == "offered-load"
+        assert bound_by(met, LIMITS).status is Status.VALID
+        assert bound_by(f.part(met, "load", claim="capacity"), LIMITS).status is Status.INVALID
+
+    def test_saturated_client(self) -> None:
+        busy = f.window(idle_server(f.healthy()), threads=threads(0.97, lag_ms=4))
+        assert bound(busy, LIMITS).name == "client"
+        assert bound_by(busy, LIMITS).status is Status.INVALID
+
+    def test_a_quota_is_a_cpu_bound(self) -> None:
+        throttle = CgroupThrottle(periods=100, throttled_periods=96, throttled_s=4)
+        held = f.part(idle_server(f.healthy(), 0.5), "server_window", throttle=throttle)
+        assert bound(held, LIMITS).name == "server-cpu"
+        assert bound_by(held, LIMITS).status is Status.VALID
+        assert isolation(held, LIMITS).status is Status.INVALID  # and it is said that something held it back
+
+    def test_unread_cpu_is_unknown(self) -> None:
+        assert bound_by(f.by_url(), LIMITS).status is Status.UNKNOWN
+        blind = f.part(f.healthy(), "server_window", cpu_user_s=None)
+        assert bound_by(blind, LIMITS).status is Status.UNKNOWN
+
+    def test_a_fixed_protocol_claims_no_capacity(self) -> None:
+        protocol = f.part(idle_server(f.healthy()), "load", claim="protocol")
+        assert bound_by(protocol, LIMITS).status is Status.VALID
+
+
+class TestIsolation:
+    def status(self, part: str, **changes: Any) -> Status:
+        return isolation(f.part(f.healthy(), part, **changes), LIMITS).status
+
+    def test_quiet(self) -> None:
+        assert isolation(f.healthy(), LIMITS).status is Status.VALID
+
+    def test_one_cpu_is_suspect(self) -> None:
+        assert self.status("partition", server=(0,), client=(0,), shared=True) is Status.SUSPECT
+
+    def test_overlap_that_could_have_been_avoided_is_invalid(self) -> None:
+        assert self.status("partition", server=(0, 1), client=(1,)) is Status.INVALID
+
+    @pytest.mark.parametrize(("steal", "status"), [(0.02, Status.SUSPECT), (0.2, Status.INVALID)])
+    def test_steal(self, steal: float, status: Status) -> None:
+        assert self.status("host_window", cpus=(CpuUse(cpu=0, busy=0.9, steal=steal),)) is status
+
+    def test_steal_on_a_cpu_that_is_not_ours_is_nobodys_business(self) -> None:
+        cpus = (
+            CpuUse(cpu=0, busy=0.9, steal=0),
+            CpuUse(cpu=1, busy=0.5, steal=0),
+            CpuUse(cpu=7, busy=1, steal=0.5),
+        )
+        assert self.status("host_window", cpus=cpus) is Status.VALID
+
+    @pytest.mark.parametrize("side", ["others_on_server_cpus", "others_on_client_cpus"])
+    def test_a_neighbour(self, side: str) -> None:
+        assert self.status("host_window", **{side: 0.12}) is Status.SUSPECT
+        assert self.status("host_window", **{side: 0.5}) is Status.INVALID
+        assert self.status("host_window", **{side: None}) is Status.UNKNOWN
+
+    def test_the_neighbour_is_named(self) -> None:
+        busy = f.part(f.healthy(), "host_window", others_on_server_cpus=0.3, busiest_other="yes (4711)")
+        assert "yes (4711)" in isolation(busy, LIMITS).advice
+
+    def test_a_client_thread_that_is_not_pinned(self) -> None:
+        evidence = f.healthy()
+        assert evidence.engine is not None
+        for thread, status in (
+            (ReadyThread(cpu=1, pinned=False), Status.SUSPECT),
+            (ReadyThread(cpu=0, pinned=True), Status.INVALID),
+            (ReadyThread(cpu=1), Status.UNKNOWN),
+        ):
+            ready = evidence.engine.ready.model_copy(update={"threads": (thread,)})
+            assert isolation(f.engine(evidence, ready=ready), LIMITS).status is status
+
+    def test_a_foreign_server_is_unknown(self) -> None:
+        assert isolation(f.by_url(), LIMITS).status is Status.UNKNOWN
+
+
+class TestHost:
+    def status(self, **changes: Any) -> Status:
+        return host(f.part(f.healthy(), "host_window", **changes), LIMITS).status
+
+    def test_quiet(self) -> None:
+        assert host(f.healthy(), LIMITS).status is Status.VALID
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"mhz_close": 2000.0},
+            {"swap_in_bytes": 4096},
+            {"kernel_log_lines": 2},
+            {"sysctls_changed": ("vm.swappiness",)},
+        ],
+    )
+    def test_fires(self, changes: dict[str, Any]) -> None:
+        assert self.status(**changes) is Status.SUSPECT
+
+    def test_a_clock_that_rises_is_fine(self) -> None:
+        assert self.status(mhz_close=3600.0) is Status.VALID
+
+    @pytest.mark.parametrize("name", ["mhz_open", "swap_in_bytes", "kernel_log_lines", "sysctls_changed"])
+    def test_unread_is_unknown(self, name: str) -> None:
+        assert self.status(**{name: None}) is Status.UNKNOWN

@@ -1,0 +1,201 @@
+"""steady, warm, stall: what changed or stood still inside the window."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from prony.evidence.engine import Gap, IntervalRow
+from prony.evidence.trial import Evidence
+from prony.judge.checks.stall import stall
+from prony.judge.checks.steady import steady
+from prony.judge.checks.warm import warm
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from tests.judge import factory as f
+
+LIMITS = CheckLimits()
+
+
+def long_window(rates: list[float]) -> Evidence:
+    """A window over exactly these rows, after ten rows of something else."""
+    made = f.rows([1000.0] * 10 + rates)
+    return f.window(f.engine(f.healthy(), rows=made), opened_ms=10_000.0, duration_s=float(len(rates)))
+
+
+class TestSteady:
+    def test_quiet(self) -> None:
+        finding = steady(f.healthy(), LIMITS)
+        assert finding.status is Status.VALID
+        assert "would not show" in finding.reason  # nine rows with 1 % noise do not prove a change below 2 %
+
+    def test_exact_rows_are_level(self) -> None:
+        assert steady(long_window([8000.0] * 12), LIMITS).status is Status.VALID
+
+    @pytest.mark.parametrize(
+        ("step", "status"), [(1.05, Status.SUSPECT), (0.95, Status.SUSPECT), (1.3, Status.INVALID)]
+    )
+    def test_a_step_fires(self, step: float, status: Status) -> None:
+        rates = np.array(f.noisy(8000, 30, 0.01, seed=3))
+        rates[15:] *= step
+        finding = steady(long_window(list(rates)), LIMITS)
+        assert finding.status is status
+        assert finding.value == pytest.approx(abs(step - 1), rel=0.25)
+        assert "stepped" in finding.reason
+
+    def test_a_warm_up_that_goes_on_fires(self) -> None:
+        rates = np.array(f.noisy(8000, 30, 0.01, seed=4)) * np.linspace(0.9, 1.0, 30)
+        finding = steady(long_window(list(rates)), LIMITS)
+        assert finding.status in {Status.SUSPECT, Status.INVALID}
+        assert "warm up longer" in finding.advice
+
+    def test_a_slowdown_fires(self) -> None:
+        rates = np.array(f.noisy(8000, 60, 0.01, seed=5)) * np.exp(-0.002 * np.arange(60))
+        finding = steady(long_window(list(rates)), LIMITS)
+        assert finding.status in {Status.SUSPECT, Status.INVALID}
+
+    def test_p50_alone_fires(self) -> None:
+        """An open loop keeps its rate while the server gets slower."""
+        rng = np.random.default_rng(6)
+        made = tuple(
+            row.model_copy(
+                update={"p50_ns": int(1e6 * (1.2 if i >= 25 else 1.0) * np.exp(0.01 * rng.normal()))}
+            )
+            for i, row in enumerate(f.rows([8000.0] * 40))
+        )
+        evidence = f.window(f.engine(f.healthy(), rows=made), opened_ms=10_000.0, duration_s=30.0)
+        finding = steady(evidence, LIMITS)
+        assert finding.status is Status.INVALID
+        assert finding.reason.startswith("p50 stepped by +20")
+
+    def test_what_happens_outside_the_window_is_not_its_business(self) -> None:
+        cold = f.rows(f.noisy(2000, 40, 0.01)) + f.rows(f.noisy(8000, 12, 0.01), first_s=40)
+        assert steady(f.engine(f.healthy(), rows=cold), LIMITS).status is Status.VALID
+
+    def test_partial_rows_at_the_borders_are_left_out(self) -> None:
+        """The row in which the window opened belongs to both worlds."""
+        made = list(f.rows([8000.0] * 52))
+        made[40] = made[40].model_copy(update={"completed": 1000})
+        made[50] = made[50].model_copy(update={"completed": 1000})
+        assert steady(f.engine(f.healthy(), rows=tuple(made)), LIMITS).status is Status.VALID
+
+    def test_a_short_window_is_unknown(self) -> None:
+        short = f.window(f.healthy(), duration_s=4.0)
+        assert steady(short, LIMITS).status is Status.UNKNOWN
+
+    def test_never_steady_and_drifting_is_suspect(self) -> None:
+        rates = np.array(f.noisy(8000, 12, 0.02, seed=2)) * np.linspace(0.95, 1.0, 12)
+        drifting = long_window(list(rates))
+        assert steady(drifting, LIMITS).status is Status.VALID  # too little to accuse anybody
+        never = f.part(drifting, "warm_up", steady=False)
+        finding = steady(never, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "never steady within 60 s" in finding.reason
+
+    def test_a_watch_that_only_saw_noise_convicts_nobody(self) -> None:
+        assert steady(f.part(f.healthy(), "warm_up", steady=False), LIMITS).status is Status.VALID
+
+    def test_seconds_without_an_answer(self) -> None:
+        rates = [8000.0] * 20
+        rates[7] = 0.0
+        finding = steady(long_window(rates), LIMITS)
+        assert finding.status is Status.VALID  # one silent second is a stall, not a change of level
+
+    def test_eight_hours_are_looked_at_in_a_moment(self) -> None:
+        rates = np.array(f.noisy(8000, 28_800, 0.03, seed=8))
+        assert steady(long_window(list(rates)), LIMITS).status is Status.VALID
+        rates[14_000:] *= 0.97
+        assert steady(long_window(list(rates)), LIMITS).status is Status.SUSPECT
+
+    def test_integer_noise_of_a_slow_server(self) -> None:
+        """66 or 67 answers a second from ten users and 150 ms: rounding, not a change."""
+        counts = np.diff(np.floor(np.arange(13) * 66.67))
+        made: list[IntervalRow] = []
+        for row in f.rows([float(c) for c in counts]):
+            made.append(row.model_copy(update={"p50_ns": 150_000_000}))
+        evidence = f.window(f.engine(f.healthy(), rows=tuple(made)), opened_ms=0.0, duration_s=12.0)
+        assert steady(evidence, LIMITS).status is Status.VALID
+
+
+class TestWarm:
+    def found(self, evidence: Evidence) -> Finding:
+        finding = warm(evidence, LIMITS)
+        assert finding is not None
+        return finding
+
+    def jit(self, seconds: float, classes: int = 0) -> Evidence:
+        return f.part(
+            f.healthy(),
+            "server_window",
+            jvm_open=f.snapshot(40, 20.0),
+            jvm_close=f.snapshot(50, 20.0 + seconds, classes=9000 + classes),
+        )
+
+    def test_quiet(self) -> None:
+        assert self.found(f.healthy()).status is Status.VALID
+
+    @pytest.mark.parametrize(("seconds", "status"), [(0.2, Status.SUSPECT), (2.0, Status.INVALID)])
+    def test_compilation_fires(self, seconds: float, status: Status) -> None:
+        finding = self.found(self.jit(seconds))
+        assert finding.status is status
+        assert finding.value == pytest.approx(seconds / 9.6)
+
+    def test_class_loading_fires(self) -> None:
+        assert self.found(self.jit(0.0, classes=100)).status is Status.VALID
+        assert self.found(self.jit(0.0, classes=500)).status is Status.SUSPECT
+
+    def test_left_out_for_another_runtime(self) -> None:
+        node = f.part(f.healthy(), "server", runtime="node")
+        node = f.part(node, "server_window", jvm_open=None, jvm_close=None)
+        assert warm(node, LIMITS) is None
+
+    def test_an_unread_jvm_is_unknown(self) -> None:
+        blind = f.part(f.healthy(), "server_window", jvm_open=None)
+        assert self.found(blind).status is Status.UNKNOWN
+        assert self.found(f.by_url()).status is Status.UNKNOWN
+        no_jit = f.part(
+            f.healthy(), "server_window", jvm_close=f.snapshot(50, 1).model_copy(update={"jit_time_s": None})
+        )
+        assert self.found(no_jit).status is Status.UNKNOWN
+
+
+class TestStall:
+    def test_quiet(self) -> None:
+        assert stall(f.healthy(), LIMITS).status is Status.VALID
+
+    def test_a_frozen_second_fires_and_says_what_it_hid(self) -> None:
+        frozen = f.window(
+            f.healthy(), gaps=(Gap(start_ms=45_000, duration_ms=1000, in_flight=10),), gaps_total=1
+        )
+        finding = stall(frozen, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.value == 1000
+        # 8,000 of 88,000 filled-in waits are spread over (0, 1 s]: 1 % of all are above 1 s x (1 - 880 /
+        # 8000) = 890 ms
+        assert "p99 89" in finding.advice
+        assert "instead of 2." in finding.advice
+
+    @pytest.mark.parametrize("gap_ms", [45.0, 20.5])
+    def test_short_gaps_are_life(self, gap_ms: float) -> None:
+        quiet = f.window(f.healthy(), gaps=(Gap(start_ms=45_000, duration_ms=gap_ms, in_flight=10),))
+        assert stall(quiet, LIMITS).status is Status.VALID
+
+    def test_a_slow_server_has_long_gaps_by_nature(self) -> None:
+        slow = f.window(
+            f.healthy(),
+            service_time=f.histogram(count=660, mean_ms=150, sigma=0.02),
+            gaps=(Gap(start_ms=45_000, duration_ms=149, in_flight=10),),
+        )
+        assert stall(slow, LIMITS).status is Status.VALID
+
+    def test_an_open_loop_shows_it_by_itself(self) -> None:
+        frozen = f.window(f.open_model(), gaps=(Gap(start_ms=45_000, duration_ms=1000, in_flight=10),))
+        finding = stall(frozen, LIMITS)
+        assert finding.status is Status.VALID
+        assert "latency is counted from the intended send" in finding.reason
+
+    def test_a_damaged_histogram_is_unknown(self) -> None:
+        evidence = f.healthy()
+        damaged = f.histogram().model_copy(update={"v2": "HISTFAAA!!"})
+        assert stall(f.window(evidence, service_time=damaged), LIMITS).status is Status.UNKNOWN
+        assert stall(f.window(evidence, service_time=None), LIMITS).status is Status.UNKNOWN
