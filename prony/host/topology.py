@@ -92,7 +92,7 @@ def numa_nodes(root: Path = ROOT) -> int | None:
 def allowed_cpus(root: Path = ROOT) -> tuple[int, ...]:
     """The CPUs that this process was given: its affinity mask, which already lies within its cgroup's cpuset.
 
-    The mask of the main thread counts, so a pinned helper thread sees the same answer; see also
+    The mask of the main thread counts, so a thread that is pinned sees the same answer; see also
     `prony.host.affinity.granted_cpus`, which remembers the mask from before the lab pinned itself.
     """
     text = read_text(root / "proc/self/status")
