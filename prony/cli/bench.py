@@ -34,8 +34,8 @@ def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:
         return None
     try:
         cpus = parse_cpus(text)
-    except ValueError:
-        cpus = ()
+    except UsageError as fault:
+        raise UsageError(f"{option}: {fault}") from fault
     if not cpus:
-        raise UsageError(f"{option} is '{text}'; expected CPUs such as 0, 0-3 or 0,2,4-6")
+        raise UsageError(f"{option} names no CPU; expected CPUs such as 0, 0-3 or 0,2,4-6")
     return cpus

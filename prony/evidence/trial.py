@@ -12,7 +12,7 @@ from pydantic import Field
 
 from prony.evidence.base import Record
 from prony.evidence.engine import EngineReport
-from prony.evidence.host import CpuPartition, HostWindow, Limits
+from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.server import Probe, ServerIdentity, ServerWindow, StartUp
 
 
@@ -98,6 +98,8 @@ class Evidence(Record):
     start_up: StartUp | None = None
     server_window: ServerWindow | None = None
     host_window: HostWindow | None = None
+    host_rows: tuple[HostRow, ...] = ()
+    """The machine second by second over the whole trial, in the engine's time."""
     partition: CpuPartition | None = None
     limits: Limits | None = None
     probes: tuple[Probe, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from prony.evidence.host import HostWindow
+from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import Probe, ServerWindow, StartUp
 from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, WarmUp
 from prony.host.sampler import HostSampler
@@ -56,6 +56,7 @@ class TrialRun:
     _warm_up: WarmUp | None = None
     _server_window: ServerWindow | None = None
     _host_window: HostWindow | None = None
+    _host_rows: tuple[HostRow, ...] = ()
 
     def run(self) -> Outcome:
         """Measure. Raises EnvironmentFault when the server never gets ready or the engine cannot run."""
@@ -65,8 +66,11 @@ class TrialRun:
             self._start_up = self.server.wait_ready(self._probe, self.plan.start_timeout_s)
             partition = self.surroundings.partition
             with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
+                sampler.watch("server", self.server.sample)
                 self._engine = EngineRun(self._load())
                 failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
+                if self._engine.ready is not None:
+                    self._host_rows = sampler.series(self._engine.ready.started_monotonic_ns / 1e9)
         finally:
             if self._engine is not None:
                 self._engine.stop()
@@ -180,6 +184,7 @@ class TrialRun:
             start_up=self._start_up,
             server_window=self._server_window,
             host_window=self._host_window,
+            host_rows=self._host_rows,
             partition=self.surroundings.partition,
             limits=self.surroundings.limits,
             probes=self._probes,
