@@ -30,7 +30,7 @@ def to_json(view: ExperimentView) -> dict[str, Any]:
     """The JSON of an experiment; of one run against a server that Prony did not start, that of `prony
     load`.
     """
-    if len(view.trials) == 1 and not view.trials[0].record.evidence.server.owned:
+    if len(view.trials) == 1 and view.foreign:
         return load_json(view.trials[0])
     return compare_json(view)
 

@@ -49,13 +49,13 @@ def table(
     """The lines of one or more tables no wider than `width`; `mark` ends every row of figures."""
     layout = _side_by_side(sections, names, mark)
     if _total(layout, len(names)) <= width:
-        yield from _lines(sections, layout, range(len(names)), heading)
+        yield from _lines(sections, layout, range(len(names)), heading, width)
         return
     layout = _below(sections, names, mark)
     for number, places in enumerate(_shares(layout, width)):
         if number:
             yield Text()
-        yield from _lines(sections, layout, places, heading)
+        yield from _lines(sections, layout, places, heading, width)
 
 
 def _side_by_side(sections: Sequence[Section], names: Sequence[str], mark: str) -> Layout:
@@ -108,7 +108,7 @@ def _shares(layout: Layout, width: int) -> Iterator[list[int]]:
 
 
 def _lines(
-    sections: Sequence[Section], layout: Layout, places: Iterable[int], heading: str
+    sections: Sequence[Section], layout: Layout, places: Iterable[int], heading: str, width: int
 ) -> Iterator[Text]:
     chosen = list(places)
     yield from _header(layout, chosen, heading)
@@ -117,7 +117,8 @@ def _lines(
         if number:
             yield Text()
         if section.title:
-            note = f"  {section.note}" if section.note else ""
+            between = "\n  " if len(section.title) + len(section.note) + 2 > width else "  "
+            note = f"{between}{section.note}" if section.note else ""
             yield Text.assemble((section.title, "bold"), (note, "dim"))
         for row in section.rows:
             yield from _row(row, layout, chosen)
@@ -164,9 +165,8 @@ def _cell(row: Row, cell: Cell, layout: Layout, column: Column) -> list[Text]:
         return [Text(line, style=style) for line in lines]
     median = Text(cell.text, style=style)
     if layout.side_by_side:
-        return [
-            median.append(" ").append(_range(cell).ljust(column.spread), style="dim not bold not underline")
-        ]
+        beside = f" {_range(cell).ljust(column.spread)}"
+        return [Text.assemble(median, (beside, "dim"))]
     return [median, Text(_range(cell), style="dim")] if cell.spread else [median]
 
 

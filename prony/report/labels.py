@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.judge.figures import FIGURE
-from prony.report.wording import number
+from prony.report.wording import ABSENT, number
 
 STEADY_OVER_PUBLISHED = "steady_over_published"
 """Steady requests/s ÷ what the published protocol would have printed, both of the same trial."""
@@ -23,6 +23,8 @@ class Label:
     unit: str = ""
     decimals: int = 0
     scale: float = 1.0
+    suffix: str = ""
+    """Stands right after the number."""
 
 
 SHORT: dict[str, Label] = {
@@ -39,7 +41,7 @@ SHORT: dict[str, Label] = {
     "jit_share": Label("JIT compilation", "%", 2, 100),
     "published_requests_per_s": Label("requests/s"),
     "published_mean_ms": Label("mean time", "ms", 3),
-    STEADY_OVER_PUBLISHED: Label("steady ÷ published", "×", 1),
+    STEADY_OVER_PUBLISHED: Label("steady ÷ published", "", 1, suffix="×"),
     "actuator_memory_used_mb": Label("jvm.memory.used", "MB", 1),
     "actuator_classes_loaded": Label("jvm.classes.loaded"),
     "actuator_threads_live": Label("jvm.threads.live"),
@@ -80,4 +82,5 @@ def named(figure: str) -> str:
 def rounded(figure: str, value: float | None) -> str:
     """The value in the label's unit, with the decimals that the figure deserves."""
     found = label(figure)
-    return number(None if value is None else value * found.scale, found.decimals)
+    text = number(None if value is None else value * found.scale, found.decimals)
+    return text if text == ABSENT else text + found.suffix

@@ -112,6 +112,11 @@ class ExperimentView:
     published: PublishedFigures | None = None
     warnings: tuple[str, ...] = ()
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the servers were running already, and not started by Prony."""
+        return bool(self.trials) and all(not t.record.evidence.server.owned for t in self.trials)
+
     def of(self, server: str) -> tuple[TrialView, ...]:
         """The trials of one server, controls left out."""
         return tuple(t for t in self.trials if t.record.server == server and t.record.kind == "trial")

@@ -6,9 +6,9 @@ Pure. Must not know how a cell is drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from prony.judge.figures import published_mark
+from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Finding, Status
 from prony.report.labels import REPORTED, STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.model import SEVERITY, ExperimentView, PairView, Spread, TrialView, spread
@@ -73,7 +73,7 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "As the published protocol would print",
-        "the first {n} requests to a fresh process",
+        "{n} requests to a fresh process",
         ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),
     ),
 )
@@ -175,6 +175,27 @@ def best(view: ExperimentView, figure: str) -> str | None:
         if rivals and rivals <= beaten:
             return server
     return None
+
+
+def better_first(pair: PairView) -> PairView:
+    """The same comparison with the better server first (without a direction: the larger value first)."""
+    if pair.ratio is None or pair.ratio <= 0:
+        return pair
+    known = FIGURE.get(pair.figure)
+    lower_is_better = known is not None and known.higher_is_better is False
+    if (pair.ratio > 1) if lower_is_better else (pair.ratio < 1):
+        turned = {"faster": "slower", "slower": "faster"}
+        low, high = pair.low, pair.high
+        return replace(
+            pair,
+            a=pair.b,
+            b=pair.a,
+            ratio=1 / pair.ratio,
+            low=1 / high if high else None,
+            high=1 / low if low else None,
+            verdict=turned.get(pair.verdict, pair.verdict),
+        )
+    return pair
 
 
 def verdict_word(pair: PairView) -> str:

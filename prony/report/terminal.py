@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from prony.judge.finding import Finding, Status
@@ -24,6 +23,7 @@ from prony.report.summary import (
     FindingGroup,
     Row,
     Section,
+    better_first,
     finding_groups,
     history,
     overall,
@@ -74,7 +74,10 @@ class _Printer:
         self._console.print()
 
     def text(self, text: Text, indent: int = 0) -> None:
-        self._console.print(Padding(text, (0, 0, 0, indent), expand=False), highlight=False, width=self.width)
+        for line in text.wrap(self._console, max(20, self.width - indent)):
+            line.rstrip()
+            shown = Text(" " * indent).append_text(line)
+            self._console.print(shown, highlight=False, no_wrap=True, overflow="ignore", crop=False)
 
     def heading(self, title: str, note: str = "") -> None:
         self.line()
@@ -107,7 +110,7 @@ def _sentences(view: ExperimentView, out: _Printer) -> None:
         out.text(Text.assemble(pair.sentence, (f" [{QUICK}]" if marked else "", "dim yellow")), 2)
     if others:
         out.heading("Other ratios", "first ÷ second, with the interval")
-    for pair in others:
+    for pair in map(better_first, others):
         out.text(_ratio_line(pair, view.quick), 2)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hdrh.histogram import HdrHistogram
 
+from prony.compare import Sample, compare
 from prony.evidence.engine import (
     Counters,
     EngineReport,
@@ -22,6 +25,10 @@ from prony.evidence.engine import (
 from prony.evidence.host import CpuPartition, CpuUse, Fingerprint, HostWindow
 from prony.evidence.server import JvmSnapshot, ProcessSample, ServerIdentity, ServerWindow, StartUp
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
+from prony.judge.figures import figures
+from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.steady import change_points_ms
+from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
 
 SERVERS = ("spring-tomcat", "spring-jetty", "spring-undertow")
 LEVELS = {"spring-tomcat": 7250.0, "spring-jetty": 7980.0, "spring-undertow": 8240.0}
@@ -31,11 +38,12 @@ WINDOW_S = 10.0
 USERS = 10
 
 
-def histogram(median_ns: float, count: int, seed: int, sigma: float = 0.42) -> Histogram:
+def histogram(
+    median_ns: float, count: int, seed: int, *, sigma: float = 0.42, draws: int = 4000
+) -> Histogram:
     """A lognormal service time with a slow tail, like a server under a closed loop."""
     source = random.Random(seed)
     recorder = HdrHistogram(1, 3_600_000_000_000, 3)
-    draws = 4000
     total = 0.0
     least, most = math.inf, 0.0
     for _ in range(draws):
@@ -306,3 +314,197 @@ def record(
             "fingerprint_key": FINGERPRINT.key,
         }
     )
+
+
+def finding(
+    check: str,
+    status: Status = Status.VALID,
+    *,
+    reason: str = "",
+    advice: str = "",
+    value: float | None = None,
+) -> Finding:
+    """One finding, in words that a check could have used."""
+    return Finding(
+        check=check,
+        status=status,
+        value=value,
+        limit="1 %",
+        reason=reason or f"{check} is within its limit",
+        advice=advice,
+        source="METHOD",
+    )
+
+
+CHECKS = ("errors", "little", "client", "bound_by", "connections", "steady", "warm", "isolation", "samples")
+
+
+def judgement(*troubles: Finding, bound_by: str = "server-cpu") -> Judgement:
+    """Valid findings for every check that has no trouble; the verdict is the worst of all."""
+    named = {trouble.check for trouble in troubles}
+    findings = (*(finding(check) for check in CHECKS if check not in named), *troubles)
+    statuses = [f.status for f in findings]
+    order = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
+    return Judgement(verdict=next(s for s in order if s in statuses), findings=findings, bound_by=bound_by)
+
+
+def trial(made: TrialRecord, *troubles: Finding) -> TrialView:
+    """A trial as the laboratory would show it."""
+    engine = made.evidence.engine
+    return TrialView(
+        record=made,
+        judgement=judgement(*troubles),
+        figures=figures(made.evidence).numbers(),
+        change_points_ms=change_points_ms(engine.rows) if engine is not None else (),
+    )
+
+
+def pairs(trials: Sequence[TrialView], servers: Sequence[str]) -> list[PairView]:
+    """The comparison of the headline figure and of two others."""
+    found = []
+    for figure in ("requests_per_s", "mean_ms", "peak_rss_mib"):
+        samples = [
+            Sample(t.record.server, t.record.block, t.figures.get(figure), t.counts, t.rejected_because or "")
+            for t in trials
+        ]
+        found += [
+            PairView(p.a, p.b, p.figure, p.ratio, p.low, p.high, str(p.verdict), p.sentence, p.more_trials)
+            for p in compare(samples, figure, servers=servers).pairs
+        ]
+    return found
+
+
+PUBLISHED = PublishedFigures(
+    source="Spring Boot 2.4.0, ab with 10,000 requests by 10 users",
+    figures={
+        "actuator_memory_used_mb": dict(zip(SERVERS, (168.0, 155.0, 164.0), strict=True)),
+        "actuator_classes_loaded": dict(zip(SERVERS, (9869.0, 9784.0, 9787.0), strict=True)),
+        "actuator_threads_live": dict(zip(SERVERS, (25.0, 17.0, 19.0), strict=True)),
+        "published_requests_per_s": dict(zip(SERVERS, (1542.0, 1627.0, 1650.0), strict=True)),
+        "published_mean_ms": dict(zip(SERVERS, (6.483, 6.148, 6.059), strict=True)),
+    },
+)
+
+TITLE = "Spring Boot on Tomcat, Jetty and Undertow: GET /actuator/metrics"
+PLAN = {"title": TITLE, "servers": list(SERVERS), "trials": 3, "trial": {"users": 10, "window_s": 10.0}}
+
+
+def experiment(
+    trials: Sequence[TrialView] | None = None,
+    servers: Sequence[str] = SERVERS,
+    *,
+    quick: bool = True,
+    blocks: int = 3,
+    title: str = TITLE,
+    published: PublishedFigures | None = PUBLISHED,
+    warnings: Sequence[str] = (),
+) -> ExperimentView:
+    """An experiment; without trials given, one in which everything went well."""
+    if trials is None:
+        trials = [
+            trial(record(server, block, position, quick=quick))
+            for block in range(blocks)
+            for position, server in enumerate(servers)
+        ]
+    return view(
+        id="20261121-0139-a1b2",
+        title=title,
+        created=STARTED,
+        quick=quick,
+        plan=PLAN,
+        plan_text="title: an experiment\nservers:\n- spring-tomcat\n",
+        servers=[
+            ServerView(server, f"Spring Boot on {server}", {"spring-boot": "3.5.16"}, "17.0.13")
+            for server in servers
+        ],
+        trials=trials,
+        pairs=pairs(trials, servers),
+        fingerprint=FINGERPRINT,
+        partition=PARTITION,
+        published=published,
+        warnings=warnings,
+    )
+
+
+STEP_FOUND = finding(
+    "steady",
+    Status.INVALID,
+    reason="throughput stepped by 14.2 % 4 s into the window",
+    advice="Give the warm-up more time: --warmup 120s.",
+    value=0.142,
+)
+NOISY = finding(
+    "isolation",
+    Status.SUSPECT,
+    reason="other processes used 7.1 % of the client's CPU (dockerd)",
+    advice="Stop dockerd, or measure on other CPUs.",
+    value=0.071,
+)
+BLIND = finding(
+    "warm", Status.UNKNOWN, reason="the agent could not be read", advice="Start it with the agent."
+)
+
+
+def troubled() -> ExperimentView:
+    """Nine trials: one rejected, three suspect, one whose server died; everywhere a check that was blind."""
+    trials = []
+    for block in range(3):
+        for position, server in enumerate(SERVERS):
+            troubles = [BLIND]
+            if block == 1:
+                troubles.append(NOISY)
+            if (block, server) == (2, "spring-jetty"):
+                troubles.append(STEP_FOUND)
+            died = "the server died: exit code 137" if (block, server) == (0, "spring-undertow") else None
+            trials.append(trial(record(server, block, position, failure=died), *troubles))
+    return experiment(trials)
+
+
+def hopeless() -> ExperimentView:
+    """All trials invalid."""
+    return experiment([trial(record(s, b, p), STEP_FOUND) for b in range(2) for p, s in enumerate(SERVERS)])
+
+
+def bare() -> ExperimentView:
+    """Servers of which next to nothing is known: no histogram, no start-up, no server window, NaN figures."""
+    trials = []
+    for position, server in enumerate(SERVERS):
+        made = record(server, 0, position, with_histogram=False)
+        evidence = made.evidence.model_copy(
+            update={"start_up": None, "server_window": None, "warm_up": None, "phases": (), "partition": None}
+        )
+        seen = trial(made.model_copy(update={"evidence": evidence}))
+        nan = {"p50_ms": math.nan, "mean_ms": math.inf, "peak_rss_mib": -math.inf}
+        trials.append(TrialView(seen.record, seen.judgement, {**seen.figures, **nan}))
+    shown = experiment(trials, published=None)
+    return replace(shown, fingerprint=None, partition=None, servers=shown.servers[:3], pairs=())
+
+
+def without_engine() -> ExperimentView:
+    """A server that never got ready: no engine report at all."""
+    made = record("spring-tomcat", failure="spring-tomcat did not get ready within 60 s")
+    evidence = made.evidence.model_copy(update={"engine": None, "server_window": None, "phases": ()})
+    only = trial(made.model_copy(update={"evidence": evidence}))
+    return experiment([only], ["spring-tomcat"])
+
+
+HOSTILE = '<script>alert("1")</script>&[red]x[/red] \'"'
+
+
+def hostile() -> ExperimentView:
+    """Names and texts that mean something in HTML, in SVG, in rich's markup or in a URL."""
+    names = ["a<b>&\"c'", "[bold]jetty[/bold]", "tomcat:async#(1)"]
+    bad = finding("content", Status.SUSPECT, reason=HOSTILE, advice=HOSTILE)
+    trials = [trial(record(name, b, p), bad) for b in range(3) for p, name in enumerate(names)]
+    shown = experiment(trials, names, title=HOSTILE, warnings=[HOSTILE])
+    return replace(shown, plan_text=f"title: '{HOSTILE}'\n")
+
+
+def foreign_load() -> ExperimentView:
+    """One run of `prony load` against a server that was running already."""
+    made = record("http://127.0.0.1:8080", quick=False)
+    server = made.evidence.server.model_copy(update={"owned": False, "title": "", "versions": {}})
+    evidence = made.evidence.model_copy(update={"server": server, "start_up": None})
+    only = trial(made.model_copy(update={"evidence": evidence}), BLIND)
+    shown = experiment([only], ["http://127.0.0.1:8080"], quick=False, published=None, title="load")
+    return replace(shown, pairs=())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,31 +32,36 @@ def check_writable(path: Path) -> None:
         raise EnvironmentFault(
             f"the folder {folder} for the report does not exist; make it or name another file"
         )
-    if not os.access(folder, os.W_OK):
-        raise EnvironmentFault(f"no permission to write a report into {folder}; name another file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise EnvironmentFault(f"no permission to write a report to {path}; name another file")
 
 
 def write_text(text: str, path: Path) -> None:
-    """Replace the file in one step: a reader sees the old page or the new one."""
-    temporary: str | None = None
+    """Replace the file in one step: a reader sees the old page or the new one, never half of one."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        _straight(text, target)
+        return
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = file.name
-            file.write(text)
-        Path(temporary).chmod(0o644 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(target)
     except OSError as error:
-        if temporary is not None:
-            with suppress(OSError):
-                Path(temporary).unlink()
-        raise EnvironmentFault(
-            f"the report could not be written to {path}: {error.strerror or error}"
-        ) from error
+        raise _unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def _straight(text: str, device: Path) -> None:
+    """A pipe or a device is written to, not replaced."""
+    try:
+        device.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(device, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> EnvironmentFault:
+    return EnvironmentFault(
+        f"the report could not be written to {path}: {error.strerror or error}; name another file"
+    )

@@ -19,6 +19,7 @@ from prony.report.labels import label_of, named, rounded, unit_of
 from prony.report.model import ExperimentView, PairView, TrialView
 from prony.report.summary import (
     HEADLINE,
+    better_first,
     counting,
     history,
     join,
@@ -77,7 +78,7 @@ def _forest(view: ExperimentView, pairs: Sequence[PairView], name: str, axis: st
             words=f"{verdict_word(pair)}  {ratio(pair.ratio)} [{ratio(pair.low)}, {ratio(pair.high)}]",
             conclusive=pair.verdict != "inconclusive",
         )
-        for pair in pairs
+        for pair in map(better_first, pairs)
         if pair.ratio is not None and pair.low is not None and pair.high is not None and pair.low > 0
     ]
     if not rows:

@@ -57,30 +57,35 @@ def _ratio_ticks(low: float, high: float, most: int) -> list[float]:
     return [round(t, 9) for t in inside]
 
 
-STACKED_BELOW = 500
-"""Narrower than this the words of a row stand below its interval instead of at its right."""
+NARROW_BELOW = 500
+"""Narrower than this a row is three lines: label, interval, words."""
+WORDS_WIDTH = 215
+"""Room at the right for the words, where there is any."""
+LETTER_WIDTH = 6.7
+"""Of the row labels' font, on average."""
+MOST_LABEL_WIDTH = 300
+"""Wider labels stand above their interval instead of at its left."""
 
 
 def forest(
-    rows: Sequence[RatioRow],
-    *,
-    band: tuple[float, float],
-    axis: str,
-    width: int,
-    key: str,
-    title: str,
+    rows: Sequence[RatioRow], *, band: tuple[float, float], axis: str, width: int, key: str, title: str
 ) -> str:
     """Ratio intervals on a log axis, one row each, the practical band shaded."""
     low = min([band[0], *(r.low for r in rows)]) / 1.02
     high = max([band[1], *(r.high for r in rows)]) * 1.02
-    stacked = width < STACKED_BELOW
-    step = 70 if stacked else 50
+    narrow = width < NARROW_BELOW
+    label_width = max(len(r.label) for r in rows) * LETTER_WIDTH + 14
+    above = narrow or label_width > MOST_LABEL_WIDTH
+    step = 72 if narrow else 52 if above else 34
+    line_at = 31 if above else step / 2
+    left = 0 if above else label_width
+    plot = width - left - (0 if narrow else WORDS_WIDTH)
     height = step * len(rows)
     values: list[dict[str, object]] = [
         {
-            "y": k * step + 31,
-            "label_y": k * step + 12,
-            "words_y": k * step + (49 if stacked else 12),
+            "y": k * step + line_at,
+            "label_y": k * step + (12 if above else line_at),
+            "words_y": k * step + (50 if narrow else line_at),
             "label": r.label,
             "words": r.words,
             "ratio": r.ratio,
@@ -90,10 +95,10 @@ def forest(
         }
         for k, r in enumerate(rows)
     ]
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
     y_scale = alt.Scale(domain=[0, height], range=[0, height], nice=False)
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
     x_axis = alt.Axis(
-        values=_ratio_ticks(low, high, 5 if stacked else 9),
+        values=_ratio_ticks(low, high, 5 if plot < NARROW_BELOW else 7),
         title=axis,
         grid=False,
         ticks=True,
@@ -105,33 +110,44 @@ def forest(
     def y(field: str) -> Any:
         return alt.Y(f"{field}:Q", scale=y_scale, axis=None)
 
-    def row(mark: Any) -> Any:
-        return mark.encode(x=x, y=y("y"))
-
-    shaded = (
-        alt.Chart(data([{"low": band[0], "high": band[1]}]))
-        .mark_rect(color=BAND.light)
-        .encode(x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q", y=alt.value(0), y2=alt.value(height))
-    )
-    one = alt.Chart(data([{"ratio": 1}])).mark_rule(color=MUTED.light, strokeWidth=1).encode(x=x)
     base = alt.Chart(data(values))
-    interval = base.mark_rule(strokeWidth=3, color=INK.light, strokeCap="round").encode(
-        x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q", y=y("y")
-    )
+    shaded = alt.Chart(data([{"low": band[0], "high": band[1]}])).mark_rect(color=BAND.light)
+    one = alt.Chart(data([{"ratio": 1}])).mark_rule(color=MUTED.light, strokeWidth=1)
+    interval = base.mark_rule(strokeWidth=3, color=INK.light, strokeCap="round")
     hollow = base.transform_filter("!datum.conclusive").mark_point(
         filled=True, size=95, fill=PAPER.light, stroke=INK.light, strokeWidth=2, opacity=1
     )
     solid = base.transform_filter("datum.conclusive").mark_point(
         filled=True, size=95, color=INK.light, opacity=1
     )
-    label = base.mark_text(align="left", baseline="middle", fontSize=13, color=INK.light).encode(
-        x=alt.value(0), y=y("label_y"), text="label:N"
-    )
-    words = base.mark_text(
-        align="left" if stacked else "right", baseline="middle", fontSize=13, color=MUTED.light
-    ).encode(x=alt.value(0 if stacked else width), y=y("words_y"), text="words:N")
-    layers = (shaded, one, interval, row(hollow), row(solid), label, words)
-    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+    from_low = alt.X("low:Q", scale=scale, axis=x_axis)
+    layers = [
+        shaded.encode(x=from_low, x2="high:Q", y=alt.value(0), y2=alt.value(height)),
+        one.encode(x=x),
+        interval.encode(x=from_low, x2="high:Q", y=y("y")),
+        hollow.encode(x=x, y=y("y")),
+        solid.encode(x=x, y=y("y")),
+    ]
+    label_place = {"x": alt.value(-left), "y": y("label_y"), "text": "label:N"}
+    words_place = {
+        "x": alt.value(0 if narrow else plot + WORDS_WIDTH),
+        "y": y("words_y"),
+        "text": "words:N",
+    }
+    side = "left" if narrow else "right"
+    if above:
+        # Lines run behind these labels: a rim in the colour of the paper keeps them legible.
+        layers.append(_text(base, "left", PAPER.light, rim=True).encode(**label_place))
+    if narrow:
+        layers.append(_text(base, side, PAPER.light, rim=True).encode(**words_place))
+    layers.append(_text(base, "left", INK.light).encode(**label_place))
+    layers.append(_text(base, side, MUTED.light).encode(**words_place))
+    return to_svg(alt.layer(*layers).properties(width=plot, height=height), key=key, title=title)
+
+
+def _text(base: Any, align: str, colour: str, *, rim: bool = False) -> Any:
+    outline = {"stroke": colour, "strokeWidth": 5, "strokeJoin": "round"} if rim else {}
+    return base.mark_text(align=align, baseline="middle", fontSize=13, color=colour, **outline)
 
 
 NINES = ((0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99"), (0.99999, "99.999"))
@@ -173,7 +189,7 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
         titleY=-14,
         labelExpr="format(datum.value, '~r')",
         values=levels if logarithmic else alt.Undefined,
-        tickCount=6,
+        tickCount=alt.Undefined if logarithmic else 6,
     )
     y = alt.Y("ms:Q", scale=y_scale, axis=y_axis)
     layers = []

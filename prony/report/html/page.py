@@ -12,7 +12,7 @@ from prony.report.html import drawings
 from prony.report.html.limits import not_known
 from prony.report.html.theme import accent, shape, stylesheet
 from prony.report.labels import label_of, rounded, unit_of
-from prony.report.model import ExperimentView, TrialView
+from prony.report.model import ExperimentView, ServerView, TrialView
 from prony.report.summary import (
     HEADLINE,
     finding_groups,
@@ -27,7 +27,7 @@ from prony.report.wording import bytes_in_words, number, ranges, ratio
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """Nothing may be loaded, run or sent: the page is complete as it stands."""
 
-TRIAL_COLUMNS = (HEADLINE, "p50_ms", "p99_ms", "time_to_ready_s", "time_to_steady_s")
+TRIAL_COLUMNS = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
 
 _PATHS = {
     "circle": "M6 1.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9z",
@@ -62,6 +62,7 @@ def render_html(view: ExperimentView) -> str:
         style=Markup(stylesheet() + style),
         status=overall(view),
         words=verdict_words(view),
+        subtitles=[_subtitle(server) for server in view.servers],
         marks=[_mark(place) for place in range(len(view.servers))],
         places={server.address: place for place, server in enumerate(view.servers)},
         sections=sections(view),
@@ -90,6 +91,14 @@ def _mark(place: int) -> Markup:
         '<svg class="mark" width="11" height="11" viewBox="0 0 12 12" aria-hidden="true">'
         f'<path d="{path}" fill="{accent(place).light}"/></svg>'
     )
+
+
+def _subtitle(server: ServerView) -> list[str]:
+    """What stands below a server's name: title, versions, JDK."""
+    jdk = f"JDK {server.jdk}" if server.jdk[:1].isdigit() else server.jdk
+    titled = server.title if server.title != server.address else ""
+    lines = [titled, *(f"{name} {version}" for name, version in server.versions.items()), jdk]
+    return [line for line in lines if line]
 
 
 def _trial_line(trial: TrialView) -> dict[str, object]:

@@ -123,7 +123,8 @@ def tidy(svg: str, *, key: str, title: str) -> str:
     root.set("aria-labelledby", f"{key}-title")
     root.set("preserveAspectRatio", "xMidYMid meet")
     ElementTree.register_namespace("", SVG)
-    return ElementTree.tostring(root, encoding="unicode")
+    # Inside HTML an <svg> needs no namespace, and the page then holds no address at all.
+    return ElementTree.tostring(root, encoding="unicode").replace(f' xmlns="{SVG}"', "", 1)
 
 
 def _clean(root: ElementTree.Element) -> None:

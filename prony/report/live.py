@@ -1,0 +1,188 @@
+"""Progress on a terminal: bars, redrawn at most four times a second. Must not know how trials are run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from prony.evidence.engine import IntervalRow
+from prony.judge.finding import Status
+from prony.report.progress_state import State, harmless, log
+from prony.report.style import STATUS_STYLE
+from prony.report.wording import clock, duration, number
+
+REDRAW_EVERY_S = 0.25
+"""Shortest time between two redraws: the screen may not cost the client CPU that it is measuring with."""
+LEAST_BAR_WIDTH = 64
+"""Terminals narrower than this get words without bars."""
+
+
+class RichProgress:
+    """Live bars: the running trial with phase, rate and p99, then the experiment; what ended stays above."""
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        # Rich would end the program and redirect standard output; a lost screen is no reason for either.
+        console.on_broken_pipe = self._screen_gone  # type: ignore[method-assign]
+        self._state = State(clock, started_s=clock())
+        self._lock = threading.RLock()
+        self._build_line = ""
+        self._live = Live(
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            get_renderable=self._drawing,
+            redirect_stdout=False,  # results go there, and nothing else
+        )
+        self._stop = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def _screen_gone(self) -> None:
+        self._console.quiet = True
+        log.info("the terminal went away; progress is no longer shown")
+
+    def _drawing(self) -> RenderableType:
+        try:
+            with self._lock:
+                return self._draw()
+        except Exception:
+            log.info("progress could not be drawn", exc_info=True)
+            return Text("")
+
+    def _draw(self) -> RenderableType:
+        state = self._state
+        if not state.total:
+            return Text(self._build_line, style="dim", overflow="ellipsis", no_wrap=True)
+        if self._console.width < LEAST_BAR_WIDTH:
+            return self._draw_narrow()
+        wide = self._console.width >= 100
+        bar_width = 24 if wide else 12
+        table = Table.grid(padding=(0, 1), expand=False)
+        for column in range(4):
+            table.add_column(no_wrap=True, overflow="ellipsis", ratio=1 if column == 3 else None)
+        if state.trial_started_s is not None:
+            expected = state.phase_expected_s
+            reached = state.phase_elapsed_s()
+            bar = (
+                ProgressBar(total=None, pulse=True, width=bar_width)
+                if expected is None
+                else ProgressBar(total=max(expected, 0.1), completed=min(reached, expected), width=bar_width)
+            )
+            table.add_row(
+                Text(f"{state.index}/{state.total} {state.server}", style="bold"),
+                bar,
+                Text(f"{state.phase} {state.phase_time()}".strip()),
+                Text(state.rates(), style="cyan"),
+            )
+        left = state.left_s()
+        table.add_row(
+            Text(f"{state.done} of {state.total} trials done", style="dim"),
+            ProgressBar(total=1.0, completed=state.share(), width=bar_width),
+            Text(f"{clock(state.elapsed_s())} elapsed", style="dim"),
+            Text("" if left is None else f"about {duration(left)} left", style="dim"),
+        )
+        if self._build_line:
+            return Group(table, Text(self._build_line, style="dim", overflow="ellipsis", no_wrap=True))
+        return table
+
+    def _draw_narrow(self) -> RenderableType:
+        """Too narrow for bars: the words alone."""
+        state = self._state
+        left = state.left_s()
+        lines = [
+            f"{state.done}/{state.total} done" + ("" if left is None else f", about {duration(left)} left")
+        ]
+        if state.trial_started_s is not None:
+            where = f"{state.phase} {state.phase_time()}".strip()
+            lines = [f"{state.index}/{state.total} {state.server}", where, state.rates(), *lines]
+        return Text("\n".join(line for line in lines if line), overflow="ellipsis", no_wrap=True)
+
+    def _redraw(self) -> None:
+        while not self._stop.wait(REDRAW_EVERY_S):
+            try:
+                self._live.refresh()
+            except Exception:
+                log.info("progress could not be redrawn", exc_info=True)
+                return
+
+    def _begin(self) -> None:
+        if self._ticker is None and not self._stop.is_set():
+            self._live.start()
+            self._ticker = threading.Thread(target=self._redraw, name="prony-progress", daemon=True)
+            self._ticker.start()
+
+    @harmless
+    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
+        with self._lock:
+            self._state.total, self._state.estimate_s = total_trials, estimate_s
+            self._build_line = ""
+        plural = "trial" if total_trials == 1 else "trials"
+        line = f"{total_trials} {plural}, about {duration(estimate_s)}"
+        self._console.print(line, style="dim", highlight=False)
+        self._begin()
+
+    @harmless
+    def build(self, server: str, line: str) -> None:
+        with self._lock:
+            self._build_line = f"build {server}: {line.strip()}"
+        self._begin()
+
+    @harmless
+    def trial_started(self, index: int, server: str, block: int) -> None:
+        with self._lock:
+            self._build_line = ""
+            self._state.start_trial(index, server, block)
+        self._begin()
+
+    @harmless
+    def phase(self, name: str, expected_s: float | None) -> None:
+        with self._lock:
+            self._state.start_phase(name, expected_s)
+
+    @harmless
+    def row(self, row: IntervalRow) -> None:
+        with self._lock:
+            self._state.row = row
+
+    @harmless
+    def trial_ended(self, verdict: Status, requests_per_s: float | None, seconds: float) -> None:
+        with self._lock:
+            state = self._state
+            state.end_trial(seconds)
+            rate = "no figure" if requests_per_s is None else f"{number(requests_per_s)} requests/s"
+            style = STATUS_STYLE[verdict]
+            line = (
+                f"{state.index}/{state.total} {escape(state.server)}  [{style}]{verdict.value}[/]"
+                f"  {rate}  [dim]{duration(seconds)}[/]"
+            )
+        self._console.print(line, highlight=False)
+
+    @harmless
+    def note(self, text: str) -> None:
+        self._console.print(Text(text), highlight=False)
+
+    @harmless
+    def finished(self) -> None:
+        self._stop.set()
+        if self._ticker is not None:
+            self._ticker.join(timeout=2.0)
+            self._ticker = None
+        self._live.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finished()

@@ -1,0 +1,101 @@
+"""Where an experiment stands, and the guard that keeps a fault of the screen away from it. Draws nothing."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from prony.evidence.engine import IntervalRow
+from prony.report.wording import milliseconds, number
+
+log = logging.getLogger("prony.report.progress")
+
+P = ParamSpec("P")
+S = TypeVar("S")
+
+
+def harmless(method: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
+    """A fault of the screen must not end a measurement: it goes to the log."""
+
+    @functools.wraps(method)
+    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception:
+            log.info("progress output failed in %s", method.__name__, exc_info=True)
+
+    return guarded
+
+
+@dataclass(slots=True)
+class State:
+    """Where the experiment stands; both visible forms draw from it."""
+
+    clock: Callable[[], float]
+    started_s: float = 0.0
+    total: int = 0
+    estimate_s: float = 0.0
+    done: int = 0
+    done_seconds: float = 0.0
+    index: int = 0
+    server: str = ""
+    block: int = 0
+    trial_started_s: float | None = None
+    phase: str = ""
+    phase_started_s: float = 0.0
+    phase_expected_s: float | None = None
+    row: IntervalRow | None = None
+
+    def elapsed_s(self) -> float:
+        return self.clock() - self.started_s
+
+    def phase_elapsed_s(self) -> float:
+        return self.clock() - self.phase_started_s
+
+    def left_s(self) -> float | None:
+        """Time still needed: from the trials that ended, else from the estimate; None when unknown."""
+        if not self.total:
+            return None
+        each = self.done_seconds / self.done if self.done else self.estimate_s / self.total
+        if each <= 0:
+            return None
+        running = 0.0 if self.trial_started_s is None else self.clock() - self.trial_started_s
+        return max(0.0, each * (self.total - self.done) - min(running, each))
+
+    def share(self) -> float:
+        """Done share of the whole experiment, 0 … 1."""
+        left = self.left_s()
+        elapsed = self.elapsed_s()
+        if self.total and self.done >= self.total:
+            return 1.0
+        return elapsed / (elapsed + left) if left is not None and elapsed + left > 0 else 0.0
+
+    def start_trial(self, index: int, server: str, block: int) -> None:
+        self.index, self.server, self.block, self.row = index, server, block, None
+        self.trial_started_s = self.clock()
+        self.start_phase("", None)
+
+    def start_phase(self, name: str, expected_s: float | None) -> None:
+        self.phase, self.phase_expected_s = name, expected_s
+        self.phase_started_s = self.clock()
+
+    def end_trial(self, seconds: float) -> None:
+        self.done += 1
+        self.done_seconds += seconds
+        self.trial_started_s = None
+        self.row = None
+
+    def rates(self) -> str:
+        """Rate and p99 of the last second."""
+        if self.row is None:
+            return ""
+        text = f"{number(self.row.completed_per_s)}/s  p99 {milliseconds(self.row.p99_ns)}"
+        return text + (f"  {number(self.row.failed)} failed" if self.row.failed else "")
+
+    def phase_time(self) -> str:
+        elapsed = f"{self.phase_elapsed_s():.0f}"
+        expected = self.phase_expected_s
+        return f"{elapsed} s" if expected is None else f"{elapsed} of {expected:.0f} s"

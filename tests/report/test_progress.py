@@ -1,0 +1,211 @@
+"""Progress: what is told, how often, and that a broken screen never reaches the measurement."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from prony.evidence.engine import IntervalRow
+from prony.judge.finding import Status
+from prony.report.progress import (
+    PlainProgress,
+    Progress,
+    RichProgress,
+    SilentProgress,
+    choose_progress,
+)
+
+
+class Clock:
+    """A clock that moves when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def row(completed: int = 8153, failed: int = 0) -> IntervalRow:
+    return IntervalRow(t_ms=1000, duration_ms=1000, completed=completed, failed=failed, p99_ns=1_900_000)
+
+
+def one_trial(progress: Progress, pass_seconds: Callable[[float], None]) -> None:
+    progress.experiment_started(9, 540.0)
+    progress.build("spring-tomcat", "compiling 4 files\n")
+    progress.trial_started(1, "spring-tomcat", 0)
+    progress.phase("start", None)
+    pass_seconds(4)
+    progress.phase("warm-up", 28.0)
+    for _ in range(12):
+        pass_seconds(1)
+        progress.row(row())
+    progress.phase("window", 10.0)
+    pass_seconds(10)
+    progress.trial_ended(Status.VALID, 8153.2, 26.0)
+    progress.note("spring-tomcat: a note")
+    progress.finished()
+    progress.finished()
+
+
+def test_plain_lines_tell_every_change_and_where_it_stands_every_five_seconds() -> None:
+    clock, stream = Clock(), io.StringIO()
+
+    def pass_seconds(seconds: float) -> None:
+        clock.now += seconds
+
+    one_trial(PlainProgress(stream, clock=clock), pass_seconds)
+    assert stream.getvalue().splitlines() == [
+        "[0:00] 9 trials, about 9 min",
+        "[0:00] build spring-tomcat: compiling 4 files",
+        "[0:00] trial 1 of 9 spring-tomcat (block 1)",
+        "[0:00] trial 1 of 9 spring-tomcat: start",
+        "[0:04] trial 1 of 9 spring-tomcat: warm-up, about 28 s",
+        "[0:09] trial 1 of 9 spring-tomcat: warm-up 5 of 28 s, 8,153/s  p99 1.90 ms",
+        "[0:14] trial 1 of 9 spring-tomcat: warm-up 10 of 28 s, 8,153/s  p99 1.90 ms",
+        "[0:16] trial 1 of 9 spring-tomcat: window, about 10 s",
+        "[0:26] trial 1 of 9 spring-tomcat: valid, 8,153 requests/s, took 26 s, about 3 min left",
+        "[0:26] spring-tomcat: a note",
+    ]
+
+
+def test_failures_and_missing_figures_are_said() -> None:
+    clock, stream = Clock(), io.StringIO()
+    progress = PlainProgress(stream, clock=clock)
+    progress.trial_started(1, "x", 0)
+    progress.phase("window", 10)
+    clock.now += 6
+    progress.row(row(failed=12))
+    progress.trial_ended(Status.INVALID, None, 8)
+    assert "12 failed" in stream.getvalue()
+    assert "invalid, no figure, took 8 s" in stream.getvalue()
+    assert "trial 1 of ?" in stream.getvalue()
+
+
+def terminal(stream: io.StringIO, width: int = 100) -> Console:
+    return Console(file=stream, width=width, force_terminal=True, color_system=None)
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_live_bars_draw_the_trial_and_leave_what_ended(width: int) -> None:
+    clock, stream = Clock(), io.StringIO()
+    progress = RichProgress(terminal(stream, width), clock=clock)
+
+    def pass_seconds(seconds: float) -> None:
+        clock.now += seconds
+        frames.append(draw(progress, width))
+
+    frames: list[str] = []
+    one_trial(progress, pass_seconds)
+    during = next(frame for frame in frames if "warm-up 3" in frame)
+    assert "1/9 spring" in during
+    if width >= 80:
+        assert "8,153/s" in during
+        assert "p99 1.90 ms" in during
+        assert "left" in during
+    assert all(len(line) <= width for frame in frames for line in frame.splitlines())
+    assert "1/9 spring-tomcat  valid  8,153 requests/s  26 s" in " ".join(stream.getvalue().split("\n"))[
+        :4000
+    ] or (width < 60)
+    assert not [t for t in threading.enumerate() if t.name == "prony-progress"]
+
+
+def draw(progress: RichProgress, width: int) -> str:
+    """What the screen would show now."""
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None, force_terminal=True).print(progress._drawing())
+    return out.getvalue()
+
+
+def test_the_estimate_of_what_is_left_learns_from_the_trials_that_ended() -> None:
+    clock = Clock()
+    progress = RichProgress(terminal(io.StringIO()), clock=clock)
+    progress.experiment_started(4, 400)
+    assert progress._state.left_s() == 400
+    progress.trial_started(1, "x", 0)
+    clock.now += 30
+    assert progress._state.left_s() == 370
+    progress.trial_ended(Status.VALID, 1.0, 30)
+    assert progress._state.left_s() == 90
+    assert progress._state.share() == pytest.approx(0.25)
+    for index in (2, 3, 4):
+        progress.trial_started(index, "x", 0)
+        progress.trial_ended(Status.VALID, 1.0, 30)
+    assert progress._state.left_s() == 0
+    assert progress._state.share() == 1.0
+    progress.finished()
+
+
+class BrokenStream(io.StringIO):
+    """A terminal that went away."""
+
+    def write(self, _: str) -> int:
+        raise BrokenPipeError("the reader is gone")
+
+
+def test_a_broken_screen_ends_in_the_log_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
+    for progress in (
+        PlainProgress(BrokenStream()),
+        RichProgress(Console(file=BrokenStream(), force_terminal=True)),
+    ):
+        with caplog.at_level(logging.INFO, logger="prony.report.progress"):
+            one_trial(progress, lambda _: None)
+        assert any("progress" in record.message for record in caplog.records)
+        caplog.clear()
+
+
+def test_a_fault_while_drawing_does_not_stop_the_ticker() -> None:
+    progress = RichProgress(terminal(io.StringIO()))
+    progress.experiment_started(1, 10)
+    progress._state.server = None  # type: ignore[assignment]
+    progress._state.trial_started_s = "nonsense"  # type: ignore[assignment]
+    time.sleep(0.6)
+    assert progress._ticker is not None
+    assert progress._ticker.is_alive()
+    progress.finished()
+    assert progress._ticker is None
+
+
+def test_an_interrupt_is_not_swallowed() -> None:
+    class Interrupting(io.StringIO):
+        def write(self, _: str) -> int:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        PlainProgress(Interrupting()).note("x")
+
+
+def test_redraws_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    progress = RichProgress(terminal(stream))
+    drawn = []
+    monkeypatch.setattr(progress._live, "refresh", lambda: drawn.append(1))
+    progress.experiment_started(1, 10)
+    for _ in range(2000):
+        progress.row(row())
+    begun = time.monotonic()
+    time.sleep(0.8)
+    progress.finished()
+    # Starting and stopping draw once each, the ticker at most four times a second.
+    assert len(drawn) <= 4 * (time.monotonic() - begun) + 3
+
+
+def test_the_form_follows_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert isinstance(choose_progress(Console(file=io.StringIO())), PlainProgress)
+    assert isinstance(choose_progress(Console(file=io.StringIO(), force_terminal=True)), RichProgress)
+    assert isinstance(choose_progress(Console(), silent=True), SilentProgress)
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(choose_progress(Console(file=io.StringIO(), force_terminal=True)), PlainProgress)
+
+
+def test_silence_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with SilentProgress() as progress:
+        one_trial(progress, lambda _: None)
+    assert capsys.readouterr() == ("", "")

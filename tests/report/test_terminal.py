@@ -1,0 +1,226 @@
+"""The report on a terminal: order, widths, colour, and that an invalid trial prints no figure."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from prony.judge.finding import Status
+from prony.report.model import ExperimentView
+from prony.report.terminal import render, render_load
+
+from . import factory
+
+
+def shown(view: ExperimentView, width: int = 140, **console: bool) -> str:
+    stream = io.StringIO()
+    render(view, Console(file=stream, width=width, **console))
+    return stream.getvalue()
+
+
+def lines_with(text: str, start: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip().startswith(start)]
+
+
+def test_the_order_is_verdict_table_sentences_history_rejected_findings() -> None:
+    text = shown(factory.troubled())
+    parts = (
+        "SUSPECT",
+        factory.TITLE,
+        "Quick run: 3 trials per server",
+        "median (min–max)",
+        "Start-up",
+        "Steady load",
+        "Cost",
+        "As the published protocol would print",
+        "Evidence",
+        "Pair by pair",
+        "Other ratios",
+        "Published, as history",
+        "Rejected trials",
+        "Findings that are not valid",
+    )
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_every_figure_of_the_issue_has_its_row_with_median_and_range() -> None:
+    text = shown(factory.experiment())
+    rows = (
+        "jvm.memory.used, MB",
+        "jvm.classes.loaded",
+        "jvm.threads.live",
+        "time to ready, s",
+        "requests/s",
+        "mean time, ms",
+        "p50, ms",
+        "p90, ms",
+        "p99, ms",
+        "p99.9, ms",
+        "time to steady, s",
+        "server CPU per request, µs",
+        "peak RSS, MiB",
+        "requests/s per GiB",
+        "steady ÷ published",
+        "bound by",
+        "verdict",
+    )
+    for row in rows:
+        assert lines_with(text, row), row
+    (mean,) = lines_with(text, "mean time, ms")[:1]
+    assert re.search(r"\d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\)", mean)
+    assert "3 of 3 valid" in text
+
+
+def test_every_line_of_a_quick_run_says_so() -> None:
+    text = shown(factory.experiment())
+    table = text[text.index("Start-up") : text.index("Pair by pair")]
+    figures = [line for line in table.splitlines() if re.search(r"\d|server-cpu", line)]
+    figures = [line for line in figures if not line.startswith(("Start-up", "As the published"))]
+    assert len(figures) > 15
+    assert all(line.endswith("quick") for line in figures)
+    sentences = text[text.index("Pair by pair") : text.index("Published, as")]
+    assert sentences.count("quick") >= 9
+    assert "quick" not in shown(factory.experiment(quick=False, blocks=5))
+
+
+def test_published_lines_are_not_marked_as_ours() -> None:
+    text = shown(factory.experiment())
+    assert all(not line.endswith("quick") for line in lines_with(text, "jvm.memory.used, published"))
+    assert all(line.endswith("quick") for line in lines_with(text, "jvm.memory.used, measured"))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+@pytest.mark.parametrize("make", [factory.experiment, factory.troubled, factory.bare, factory.hostile])
+def test_no_line_is_wider_than_the_terminal(make: object, width: int) -> None:
+    assert callable(make)
+    for line in shown(make(), width).splitlines():
+        assert cell_len(line) <= width, line
+        assert line == line.rstrip()
+
+
+def test_narrow_terminals_put_the_range_below_the_median() -> None:
+    text = shown(factory.experiment(), 80)
+    at = next(n for n, line in enumerate(text.splitlines()) if line.strip().startswith("requests/s"))
+    median, below = text.splitlines()[at : at + 2]
+    assert "–" not in median
+    assert len(re.findall(r"\([\d,]+–[\d,]+\)", below)) == 3
+
+
+def test_many_servers_are_split_into_tables_that_fit() -> None:
+    names = [f"server-{n}" for n in range(7)]
+    trials = [factory.trial(factory.record(n, b, p)) for b in range(2) for p, n in enumerate(names)]
+    text = shown(factory.experiment(trials, names, published=None), 80)
+    assert text.count("Start-up  a fresh process") >= 2
+    assert all(name in text for name in names)
+
+
+def test_no_colour_when_not_a_terminal_and_none_with_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in shown(factory.troubled())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    colours = re.compile(r"\x1b\[[0-9;]*(3[0-7]|38;)")
+    assert colours.search(shown(factory.troubled(), force_terminal=True))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not colours.search(shown(factory.troubled(), force_terminal=True))
+
+
+def test_an_invalid_experiment_prints_no_figure() -> None:
+    text = shown(factory.hopeless())
+    assert text.lstrip().startswith("INVALID  No figure is printed")
+    table = text[text.index("median") : text.index("Pair by pair")]
+    assert "no figure" in table
+    assert not re.search(r"\d,\d{3}", table)
+    assert text.count("throughput stepped by 14.2 % 4 s into the window") >= 6
+    assert "Give the warm-up more time" in text
+
+
+def test_rejected_trials_are_named_with_their_cause() -> None:
+    text = shown(factory.troubled())
+    assert "spring-undertow, block 1: the server died: exit code 137" in text
+    assert "spring-jetty, block 3: steady: throughput stepped by 14.2 %" in text
+
+
+def test_findings_say_what_where_and_what_to_do() -> None:
+    text = shown(factory.troubled())
+    findings = text[text.index("Findings that are not valid") :]
+    assert "invalid steady  spring-jetty 1 of 3 trials" in findings
+    assert "→ Stop dockerd, or measure on other CPUs." in findings
+    assert (
+        findings.index("invalid steady")
+        < findings.index("suspect isolation")
+        < findings.index("unknown warm")
+    )
+
+
+def test_markup_in_names_and_texts_is_printed_as_it_is() -> None:
+    text = shown(factory.hostile(), 200)
+    assert factory.HOSTILE in text
+    assert "[bold]jetty[/bold]" in text
+
+
+def test_absent_and_infinite_figures_are_dashes_or_left_out() -> None:
+    text = shown(factory.bare())
+    assert "nan" not in text.lower()
+    assert "inf " not in text
+    assert "p50" not in text[: text.index("Evidence")]
+
+
+def test_one_server_has_no_pairs() -> None:
+    trials = [factory.trial(factory.record("spring-tomcat", b)) for b in range(3)]
+    text = shown(factory.experiment(trials, ["spring-tomcat"]))
+    assert "All 3 trials are valid." in text
+    assert "Pair by pair" not in text
+    assert "Traceback" not in shown(factory.without_engine())
+
+
+def test_the_best_is_marked_only_on_a_terminal_that_can_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    view = factory.experiment()
+    sure = tuple(
+        replace(p, verdict="faster" if p.a == "spring-undertow" else "slower")
+        for p in view.pairs
+        if "spring-undertow" in (p.a, p.b)
+    )
+    text = shown(replace(view, pairs=sure), force_terminal=True)
+    row = next(line for line in text.splitlines() if "requests/s" in line)
+    assert re.search(r"\x1b\[1;4m8,\d{3}\x1b\[0m", row)
+
+
+def load_text(width: int = 100) -> str:
+    trial = factory.foreign_load().trials[0]
+    stream = io.StringIO()
+    render_load(trial, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_load_prints_verdict_figures_and_findings() -> None:
+    text = load_text()
+    assert re.match(r"\s*UNKNOWN  [\d,]+ requests/s, bound by: server-cpu", text)
+    for name in ("requests/s", "mean time, ms", "p50, ms", "p99, ms", "p99.9, ms", "longest, ms"):
+        assert lines_with(text, name), name
+    assert "status 200: " in text
+    assert "unknown warm" in text
+    assert all(cell_len(line) <= 60 for line in load_text(60).splitlines())
+
+
+def test_an_invalid_load_prints_no_figure() -> None:
+    made = factory.foreign_load().trials[0]
+    errors = factory.finding("errors", Status.INVALID, reason="all 1,000 requests failed (timeout)")
+    stream = io.StringIO()
+    render_load(factory.trial(made.record, errors), Console(file=stream, width=100))
+    text = stream.getvalue()
+    assert "INVALID  No figure is printed. errors: all 1,000 requests failed (timeout)" in text
+    assert "mean time" not in text
+    assert not lines_with(text, "requests/s")
+
+
+def test_a_load_without_any_report_of_the_engine_still_prints() -> None:
+    stream = io.StringIO()
+    render_load(factory.without_engine().trials[0], Console(file=stream, width=100))
+    assert "did not get ready within 60 s" in stream.getvalue()
