@@ -1,4 +1,4 @@
-//! The contract of `prony-engine run` as JSON Schema, made from the types themselves.
+//! The contract of `prony-engine run` and `serve` as JSON Schema, made from the types themselves.
 
 use schemars::schema_for;
 use serde_json::{Value, json};
@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use crate::plan::{Command, Plan};
 use crate::report::Event;
 
-/// The schemas of the first line on stdin, of later lines, and of a line on stdout.
+/// The schemas of `run`'s first line on stdin, of later lines, of a line on its stdout, and of a line on that of `serve`.
 pub fn all() -> Value {
     json!({
         "plan": schema_for!(Plan),
         "command": schema_for!(Command),
         "event": schema_for!(Event),
+        "serve_event": schema_for!(crate::serve::Event),
     })
 }

@@ -115,3 +115,38 @@ fn nonsense_is_one_sentence_and_exit_2() {
         assert!(output.stdout.is_empty(), "{args}");
     }
 }
+
+#[test]
+fn running_out_of_descriptors_is_counted_and_passes() {
+    let engine = env!("CARGO_BIN_EXE_prony-engine");
+    let server = Server::start_command(std::process::Command::new("sh").args([
+        "-c",
+        "ulimit -n 24; exec \"$0\" serve",
+        engine,
+    ]));
+    let clients: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    // The last ones are in the kernel's queue and cannot be accepted.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    drop(clients);
+    assert_eq!(server.get("/").status, 200);
+    assert!(server.stop()["accept_errors"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn ends_in_the_middle_of_work() {
+    let server = Server::start("--work 1h --cpus 0,1");
+    // One connection on each thread: the second can still ask while the first thread works.
+    let mut worker = server.connect();
+    worker.get("/__prony/stats");
+    let mut observer = server.connect();
+    observer.get("/__prony/stats");
+    worker.ask("/");
+    while !observer
+        .get("/__prony/stats")
+        .text()
+        .contains("\"requests\":1,")
+    {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert_eq!(server.stop()["answered"], serde_json::json!({}));
+}

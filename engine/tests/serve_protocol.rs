@@ -302,6 +302,25 @@ fn stats_tell_without_being_counted() {
 }
 
 #[test]
+fn stats_meet_no_trouble() {
+    let server = Server::start(
+        "--drip 50ms --chunked --close-after 1 --errors share=1 --stall every=1s,for=999ms",
+    );
+    let mut client = server.connect();
+    for _ in 0..3 {
+        let answer = client.get("/__prony/stats");
+        assert_eq!(
+            (
+                answer.status,
+                answer.header("Connection"),
+                answer.header("Transfer-Encoding")
+            ),
+            (200, "", "")
+        );
+    }
+}
+
+#[test]
 fn two_threads_share_the_connections_evenly() {
     let server = Server::start("--cpus 0,1");
     let mut clients: Vec<Client> = (0..10).map(|_| server.connect()).collect();

@@ -100,6 +100,16 @@ fn truncated_bodies_end_early() {
 }
 
 #[test]
+fn what_has_no_body_is_not_truncated() {
+    let server = Server::start("--truncate share=1");
+    let mut client = server.connect();
+    client.send("HEAD / HTTP/1.1\r\n\r\n");
+    assert!(client.head().contains("Content-Length: 64\r\n"));
+    assert_eq!(client.get("/echo").body, b"");
+    assert_eq!(server.stop()["troubles"], serde_json::json!({}));
+}
+
+#[test]
 fn wrong_bodies_say_200() {
     let server = Server::start("--wrong-body share=1 --content-type application/json");
     let mut client = server.connect();

@@ -73,6 +73,8 @@ pub fn framing(settings: &Settings) -> Framing {
 #[derive(Debug)]
 pub struct Cases {
     usual: Rc<Case>,
+    /// For what meets no trouble.
+    plain: Rc<Case>,
     known: HashMap<Box<str>, Rc<Case>>,
 }
 
@@ -80,6 +82,7 @@ impl Cases {
     pub fn new(settings: Settings) -> Self {
         Self {
             usual: Rc::new(Case::new(settings)),
+            plain: Rc::new(Case::new(Settings::default())),
             known: HashMap::new(),
         }
     }
@@ -91,14 +94,18 @@ impl Cases {
 
     /// The place and case of `target`, or the sentence that says why its query is refused.
     pub fn find(&mut self, target: &str) -> (Place, Result<Rc<Case>, String>) {
-        let (path, query) = match target.split_once('?') {
-            None => return (place(target), Ok(self.usual())),
-            Some(parts) => parts,
-        };
-        if let Some(case) = self.known.get(target) {
-            return (place(path), Ok(Rc::clone(case)));
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let place = place(path);
+        if place == Place::Stats {
+            return (place, Ok(Rc::clone(&self.plain)));
         }
-        (place(path), self.read(target, query))
+        if query.is_empty() {
+            return (place, Ok(self.usual()));
+        }
+        if let Some(case) = self.known.get(target) {
+            return (place, Ok(Rc::clone(case)));
+        }
+        (place, self.read(target, query))
     }
 
     fn read(&mut self, target: &str, query: &str) -> Result<Rc<Case>, String> {

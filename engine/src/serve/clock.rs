@@ -1,5 +1,7 @@
 //! The clocks of the server: monotonic time since the start, CPU time, and the burning of CPU time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::time::{ClockId, clock_gettime};
 
 fn read_ns(clock: ClockId) -> u64 {
@@ -42,12 +44,12 @@ impl Clock {
     }
 }
 
-/// Keeps the CPU busy for `ns` of this thread's own CPU time: a thread that is pushed aside in between has not worked
-/// meanwhile, as it is with real work.
-pub fn burn(ns: u64) {
+/// Keeps the CPU busy for `ns` of this thread's own CPU time, or until `stop` is set. A thread that is pushed aside in
+/// between has not worked meanwhile, as it is with real work.
+pub fn burn(ns: u64, stop: &AtomicBool) {
     let begin = thread_cpu_ns();
     let mut value = begin | 1;
-    while thread_cpu_ns() - begin < ns {
+    while thread_cpu_ns() - begin < ns && !stop.load(Ordering::Relaxed) {
         // About a microsecond of arithmetic that cannot be left out, so that little of the time is spent in the kernel.
         for _ in 0..512 {
             value = value
@@ -66,8 +68,9 @@ mod tests {
     #[test]
     fn burning_takes_at_least_the_cpu_time_asked_for() {
         let before = thread_cpu_ns();
-        burn(3_000_000);
+        burn(3_000_000, &AtomicBool::new(false));
         assert!(thread_cpu_ns() - before >= 3_000_000);
+        burn(u64::MAX, &AtomicBool::new(true));
     }
 
     #[test]

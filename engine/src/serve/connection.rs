@@ -279,3 +279,14 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_takes_less_than_100_bytes() {
+        let size = std::mem::size_of::<Connection>();
+        assert!(size <= 96, "{size}");
+    }
+}

@@ -161,9 +161,10 @@ impl EventLoop {
                 if deadline.key == DOOR {
                     self.door.arm(self.thread, DOOR)?;
                 } else if let Some(slot) = self.slot(deadline.key) {
-                    let exchange = &mut self.connections[slot].exchange;
-                    if let Some(step) = self.machine.due(exchange, deadline, &mut self.buffers.out)
-                    {
+                    let connection = &mut self.connections[slot];
+                    let congested = connection.has_backlog();
+                    let (exchange, out) = (&mut connection.exchange, &mut self.buffers.out);
+                    if let Some(step) = self.machine.due(exchange, deadline, congested, out) {
                         self.drive(slot, step);
                     }
                 }

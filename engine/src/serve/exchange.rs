@@ -304,7 +304,7 @@ impl Machine {
         Ok((used, detail.pending.take()))
     }
 
-    /// All bytes made so far are sent.
+    /// All bytes made so far are sent, and `out` is empty.
     pub fn drained(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
         if exchange.phase != Phase::Streaming {
             return self.resume(exchange, key, out);
@@ -360,9 +360,95 @@ impl Machine {
     }
 }
 
+/// A machine with one connection and no socket.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::super::script::{Script, Settings};
+    use super::super::timers::Deadline;
+    use super::*;
+
+    pub struct Bench {
+        machine: Machine,
+        exchange: Exchange,
+        out: Vec<u8>,
+        sent: Vec<u8>,
+    }
+
+    impl Bench {
+        pub fn new(change: impl FnOnce(&mut Settings)) -> Self {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            let script = Script {
+                settings,
+                stall: None,
+                close_after: None,
+                workers: None,
+                warmup: None,
+                slowdown: None,
+                start_factor: 1.0,
+                seed: 1,
+            };
+            let shared = Shared::new(script, 1, None, None).unwrap();
+            Self {
+                machine: Machine::new(Arc::new(shared), 0),
+                exchange: Exchange::default(),
+                out: Vec::new(),
+                sent: Vec::new(),
+            }
+        }
+
+        /// Hands over bytes; goes on by itself while there is more to send.
+        pub fn receive(&mut self, bytes: &[u8]) -> Step {
+            let Self {
+                machine,
+                exchange,
+                out,
+                sent,
+            } = self;
+            let mut step = machine.received(exchange, 0, bytes, out);
+            while step == Step::Drain {
+                sent.append(out);
+                step = machine.drained(exchange, 0, out);
+            }
+            step
+        }
+
+        /// Makes the earliest deadline due.
+        pub fn due(&mut self, congested: bool) -> Option<Step> {
+            let deadline: Deadline = self.machine.timers.pop_due(u64::MAX)?;
+            self.machine
+                .due(&mut self.exchange, deadline, congested, &mut self.out)
+        }
+
+        pub fn close(&mut self) {
+            self.machine.closed(&mut self.exchange);
+        }
+
+        pub fn sent(&mut self) -> Vec<u8> {
+            self.sent.append(&mut self.out);
+            std::mem::take(&mut self.sent)
+        }
+
+        pub fn keeps_nothing(&self) -> bool {
+            self.exchange.detail.is_none()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::testing::Bench;
     use super::*;
+    use proptest::prelude::*;
+
+    const REQUESTS: [&str; 6] = [
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "HEAD /?bytes=7 HTTP/1.1\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nContent-Length: 11\r\n\r\nhello world",
+        "PUT /echo?chunked HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n5\r\npedia\r\n0\r\n\r\n",
+        "GET /?bytes=200000 HTTP/1.1\r\n\r\n",
+        "GET /?delay=soon HTTP/1.1\r\n\r\n",
+    ];
 
     #[test]
     fn an_idle_connection_is_small() {
@@ -371,5 +457,48 @@ mod tests {
             "{}",
             std::mem::size_of::<Exchange>()
         );
+        let mut bench = Bench::new(|_| {});
+        for request in REQUESTS {
+            assert_eq!(bench.receive(request.as_bytes()), Step::Read);
+            assert!(bench.keeps_nothing(), "{request}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn requests_are_answered_alike_however_they_are_cut(
+            picks in proptest::collection::vec(0usize..REQUESTS.len(), 1..6),
+            cuts in proptest::collection::vec(1usize..40, 0..30),
+        ) {
+            let wire: String = picks.iter().map(|pick| REQUESTS[*pick]).collect();
+            let mut whole = Bench::new(|_| {});
+            prop_assert_eq!(whole.receive(wire.as_bytes()), Step::Read);
+            let mut cut = Bench::new(|_| {});
+            let mut rest = wire.as_bytes();
+            for length in cuts {
+                let (piece, after) = rest.split_at(length.min(rest.len()));
+                rest = after;
+                if !piece.is_empty() {
+                    prop_assert_eq!(cut.receive(piece), Step::Read);
+                }
+            }
+            if !rest.is_empty() {
+                prop_assert_eq!(cut.receive(rest), Step::Read);
+            }
+            prop_assert!(whole.sent() == cut.sent());
+            prop_assert!(whole.keeps_nothing() && cut.keeps_nothing());
+        }
+
+        #[test]
+        fn no_bytes_make_the_machine_panic(
+            pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..6),
+            valid in 0usize..REQUESTS.len(),
+        ) {
+            let mut bench = Bench::new(|_| {});
+            bench.receive(&REQUESTS[valid].as_bytes()[..REQUESTS[valid].len() / 2]);
+            for piece in pieces {
+                bench.receive(&piece);
+            }
+        }
     }
 }

@@ -37,9 +37,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use args::Args;
+pub use events::Event;
 
 use event_loop::{DOOR, EventLoop};
-use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
+use events::{Finished, Listening, Reason, ThreadReport, ThreadStart};
 use listen::{Door, Place};
 use options::Plan;
 use record::Recorder;
@@ -240,6 +241,7 @@ fn start_thread(
     let (shared, door, notices) = (Arc::clone(shared), Arc::clone(door), notices.clone());
     let (ready, pinned) = channel();
     let work = move || {
+        let _alarm = Alarm(notices.clone());
         // Without a receiver the main thread has given up, and `stop` is set.
         let _ = ready.send(cpu.is_some_and(pin));
         let ended = EventLoop::new(Arc::clone(&shared), door, thread)
@@ -267,6 +269,20 @@ fn start_thread(
         );
     }
     Ok((handle, ThreadStart { cpu, pinned }))
+}
+
+/// Tells the main thread when its own thread panics, as nobody would notice otherwise.
+struct Alarm(Sender<Notice>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Without a receiver the server is ending anyway.
+            let _ = self.0.send(Notice::Broken(
+                "a thread of the server has panicked".to_owned(),
+            ));
+        }
+    }
 }
 
 fn pin(cpu: usize) -> bool {

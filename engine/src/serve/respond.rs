@@ -63,7 +63,9 @@ impl Machine {
         pending: Pending,
         out: &mut Vec<u8>,
     ) -> Step {
-        exchange.served = exchange.served.saturating_add(1);
+        if pending.place != Place::Stats {
+            exchange.served = exchange.served.saturating_add(1);
+        }
         if pending.place == Place::Any && pending.fate == Fate::Answer && pending.refusal.is_none()
         {
             let usual = pending.keep_alive && !pending.http10 && !pending.head_only;
@@ -138,7 +140,7 @@ impl Machine {
         }
         let case = Rc::clone(&pending.case);
         let settings = &case.settings;
-        let truncated = pending.fate == Fate::Truncate && !pending.head_only;
+        let truncated = pending.fate == Fate::Truncate;
         let closing = if truncated {
             Closing::Silent
         } else {
@@ -183,7 +185,7 @@ impl Machine {
                 (pending.case.settings.status, content_type, echo)
             }
         };
-        let truncated = pending.fate == Fate::Truncate && !pending.head_only;
+        let truncated = pending.fate == Fate::Truncate;
         let closing = if truncated {
             Closing::Silent
         } else {
@@ -223,7 +225,9 @@ impl Machine {
     /// Whether the connection ends with this answer: by the script, by the query, or by the client's wish.
     fn closing(&self, exchange: &Exchange, pending: &Pending) -> Closing {
         match self.shared.script.close_after {
-            Some((limit, closing)) if exchange.served >= limit => return closing,
+            Some((limit, closing)) if exchange.served >= limit && pending.place != Place::Stats => {
+                return closing;
+            }
             _ => {}
         }
         match pending.case.settings.closing {

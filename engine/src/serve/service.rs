@@ -31,6 +31,9 @@ impl Machine {
         let case = &pending.case;
         if case.troubled {
             pending.fate = self.dice.fate(&case.settings.shares);
+            if pending.fate == Fate::Truncate && Self::is_bodiless(exchange, &pending) {
+                pending.fate = Fate::Answer;
+            }
         }
         let at_once = self.unhindered && case.immediate;
         if at_once || (pending.fate == Fate::Error && case.settings.errors_fast) {
@@ -48,6 +51,15 @@ impl Machine {
             exchange.has_worker = true;
         }
         self.admit(exchange, key, out)
+    }
+
+    /// Whether the answer has nothing that could be cut.
+    fn is_bodiless(exchange: &Exchange, pending: &Pending) -> bool {
+        let echo = exchange
+            .detail
+            .as_ref()
+            .map_or(0, |detail| detail.echo.len());
+        pending.head_only || (pending.place == Place::Echo && echo == 0)
     }
 
     /// The connection was given the worker it waited for.
@@ -82,7 +94,12 @@ impl Machine {
         let script = &self.shared.script;
         let begin_ns = self.shared.clock.now_ns();
         if case.settings.work_ns > 0 {
-            clock::burn((case.settings.work_ns as f64 * script.work_factor(begin_ns)) as u64);
+            let work_ns = (case.settings.work_ns as f64 * script.work_factor(begin_ns)) as u64;
+            clock::burn(work_ns, &self.shared.stop);
+            if self.shared.is_stopped() {
+                // The work was not finished, so that there is nothing to answer.
+                return Step::Hold;
+            }
         }
         let now_ns = self.shared.clock.now_ns();
         let drawn_ns =
@@ -145,11 +162,13 @@ impl Machine {
         }
     }
 
-    /// A deadline of the connection is due; `None` when it no longer counts.
+    /// A deadline of the connection is due; `None` when it no longer counts. `congested`: the kernel has not yet taken
+    /// all that was made before.
     pub fn due(
         &mut self,
         exchange: &mut Exchange,
         deadline: Deadline,
+        congested: bool,
         out: &mut Vec<u8>,
     ) -> Option<Step> {
         if deadline.ticket != exchange.ticket {
@@ -161,7 +180,10 @@ impl Machine {
             Phase::Serving => self.finish(exchange, key, out),
             Phase::Dripping => self.drip(exchange, key, deadline.due_ns, out),
             Phase::Endless => {
-                self.endless(out);
+                // Endless for the client, not for this server's memory.
+                if !congested {
+                    self.endless(out);
+                }
                 self.wait(
                     exchange,
                     key,
@@ -173,5 +195,55 @@ impl Machine {
             Phase::Reading | Phase::Queued | Phase::Streaming | Phase::Mute => return None,
         };
         Some(self.go_on(exchange, key, step, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exchange::testing::Bench;
+    use super::*;
+
+    #[test]
+    fn an_endless_header_is_made_only_as_fast_as_it_is_taken() {
+        let mut bench = Bench::new(|settings| {
+            settings.set("header-endless", "1").unwrap();
+        });
+        assert_eq!(bench.receive(b"GET / HTTP/1.1\r\n\r\n"), Step::Hold);
+        assert!(bench.sent().starts_with(b"HTTP/1.1 200 OK\r\n"));
+        assert_eq!(bench.due(true), Some(Step::Hold));
+        assert!(bench.sent().is_empty());
+        assert_eq!(bench.due(false), Some(Step::Hold));
+        assert!(bench.sent().starts_with(b"X-Endless: "));
+    }
+
+    #[test]
+    fn a_deadline_that_no_longer_counts_is_passed_over() {
+        let mut bench = Bench::new(|settings| {
+            settings.set("delay", "1s").unwrap();
+        });
+        assert_eq!(bench.receive(b"GET / HTTP/1.1\r\n\r\n"), Step::Hold);
+        bench.close();
+        assert_eq!(bench.due(false), None);
+        assert!(bench.sent().is_empty());
+    }
+
+    #[test]
+    fn what_came_during_the_wait_is_answered_after_it() {
+        let mut bench = Bench::new(|settings| {
+            settings.set("delay", "1s").unwrap();
+            settings.set("bytes", "1").unwrap();
+        });
+        let requests = b"GET / HTTP/1.1\r\n\r\nGET /?delay=0&bytes=2 HTTP/1.1\r\n\r\nGET /?del";
+        assert_eq!(bench.receive(requests), Step::Hold);
+        assert!(bench.sent().is_empty());
+        assert_eq!(bench.due(false), Some(Step::Read));
+        let sent = String::from_utf8(bench.sent()).unwrap();
+        assert!(
+            sent.contains("Content-Length: 1\r\n\r\nTHTTP/1.1 200 OK"),
+            "{sent}"
+        );
+        assert!(sent.ends_with("Content-Length: 2\r\n\r\nTh"), "{sent}");
+        assert_eq!(bench.receive(b"ay=0&bytes=3 HTTP/1.1\r\n\r\n"), Step::Read);
+        assert!(bench.sent().ends_with(b"The"));
     }
 }

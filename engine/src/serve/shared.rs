@@ -62,7 +62,8 @@ pub struct Shared {
     pub workers: Option<Workers>,
     pub tls: Option<Arc<ServerConfig>>,
     pub recorder: Option<Recorder>,
-    stop: AtomicBool,
+    /// Everything is to end.
+    pub stop: AtomicBool,
 }
 
 impl Shared {

@@ -26,9 +26,16 @@ impl Server {
     }
 
     pub fn start_words(args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_prony-engine"))
-            .arg("serve")
-            .args(args)
+        Self::start_command(
+            Command::new(env!("CARGO_BIN_EXE_prony-engine"))
+                .arg("serve")
+                .args(args),
+        )
+    }
+
+    /// Starts the server through `command`, which must end up being it.
+    pub fn start_command(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
