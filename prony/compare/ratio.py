@@ -27,6 +27,8 @@ BOOTSTRAP_FROM = 10
 PAIRED_SHARE = 2 / 3
 """Blocks are used as pairs when at least this share of them has both servers; else pairing would waste
 trials."""
+EXACT = 1e-12
+"""A standard error below this is rounding: the trials are identical, which only made-up figures are."""
 RESAMPLES = 10_000
 SEED = 20261121
 
@@ -180,10 +182,10 @@ def _result(
     cross: tuple[float, float] | None,
 ) -> RatioResult:
     half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
-    if error > 0:
+    if error > EXACT:
         p_value = 2 * float(stats.t.sf(abs(centre) / error, freedom))
-    else:  # identical trials: exact, which only made-up figures are
-        p_value = 1.0 if centre == 0 else 0.0
+    else:
+        p_value = 1.0 if abs(centre) <= EXACT else 0.0
     return RatioResult(
         ratio=math.exp(centre),
         low=math.exp(centre - half),

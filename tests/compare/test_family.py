@@ -1,0 +1,101 @@
+"""Holm's procedure, intervals that agree with it, and the number of further trials."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
+
+from prony.compare import RatioResult, Verdict, ratio
+from prony.compare.family import holm_levels, more_trials
+from prony.compare.ratio import verdict
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=10))
+def test_decisions_are_those_of_statsmodels(p_values: list[float]) -> None:
+    levels = holm_levels(p_values)
+    mine = [p <= level for p, level in zip(p_values, levels, strict=True)]
+    reference = list(multipletests(p_values, alpha=0.05, method="holm")[0])
+    # A p-value exactly at its level is a matter of rounding, not of the procedure.
+    if all(abs(p * k - 0.05) > 1e-9 for p in p_values for k in range(1, len(p_values) + 1)):
+        assert mine == reference
+
+
+def test_levels_by_hand() -> None:
+    assert holm_levels([0.01, 0.04, 0.03]) == pytest.approx((0.05 / 3, 0.025, 0.025))
+    assert holm_levels([0.001, 0.9, 0.02]) == pytest.approx((0.05 / 3, 0.05, 0.025))
+    assert holm_levels([0.5]) == (0.05,)
+    assert holm_levels([]) == ()
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(3, 8))
+def test_an_interval_at_its_level_leaves_one_out_exactly_when_holm_rejects(seed: int, trials: int) -> None:
+    rng = np.random.default_rng(seed)
+    sides = [rng.lognormal(shift, 0.02, trials) for shift in (0.0, 0.0, 0.03, 0.06)]
+    pairs = [(sides[i], sides[j]) for i in range(4) for j in range(i)]
+    looks = [ratio(a, b, range(trials), range(trials), resamples=0) for a, b in pairs]
+    p_values = [look.p_value for look in looks if look.p_value is not None]
+    for (a, b), p_value, level in zip(pairs, p_values, holm_levels(p_values), strict=True):
+        at_level = ratio(a, b, range(trials), range(trials), confidence=1 - level, resamples=0)
+        assert at_level.low is not None
+        assert at_level.high is not None
+        assert (at_level.low > 1 or at_level.high < 1) == (p_value <= level)
+
+
+def result(log_ratio: float, spread: float, trials: int) -> RatioResult:
+    return RatioResult(
+        ratio=math.exp(log_ratio),
+        low=0.0,
+        high=2.0,
+        confidence=0.95,
+        method="paired t on logs",
+        n=trials,
+        n_a=trials,
+        n_b=trials,
+        p_value=0.5,
+        error=spread / math.sqrt(trials),
+        freedom=trials - 1,
+    )
+
+
+class TestMoreTrials:
+    def test_fewer_for_a_larger_difference(self) -> None:
+        planned = [more_trials(result(d, 0.05, 5), 0.02, 0.05) for d in (0.03, 0.04, 0.08)]
+        assert all(p is not None for p in planned)
+        assert planned == sorted(planned, key=lambda p: -(p or 0))
+
+    def test_by_the_textbook(self) -> None:
+        """Spread 5 %, difference 4 %, 80 % power at 5 %: 15 pairs by the usual iteration with t."""
+        assert more_trials(result(0.04, 0.05, 5), 0.02, 0.05) == 10
+
+    def test_equivalence_can_settle_it_too(self) -> None:
+        planned = more_trials(result(0.0, 0.02, 5), 0.02, 0.05)
+        assert planned is not None
+        assert 5 <= planned <= 15
+
+    def test_a_stricter_level_needs_more(self) -> None:
+        loose, strict = (more_trials(result(0.04, 0.05, 5), 0.02, level) for level in (0.05, 0.05 / 3))
+        assert loose is not None
+        assert strict is not None
+        assert strict > loose
+
+    def test_hopeless_is_said(self) -> None:
+        assert more_trials(result(0.0, 2.0, 5), 0.02, 0.05) is None
+
+    def test_the_plan_keeps_its_promise(self) -> None:
+        """Run the planned number of trials many times: the pair is settled in at least seven of ten."""
+        planned = more_trials(result(0.04, 0.05, 5), 0.02, 0.05)
+        assert planned is not None
+        rng = np.random.default_rng(6)
+        settled = 0
+        for _ in range(400):
+            values = np.exp(rng.normal(0.04, 0.05, 5 + planned))
+            found = ratio(values, np.ones_like(values), range(values.size), range(values.size), resamples=0)
+            settled += verdict(found.low, found.high, 0.02) is not Verdict.INCONCLUSIVE
+        assert settled / 400 >= 0.7
