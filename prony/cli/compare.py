@@ -40,6 +40,11 @@ def command(
         "--warm-up",
         help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
     ),
+    warm_up_cap: str | None = typer.Option(
+        None,
+        "--warm-up-cap",
+        help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
+    ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
     server_cpus: str | None = typer.Option(
         None, "--server-cpus", help="CPUs for the server, such as 0-3 [default: chosen]."
@@ -63,13 +68,13 @@ def command(
     from prony.cli.showing import progress_for, show_experiment
     from prony.experiment.run import Experiment, check_workload
     from prony.plan import workload as workloads
-    from prony.plan.spec import ExperimentPlan, full_trial, pinned, quick_trial
+    from prony.plan.spec import ExperimentPlan, capped, full_trial, pinned, quick_trial
     from prony.server.catalogue import Catalogue
     from prony.store import Store
 
-    _check_servers(servers)
     catalogue = Catalogue.load()
-    specs = {name: catalogue.resolve(name) for name in servers}
+    specs = {spec.name: spec for spec in map(catalogue.resolve, servers)}
+    _check_servers(servers, list(specs))
     chosen = workloads.load(workload or _common_workload({n: list(s.workloads) for n, s in specs.items()}))
     check_workload(specs, chosen.name)
     number = options.users(users if users is not None else chosen.users)
@@ -80,9 +85,12 @@ def command(
     )
     if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
         trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
+    if warm_up_cap is not None:
+        cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
+        trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
     plan = ExperimentPlan(
-        title=f"{' vs '.join(servers)}: {chosen.title or chosen.name}",
-        servers=tuple(servers),
+        title=f"{' vs '.join(specs)}: {chosen.title or chosen.name}",
+        servers=tuple(specs),
         trial=trial,
         trials=options.trials(trials if trials is not None else (3 if quick else 5)),
         controls=0 if quick or trial.warm_up.method == "pinned" else 1,
@@ -98,14 +106,13 @@ def command(
     return show_experiment(store, identifier, as_json=json, report=report)
 
 
-def _check_servers(servers: list[str]) -> None:
-    if len(servers) < 2:
+def _check_servers(named: list[str], resolved: list[str]) -> None:
+    if len(named) < 2:
         raise UsageError(
-            f"one server was named ({servers[0]}); compare needs at least two (prony servers lists them)"
+            f"one server was named ({named[0]}); compare needs at least two (prony servers lists them)"
         )
-    twice = next((name for name in servers if servers.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"server '{twice}' was named twice; name each server once")
+    if len(resolved) < len(named):
+        raise UsageError(f"a server was named twice ({', '.join(named)}); name each server once")
 
 
 def _common_workload(offered: dict[str, list[str]]) -> str:

@@ -97,6 +97,19 @@ def pinned(warm_up: WarmUpPlan) -> WarmUpPlan:
     )
 
 
+def capped(warm_up: WarmUpPlan, cap_s: float) -> WarmUpPlan:
+    """The same warm-up, of at most `cap_s`; settling takes no longer than warming up."""
+    settle_s = min(warm_up.settle_cap_s, cap_s)
+    return warm_up.model_copy(
+        update={
+            "cap_s": cap_s,
+            "min_s": min(warm_up.min_s, cap_s),
+            "settle_cap_s": settle_s,
+            "settle_min_s": min(warm_up.settle_min_s, settle_s),
+        }
+    )
+
+
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
     """The quick form: a 10 s window and a warm-up capped at 30 s, for a first look."""
     return TrialPlan(

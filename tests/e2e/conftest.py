@@ -1,0 +1,89 @@
+"""The command as a user runs it: real processes, a store and a catalogue of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+PRONY = Path(sys.executable).parent / "prony"
+MINE = """
+title: the reference server, {what}
+workloads: [hello]
+command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_list}}", --content-type, text/plain,
+          --body-file, "{{dir}}/hello.txt", {options}]
+"""
+SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "2s", "--users", "8", "--seed", "1")
+"""The smallest comparison that goes through every phase of a trial."""
+
+
+@dataclass
+class Lab:
+    """A command line with its own store and servers."""
+
+    folder: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def db(self) -> Path:
+        return self.folder / "results.db"
+
+    def server(self, name: str, *options: str) -> None:
+        """Add a server to the catalogue: the reference server with these options."""
+        place = self.folder / "servers" / name
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "hello.txt").write_text("Hello, World!")
+        quoted = ", ".join(json.dumps(option) for option in options)
+        (place / "server.yaml").write_text(MINE.format(what=name, options=quoted))
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | {
+            "PRONY_DB": str(self.db),
+            "PRONY_SERVERS": str(self.folder / "servers"),
+            "COLUMNS": "100",
+            **self.env,
+        }
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(PRONY), *words],
+            env=self.environment(),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
+        """Run to the end. No output may ever hold a traceback."""
+        process = self.start(*words)
+        out, err = process.communicate(timeout=timeout_s)
+        assert "Traceback" not in out + err, err
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def json(self, *words: str) -> dict[str, Any]:
+        done = self.run(*words, "--json")
+        assert done.returncode in (0, 3), done.stderr
+        loaded: dict[str, Any] = json.loads(done.stdout)
+        return loaded
+
+    def leftovers(self) -> list[str]:
+        """Command lines of living processes that belong to this lab."""
+        found = []
+        for process in psutil.process_iter(["cmdline", "status"]):
+            line = " ".join(process.info["cmdline"] or [])
+            if str(self.folder) in line and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(line)
+        return found
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)

@@ -1,0 +1,133 @@
+"""A whole comparison, small: real servers, real engine, judged, stored, shown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from tests.e2e.conftest import SHORT, Lab
+
+
+@pytest.fixture
+def two(lab: Lab) -> Lab:
+    """A server and one that burns CPU for every answer."""
+    lab.server("quick-one", "--work", "100us")
+    lab.server("slow-one", "--work", "300us")
+    return lab
+
+
+def stored_trials(lab: Lab) -> int:
+    with sqlite3.connect(lab.db) as database:
+        return int(database.execute("select count(*) from trials").fetchone()[0])
+
+
+def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
+    shown = two.json("compare", "quick-one", "slow-one", *SHORT)
+    assert shown["schema"] == 1
+    assert shown["quick"] is True
+    assert [server["address"] for server in shown["servers"]] == ["quick-one", "slow-one"]
+    assert len(shown["trials"]) == 6
+    by_server: dict[str, list[float]] = {}
+    for trial in shown["trials"]:
+        checks = {finding["check"] for finding in trial["findings"]}
+        assert {
+            "errors",
+            "little",
+            "client",
+            "bound_by",
+            "connections",
+            "steady",
+            "samples",
+            "content",
+        } <= checks
+        assert not [
+            f
+            for f in trial["findings"]
+            if f["check"] in ("errors", "little", "content") and f["status"] != "valid"
+        ]
+        if "requests_per_s" in trial["figures"]:
+            by_server.setdefault(trial["server"], []).append(trial["figures"]["requests_per_s"])
+    if len(by_server) == 2:  # on a machine that is too busy every trial may rightly be invalid
+        assert max(by_server["slow-one"]) < min(by_server["quick-one"])
+    assert stored_trials(two) == 6
+    again = two.json("results", "show", "latest")
+    assert again["trials"] == shown["trials"]
+
+
+def test_the_table_and_the_page_are_written(two: Lab) -> None:
+    done = two.run("compare", "quick-one", "slow-one", *SHORT, "--trials", "1", "--report", "page.html")
+    assert done.returncode in (0, 3), done.stderr
+    assert "about" in done.stderr.splitlines()[0]  # the estimate comes first
+    assert "quick-one" in done.stdout
+    assert "Pair by pair" in done.stdout
+    page = (two.folder / "page.html").read_text()
+    assert "slow-one" in page
+    assert two.run("report", "latest", "-o", "again.html").returncode == 0
+    assert (two.folder / "again.html").stat().st_size > 10_000
+    assert two.leftovers() == []
+
+
+def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab) -> None:
+    process = two.start("compare", "quick-one", "slow-one", *SHORT)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (two.db.exists() and stored_trials_or_none(two)):
+        time.sleep(0.2)
+    time.sleep(1.5)  # into the next trial
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert stored_trials(two) >= 1
+    assert two.leftovers() == []
+    shown = two.json("results", "show", "latest")
+    assert shown["trials"]
+
+
+def stored_trials_or_none(lab: Lab) -> int:
+    try:
+        return stored_trials(lab)
+    except sqlite3.Error:
+        return 0
+
+
+def test_a_laboratory_that_is_killed_leaves_no_server_behind(two: Lab) -> None:
+    process = two.start("compare", "quick-one", "slow-one", *SHORT)
+    wait_for_server(two, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 30
+    while two.leftovers() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert two.leftovers() == []
+
+
+def test_a_server_that_is_killed_under_load_is_a_failed_trial_not_a_crash(two: Lab) -> None:
+    process = two.start("compare", "quick-one", "slow-one", *SHORT, "--trials", "1", "--json")
+    server = wait_for_server(two, process)
+    time.sleep(3)
+    os.kill(server, signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 3, err
+    assert "Traceback" not in err
+    assert "SIGKILL" in out or "signal 9" in out
+    assert stored_trials(two) == 2
+
+
+def wait_for_server(lab: Lab, process: subprocess.Popen[str]) -> int:
+    """The process id of the server under test, once it runs."""
+    import psutil
+
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        for candidate in psutil.process_iter(["cmdline"]):
+            words = candidate.info["cmdline"] or []
+            if str(lab.folder) in " ".join(words) and len(words) > 1 and words[1] == "serve":
+                return int(candidate.pid)
+        time.sleep(0.1)
+    raise AssertionError("no server was started")
