@@ -17,7 +17,9 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
     from prony.server.catalogue import Catalogue
 
     catalogue = Catalogue.load()
-    specs = [catalogue.resolve(name) for name in catalogue.names()]
+    specs, faults = catalogue.specs()
+    for fault in faults:
+        print(f"prony: {fault}", file=sys.stderr)
     if json:
         rows = [
             {

@@ -17,8 +17,8 @@ PRONY = Path(sys.executable).parent / "prony"
 MINE = """
 title: the reference server, {what}
 workloads: [hello]
-command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_list}}", --content-type, text/plain,
-          --body-file, "{{dir}}/hello.txt", {options}]
+command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_list}}",
+          --content-type, text/plain, --body-file, "{{dir}}/hello.txt", {options}]
 """
 SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "2s", "--users", "8", "--seed", "1")
 """The smallest comparison that goes through every phase of a trial."""
