@@ -38,30 +38,24 @@ def check_writable(path: Path) -> None:
 
 def write_text(text: str, path: Path) -> None:
     """Replace the file in one step: a reader sees the old page or the new one, never half of one."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        _straight(text, target)
-        return
+    try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a pipe or a device is written to, not replaced
+        else:
+            _replace(text, target)
+    except OSError as error:
+        why = error.strerror or error
+        raise EnvironmentFault(
+            f"the report could not be written to {path}: {why}; name another file"
+        ) from error
+
+
+def _replace(text: str, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(target)
-    except OSError as error:
-        raise _unwritable(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _straight(text: str, device: Path) -> None:
-    """A pipe or a device is written to, not replaced."""
-    try:
-        device.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(device, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> EnvironmentFault:
-    return EnvironmentFault(
-        f"the report could not be written to {path}: {error.strerror or error}; name another file"
-    )

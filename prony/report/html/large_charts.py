@@ -192,39 +192,31 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
         tickCount=alt.Undefined if logarithmic else 6,
     )
     y = alt.Y("ms:Q", scale=y_scale, axis=y_axis)
-    layers = []
-    for main in (False, True):
-        for number, curve in enumerate(curves):
-            if curve.main != main:
-                continue
-            rows: list[dict[str, object]] = [
-                {"nines": nines(q), "ms": ms, "trial": number} for q, ms in curve.points if ms > 0
-            ]
-            line = alt.Chart(data(rows)).mark_line(
-                color=curve.series.colour.light,
-                strokeWidth=2.5 if main else 1,
-                strokeOpacity=1 if main else 0.45,
-                strokeJoin="round",
-                clip=True,
-            )
-            layers.append(line.encode(x=x, y=y, order="nines:Q"))
-            if main:
-                marks: list[dict[str, object]] = [
-                    {"nines": at, "ms": _at(curve.points, at)}
-                    for at, _ in ticks
-                    if at <= nines(curve.points[-1][0]) + 1e-9
-                ]
-                layers.append(
-                    alt.Chart(data(marks))
-                    .mark_point(
-                        filled=True,
-                        size=55,
-                        opacity=1,
-                        shape=curve.series.shape,
-                        color=curve.series.colour.light,
-                    )
-                    .encode(x=x, y=y)
-                )
+    thin: list[dict[str, object]] = []
+    thick: list[dict[str, object]] = []
+    marks: list[dict[str, object]] = []
+    for number, curve in enumerate(curves):
+        look = {"colour": curve.series.colour.light, "shape": curve.series.shape, "trial": number}
+        points = [{"nines": nines(q), "ms": ms, **look} for q, ms in curve.points if ms > 0]
+        (thick if curve.main else thin).extend(points)
+        if curve.main:
+            end = nines(curve.points[-1][0]) + 1e-9
+            marks += [{"nines": at, "ms": _at(curve.points, at), **look} for at, _ in ticks if at <= end]
+    stroke = alt.Stroke("colour:N", scale=None)
+
+    def lines(rows: list[dict[str, object]], width: float, opacity: float) -> Any:
+        drawn = alt.Chart(data(rows)).mark_line(
+            strokeWidth=width, strokeOpacity=opacity, strokeJoin="round", clip=True
+        )
+        return drawn.encode(x=x, y=y, order="nines:Q", detail="trial:N", stroke=stroke)
+
+    dots = alt.Chart(data(marks)).mark_point(size=55, opacity=1, filled=True)
+    fill = alt.Fill("colour:N", scale=None)
+    layers = [
+        lines(thin, 1, 0.45),
+        lines(thick, 2.5, 1),
+        dots.encode(x=x, y=y, fill=fill, shape=alt.Shape("shape:N", scale=None)),
+    ]
     return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
 
 

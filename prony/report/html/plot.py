@@ -18,6 +18,9 @@ from prony.report.html.theme import MUTED, RULE, Colour, tidy
 FONT = "Helvetica, Arial, sans-serif"
 """Only for measuring text while laying out; the page's own font is set by its style sheet."""
 
+VALIDATE = False
+"""Whether Altair validates the finished chart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -46,7 +49,8 @@ def to_svg(chart: Any, *, key: str, title: str) -> str:
         )
         .configure_text(fontSize=12)
     )
-    svg = vl_convert.vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])
+    # Altair checks every node against its schema, which takes longer than drawing; the tests check instead.
+    svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=VALIDATE), allowed_base_urls=[])
     return tidy(svg, key=key, title=title)
 
 

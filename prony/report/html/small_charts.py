@@ -14,6 +14,10 @@ import altair as alt
 from prony.report.html.plot import Series, data, round_step, to_svg
 from prony.report.html.theme import INK, MUTED, PAPER, SETTLE, SUSPECT, WINDOW
 
+FILL = alt.Fill("colour:N", scale=None)
+SHAPE = alt.Shape("shape:N", scale=None)
+"""Colour and shape are given with the data, not chosen by a scale: they are the server's, on every chart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -81,26 +85,21 @@ def throughput(
             labelExpr=THOUSANDS,
         ),
     )
-    layers: list[Any] = []
-    for phase in phases:
-        colour = PHASE_COLOURS.get(phase.name)
-        if colour is not None:
-            area = data([{"t": phase.start_s, "end": min(phase.end_s, until_s)}])
-            layers.append(
-                alt.Chart(area)
-                .mark_rect(color=colour.light)
-                .encode(x=x, x2="end:Q", y=alt.value(0), y2=alt.value(height))
-            )
-    for at in changes_s:
-        layers.append(
-            alt.Chart(data([{"t": at}])).mark_rule(color=MUTED.light, strokeDash=[3, 3]).encode(x=x)
-        )
-    rows: list[dict[str, object]] = [{"t": t, "rate": rate} for t, rate in points]
-    layers.append(
-        alt.Chart(data(rows))
-        .mark_line(color=series.colour.light, strokeWidth=1.75, strokeJoin="round", clip=True)
-        .encode(x=x, y=y, order="t:Q")
+    shades: list[dict[str, object]] = [
+        {"t": p.start_s, "end": min(p.end_s, until_s), "colour": PHASE_COLOURS[p.name].light}
+        for p in phases
+        if p.name in PHASE_COLOURS
+    ]
+    shaded = alt.Chart(data(shades)).mark_rect()
+    changes = alt.Chart(data([{"t": at} for at in changes_s])).mark_rule(color=MUTED.light, strokeDash=[3, 3])
+    line = alt.Chart(data([{"t": t, "rate": rate} for t, rate in points])).mark_line(
+        color=series.colour.light, strokeWidth=1.75, strokeJoin="round", clip=True
     )
+    layers = [
+        shaded.encode(x=x, x2="end:Q", y=alt.value(0), y2=alt.value(height), fill=FILL),
+        changes.encode(x=x),
+        line.encode(x=x, y=y, order="t:Q"),
+    ]
     if mark_s is not None and mark_s <= until_s:
         rate = min(points, key=lambda p: abs(p[0] - mark_s), default=(0.0, 0.0))[1]
         layers.append(
@@ -122,37 +121,32 @@ def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = 210) -> s
     height = STEP * len(rows)
     most = max([v for r in rows for v in r.values], default=1.0) or 1.0
     x_scale = alt.Scale(domain=[0, most * 1.03], nice=False)
-    y_scale = alt.Scale(domain=[0, height], range=[0, height], nice=False)
+    bars: list[dict[str, object]] = []
+    marks: list[dict[str, object]] = []
+    words: list[dict[str, object]] = []
+    for k, row in enumerate(rows):
+        middle = k * STEP + STEP / 2
+        look = {"colour": row.series.colour.light, "shape": row.series.shape}
+        if row.middle is not None:
+            bars.append({"zero": 0, "value": row.middle, "y": middle - 5, "y2": middle + 5, **look})
+        marks += [{"value": v, "y": middle, **look} for v in row.values]
+        words.append({"text": row.words, "y": middle})
 
     def x(field: str) -> Any:
         return alt.X(f"{field}:Q", scale=x_scale, axis=None)
 
-    def y(field: str) -> Any:
-        return alt.Y(f"{field}:Q", scale=y_scale, axis=None)
-
-    layers: list[Any] = []
-    for k, row in enumerate(rows):
-        middle = k * STEP + STEP / 2
-        colour = row.series.colour.light
-        if row.middle is not None:
-            bar = alt.Chart(data([{"zero": 0, "value": row.middle, "y": middle - 5, "y2": middle + 5}]))
-            layers.append(
-                bar.mark_rect(color=colour, opacity=0.26).encode(
-                    x=x("zero"), x2="value:Q", y=y("y"), y2="y2:Q"
-                )
-            )
-        dots = alt.Chart(data([{"value": v, "y": middle} for v in row.values]))
-        layers.append(
-            dots.mark_point(shape=row.series.shape, filled=True, size=44, opacity=1, color=colour).encode(
-                x=x("value"), y=y("y")
-            )
-        )
-        words = alt.Chart(data([{"text": row.words, "y": middle}]))
-        layers.append(
-            words.mark_text(align="right", baseline="middle", fontSize=13, color=INK.light).encode(
-                x=alt.value(width + 66), y=y("y"), text="text:N"
-            )
-        )
+    y = alt.Y("y:Q", scale=_rows(height), axis=None)
+    layers = [
+        alt.Chart(data(bars))
+        .mark_rect(opacity=0.26)
+        .encode(x=x("zero"), x2="value:Q", y=y, y2="y2:Q", fill=FILL),
+        alt.Chart(data(marks))
+        .mark_point(size=44, opacity=1, filled=True)
+        .encode(x=x("value"), y=y, fill=FILL, shape=SHAPE),
+        alt.Chart(data(words))
+        .mark_text(align="right", baseline="middle", fontSize=13, color=INK.light)
+        .encode(x=alt.value(width + 66), y=y, text="text:N"),
+    ]
     return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
 
 
@@ -171,37 +165,42 @@ def dumbbells(
     height = STEP * len(rows)
     scale = alt.Scale(domain=list(domain), nice=False)
     x_axis = alt.Axis(title=axis, tickCount=4, format=tick_format, labelFlush=True)
-    y_scale = alt.Scale(domain=[0, height], range=[0, height], nice=False)
     x = alt.X("value:Q", scale=scale, axis=x_axis)
-    y = alt.Y("y:Q", scale=y_scale, axis=None)
+    y = alt.Y("y:Q", scale=_rows(height), axis=None)
+    lines: list[dict[str, object]] = []
+    marks: list[dict[str, object]] = []
+    for k, row in enumerate(rows):
+        middle = k * STEP + STEP / 2
+        colour, shape = row.series.colour.light, row.series.shape
+        if len(row.hollow) == 1 and len(row.solid) == 1:
+            lines.append({"value": row.hollow[0], "end": row.solid[0], "y": middle, "colour": colour})
+        for values, inside in ((row.hollow, PAPER.light), (row.solid, colour)):
+            marks += [
+                {"value": v, "y": middle, "colour": colour, "inside": inside, "shape": shape} for v in values
+            ]
     layers: list[Any] = []
     if reference is not None:
         rule = alt.Chart(data([{"value": reference}]))
         layers.append(rule.mark_rule(color=MUTED.light, strokeDash=[4, 3]).encode(x=x))
-    for k, row in enumerate(rows):
-        middle = k * STEP + STEP / 2
-        colour = row.series.colour.light
-        if len(row.hollow) == 1 and len(row.solid) == 1:
-            line = alt.Chart(data([{"value": row.hollow[0], "end": row.solid[0], "y": middle}]))
-            layers.append(
-                line.mark_rule(color=colour, strokeWidth=1.5, opacity=0.5).encode(x=x, x2="end:Q", y=y)
-            )
-        empty = alt.Chart(data([{"value": v, "y": middle} for v in row.hollow]))
-        layers.append(
-            empty.mark_point(
-                shape=row.series.shape,
-                size=62,
-                filled=True,
-                fill=PAPER.light,
-                stroke=colour,
-                strokeWidth=1.75,
-                opacity=1,
-            ).encode(x=x, y=y)
+    layers.append(
+        alt.Chart(data(lines))
+        .mark_rule(strokeWidth=1.5, opacity=0.5)
+        .encode(x=x, x2="end:Q", y=y, stroke=alt.Stroke("colour:N", scale=None))
+    )
+    layers.append(
+        alt.Chart(data(marks))
+        .mark_point(size=58, strokeWidth=1.75, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            shape=SHAPE,
+            fill=alt.Fill("inside:N", scale=None),
+            stroke=alt.Stroke("colour:N", scale=None),
         )
-        full = alt.Chart(data([{"value": v, "y": middle} for v in row.solid]))
-        layers.append(
-            full.mark_point(shape=row.series.shape, size=62, filled=True, color=colour, opacity=1).encode(
-                x=x, y=y
-            )
-        )
+    )
     return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+
+
+def _rows(height: float) -> alt.Scale:
+    """Pixels as they are: rows are placed by hand."""
+    return alt.Scale(domain=[0, height], range=[0, height], nice=False)

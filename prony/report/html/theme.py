@@ -42,7 +42,7 @@ ROLES = (PAPER, INK, MUTED, RULE, WASH, BAND, SETTLE, WINDOW, VALID, SUSPECT, IN
 ACCENTS = (
     Colour("accent-0", "#1d6fb8", "#6bb3f2"),
     Colour("accent-1", "#c4510c", "#f79a5e"),
-    Colour("accent-2", "#0a8767", "#4bcaa4"),
+    Colour("accent-2", "#08805f", "#4bcaa4"),
     Colour("accent-3", "#9c4594", "#e19ad8"),
     Colour("accent-4", "#8a6a00", "#dfc04f"),
     Colour("accent-5", "#3f4fa8", "#a3b0ff"),

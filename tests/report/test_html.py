@@ -1,0 +1,295 @@
+"""The page as text: structure, escaping, self-containment, size, colours, and writing it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from prony.errors import PronyError
+from prony.report.html import check_writable, render_html, write_html, write_text
+from prony.report.html.theme import ACCENTS, BAND, INK, LINK, MUTED, PAPER, ROLES, WASH, Colour, tidy
+from prony.report.model import ExperimentView
+
+from . import factory
+from .page import Page
+
+
+def troubled() -> ExperimentView:
+    return factory.troubled(4)
+
+
+@lru_cache(maxsize=16)
+def rendered(make: Callable[[], ExperimentView]) -> str:
+    """The page of a view; drawn once."""
+    return render_html(make())
+
+
+Make = Callable[[], ExperimentView]
+EVERY: list[Make] = [
+    factory.experiment,
+    troubled,
+    factory.hopeless,
+    factory.bare,
+    factory.hostile,
+    factory.without_engine,
+    factory.foreign_load,
+]
+SECTIONS = [
+    "results",
+    "ratios",
+    "latency",
+    "throughput",
+    "start-up",
+    "cpu",
+    "history",
+    "findings",
+    "trials",
+    "host",
+    "plan",
+    "limits",
+]
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return rendered(troubled)
+
+
+def test_sections_come_in_the_order_of_a_reader(html: str) -> None:
+    page = Page(html)
+    assert [e.attributes["id"] for e in page.all("section")] == SECTIONS
+    assert page.all("h1")[0].text == factory.TITLE
+    header = page.all("header")[0].text
+    assert "suspect" in header
+    assert "figures come from the 10 that count" in header
+    assert "spring-undertow" in header
+
+
+def test_charts_are_there_and_have_words(html: str) -> None:
+    page = Page(html)
+    charts = [e for e in page.all("svg") if e.attributes.get("role") == "img"]
+    # Ratios twice, latency and CPU (each wide and narrow), twelve trials, six strips, five of history.
+    assert len(charts) == 4 + 2 + 2 + 12 + 6 + 5
+    titles = {e.attributes["id"]: e.text for e in page.all("title") if "id" in e.attributes}
+    for chart in charts:
+        assert len(titles[chart.attributes["aria-labelledby"]]) > 20
+    assert "10,000 requests after" in titles["over-0-title"]
+    assert "p99" in titles["latency-w-title"]
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_every_page_is_well_formed_and_complete_in_itself(make: Make) -> None:
+    made = rendered(make)
+    page = Page(made)
+    assert page.faults == []
+    ids = page.ids()
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"https?://(?!127\.0\.0\.1)", made)
+    assert page.all("script") == []
+    assert page.all("img") == []
+    assert [e.attributes["href"] for e in page.all("link")] == ["data:,"]
+    assert "@import" not in made
+    assert not re.search(r"url\((?!#)", made)
+    for element in page.elements:
+        assert not [name for name in element.attributes if name.startswith("on")]
+        target = element.attributes.get("href", "#")
+        assert target.startswith(("#", "data:,"))
+        if target.startswith("#") and target != "#":
+            assert target[1:] in ids
+    (policy,) = [e for e in page.all("meta") if "http-equiv" in e.attributes]
+    assert policy.attributes["content"].startswith("default-src 'none'")
+    assert len(made.encode()) < 400_000
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_no_nan_reaches_the_page(make: Make) -> None:
+    page = Page(rendered(make))
+    body = page.all("body")[0].text
+    assert not re.search(r"\b(nan|inf|None|undefined)\b", body)
+    for element in page.elements:
+        for name in ("d", "transform", "x2", "y2", "width", "height"):
+            assert not re.search("nan|infinity", element.attributes.get(name, ""), re.IGNORECASE)
+
+
+def test_names_and_texts_are_escaped() -> None:
+    made = rendered(factory.hostile)
+    assert "<script" not in made
+    assert "a<b>" not in made
+    page = Page(made)
+    assert page.all("h1")[0].text == factory.HOSTILE
+    assert factory.HOSTILE in page.all("pre")[0].text
+    assert any("a<b>&\"c'" in e.text for e in page.all("title"))
+
+
+def test_tables_have_headers_and_scopes(html: str) -> None:
+    page = Page(html)
+    assert len(page.all("table")) >= 4
+    assert all(e.attributes.get("scope") for e in page.all("th"))
+    levels = [int(e.tag[1]) for e in page.elements if re.fullmatch("h[1-6]", e.tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+
+
+def test_every_line_of_a_quick_run_is_marked_and_no_line_of_a_full_one() -> None:
+    quick = Page(rendered(factory.experiment))
+    rows = [e for e in quick.all("th") if e.attributes.get("scope") == "row" and "tbody" in e.inside]
+    figures = rows[: next(n for n, e in enumerate(rows) if e.text.startswith("verdict")) + 1]
+    assert len(figures) > 18
+    assert all(e.text.endswith("quick") for e in figures)
+    full = Page(render_html(factory.experiment(quick=False, blocks=5)))
+    assert not [e for e in full.elements if e.attributes.get("class") == "quick"]
+
+
+def test_rejected_trials_stay_on_the_page_with_their_cause(html: str) -> None:
+    page = Page(html)
+    (trials,) = [e for e in page.all("section") if e.attributes["id"] == "trials"]
+    assert trials.text.count("rejected") >= 2
+    assert "the server died: exit code 137" in trials.text
+    assert "throughput stepped by 14.2 %" in trials.text
+
+
+def test_an_invalid_experiment_shows_no_figure() -> None:
+    page = Page(rendered(factory.hopeless))
+    (results,) = [e for e in page.all("section") if e.attributes["id"] == "results"]
+    assert "no figure" in results.text
+    assert not re.search(r"\d,\d{3}", results.text.partition("Evidence")[0])
+    present = [e.attributes["id"] for e in page.all("section")]
+    assert "ratios" in present
+    assert "latency" not in present
+    assert "throughput" in present
+
+
+def test_limits_are_named(html: str) -> None:
+    (limits,) = [e for e in Page(html).all("section") if e.attributes["id"] == "limits"]
+    for words in ("quick run", "closed loop of 10 users", "virtual machine (kvm)", "loopback", "warm"):
+        assert words in limits.text
+
+
+def test_the_exact_plan_and_the_host_are_there(html: str) -> None:
+    page = Page(html)
+    assert page.all("pre")[0].text == troubled().plan_text
+    (host,) = [e for e in page.all("section") if e.attributes["id"] == "host"]
+    assert factory.FINGERPRINT.cpu_model in host.text
+    assert factory.FINGERPRINT.key in host.text
+
+
+def test_a_foreign_server_is_not_called_a_fresh_process() -> None:
+    text = Page(rendered(factory.foreign_load)).all("body")[0].text
+    assert "server that was already running" in text
+    assert "a trial being one fresh server process" not in text
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+TEXT_COLOURS = [
+    c
+    for c in (*ROLES, *ACCENTS)
+    if c.name in ("ink", "muted", "link", "valid", "suspect", "invalid", "unknown")
+    or c.name.startswith("accent")
+]
+
+
+@pytest.mark.parametrize("colour", TEXT_COLOURS, ids=lambda c: c.name)
+def test_colours_have_the_contrast_of_wcag_aa_in_light_and_dark(colour: Colour) -> None:
+    assert contrast(colour.light, PAPER.light) >= 4.5
+    assert contrast(colour.dark, PAPER.dark) >= 4.5
+
+
+def test_text_on_washes_is_legible() -> None:
+    for back in (BAND, WASH):
+        for front in (INK, MUTED, LINK):
+            assert contrast(front.light, back.light) >= 4.5
+            assert contrast(front.dark, back.dark) >= 4.5
+
+
+def test_every_colour_of_a_chart_has_a_dark_twin(html: str) -> None:
+    known = {c.light for c in (*ROLES, *ACCENTS)}
+    assert len(known) == len(ROLES) + len(ACCENTS)
+    used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-fA-F]+)"', html))
+    assert used
+    assert used <= known
+    assert not re.search(r'(?:fill|stroke)="(?!#|none|transparent|var)', html)
+
+
+def test_every_chart_is_valid_vega_lite(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prony.report.html import plot
+
+    monkeypatch.setattr(plot, "VALIDATE", True)
+    assert "<svg" in render_html(factory.experiment())
+
+
+def test_tidying_keeps_ids_apart_and_drops_what_draws_nothing() -> None:
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" class="marks" width="10" height="10"><g class="a" role="x">'
+        '<path d="M0,0h0" display="none"/>'
+        '<g clip-path="url(#clip1)"><path d="M0.123456,1L2,3" stroke="#000"/></g>'
+        '<text fill="#000"></text></g>'
+        '<defs><clipPath id="clip1"><rect width="3" height="4"/></clipPath></defs></svg>'
+    )
+    made = tidy(svg, key="one", title="a < b")
+    assert 'id="one-clip1"' in made
+    assert "url(#one-clip1)" in made
+    assert "M0.1,1L2,3" in made
+    assert '<title id="one-title">a &lt; b</title>' in made
+    for gone in ("class=", "display", "<text", "xmlns"):
+        assert gone not in made
+
+
+def test_writing_replaces_the_file_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("old")
+    write_html(factory.without_engine(), target)
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_link_keeps_pointing_to_what_was_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("real.html")
+    write_text("new", tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text() == "new"
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    write_text("gone", Path("/dev/null"))
+    assert not Path("/dev/null").is_file()
+
+
+def test_unwritable_paths_get_one_clear_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PronyError, match=r"folder .*nowhere.* does not exist"):
+        write_html(factory.without_engine(), tmp_path / "nowhere" / "report.html")
+    with pytest.raises(PronyError, match="is a folder"):
+        check_writable(tmp_path)
+    with pytest.raises(PronyError, match=r"could not be written to .*; name another file"):
+        write_text("x", tmp_path / ("n" * 300))
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        with pytest.raises(PronyError, match="no permission"):
+            check_writable(tmp_path / "report.html")
+
+
+def test_heavy_libraries_are_imported_only_for_a_page() -> None:
+    code = (
+        "import sys, prony.report.terminal, prony.report.progress, prony.report.html, prony.report.export;"
+        "sys.exit(any(m.split('.')[0] in ('altair', 'vl_convert', 'jinja2') for m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
