@@ -76,9 +76,10 @@ def main() -> int:
             print("\n".join(f"  | {line}" for line in fault.details.splitlines()), file=sys.stderr)
         return fault.exit_code
     except KeyboardInterrupt:
-        _say("interrupted; every trial that had finished is stored (prony results list)")
-        return ExitCode.INTERRUPTED
-    except typer.Exit as end:
+        return _interrupted()
+    except typer.Exit as end:  # the parser's library turns an interrupt into this one
+        if end.exit_code == ExitCode.INTERRUPTED:
+            return _interrupted()
         return int(end.exit_code)
     except BrokenPipeError:
         _quiet_stdout()
@@ -87,6 +88,11 @@ def main() -> int:
         if _is_usage(fault):
             return _usage(fault)
         return _defect(fault)
+
+
+def _interrupted() -> int:
+    _say("interrupted; every trial that had finished is stored (prony results list)")
+    return ExitCode.INTERRUPTED
 
 
 def _say(text: str) -> None:
