@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+from ipaddress import ip_address
 from pathlib import Path
 
 from prony.errors import UsageError
@@ -25,6 +26,7 @@ def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
         descriptors_hard=hard,
         ports=port_range(root),
         time_wait_to_target=None if target is None else time_wait_to(target),
+        time_wait_reuse=None if target is None else time_wait_reuse(target, root),
     )
 
 
@@ -78,14 +80,36 @@ def _reserved(root: Path, low: int, high: int) -> int:
 
 def time_wait_to(target: Target) -> int | None:
     """Sockets in TIME_WAIT towards a target, over all addresses that its name stands for."""
-    host, port = target
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    addresses = _addresses(target)
+    if addresses is None:
         return None
-    counts = [
-        diag.time_wait_to(address, port)
-        for address in sorted({str(entry[4][0]).partition("%")[0] for entry in found})
-    ]
+    counts = [diag.time_wait_to(address, target[1]) for address in addresses]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
+
+
+def time_wait_reuse(target: Target, root: Path = ROOT) -> bool | None:
+    """Whether the kernel gives a port in TIME_WAIT to a new connection to this target after a second.
+
+    net.ipv4.tcp_tw_reuse: 1 always, 2 (the default since Linux 4.19) for loopback addresses; both need
+    timestamps.
+    """
+    mode, stamps = (
+        read_text(root / "proc/sys/net/ipv4" / name) for name in ("tcp_tw_reuse", "tcp_timestamps")
+    )
+    if mode is None or stamps is None:
+        return None
+    if stamps.strip() == "0" or mode.strip() not in {"1", "2"}:
+        return False
+    if mode.strip() == "1":
+        return True
+    addresses = _addresses(target)
+    return None if addresses is None else all(ip_address(address).is_loopback for address in addresses)
+
+
+def _addresses(target: Target) -> list[str] | None:
+    try:
+        found = socket.getaddrinfo(*target, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    return sorted({str(entry[4][0]).partition("%")[0] for entry in found})

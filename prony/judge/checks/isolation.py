@@ -126,7 +126,7 @@ def _advice(evidence: Evidence, parts: list[Part]) -> str:
         return "the hypervisor gave the CPUs to somebody else: repeat, or use a dedicated machine"
     if "other processes" in bad:
         name = evidence.host_window.busiest_other if evidence.host_window is not None else None
-        return f"stop {name or 'the other load'} and repeat"
+        return "stop the other load and repeat" + (f"; the busiest was {name}" if name else "")
     if "too few" in bad:
         return "use a machine with two or more CPUs"
     return "give client and server CPU sets of their own (--server-cpus, --client-cpus)"

@@ -30,7 +30,7 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
     if len(rows) < limits.steady_min_rows:
         return unknown(
             CHECK,
-            f"{len(rows)} full rows in the window, at least {limits.steady_min_rows} are needed to tell",
+            f"{len(rows)} of at least {limits.steady_min_rows} full rows in the window: too short to tell",
             limit=limit,
             source=SOURCE,
             advice=f"measure for at least {limits.steady_min_rows + 2} s",
