@@ -21,6 +21,8 @@ from prony.report.wording import clock, duration, number
 
 PLAIN_LINE_EVERY_S = 5.0
 """How often the plain output tells where it is within a phase."""
+ROW_S = 1.0
+"""Rows come once a second: the one nearest to the moment is the one to print."""
 
 
 class Progress(Protocol):
@@ -112,7 +114,7 @@ class PlainProgress:
     def row(self, row: IntervalRow) -> None:
         state = self._state
         state.row = row
-        if state.clock() < self._next_line_s:
+        if state.clock() < self._next_line_s - ROW_S / 2:
             return
         self._next_line_s = state.clock() + PLAIN_LINE_EVERY_S
         self._say(f"{self._where()}: {state.phase} {state.phase_time()}, {state.rates()}")

@@ -176,7 +176,8 @@ def _findings(groups: Iterable[FindingGroup], out: _Printer) -> None:
 
 
 def _finding_head(status: Status, check: str, where: str) -> Text:
-    return Text.assemble((status.value, STATUS_STYLE[status]), (f" {check}", "bold"), (f"  {where}", "dim"))
+    place = f"  {where}" if where else ""
+    return Text.assemble((status.value, STATUS_STYLE[status]), (f" {check}", "bold"), (place, "dim"))
 
 
 LOAD_FIGURES = (
@@ -234,17 +235,24 @@ def render_load(trial: TrialView, console: Console) -> None:
 
 
 def _one_finding(finding: Finding, out: _Printer) -> None:
-    out.text(
-        _finding_head(finding.status, finding.check, f"limit: {finding.limit}" if finding.limit else ""), 2
-    )
+    out.text(_finding_head(finding.status, finding.check, ""), 2)
     out.text(Text(finding.reason), 4)
+    if finding.limit:
+        out.text(Text(f"limit: {finding.limit}", style="dim"), 4)
     if finding.advice:
         out.text(Text.assemble(("→ ", "bold"), finding.advice), 4)
 
 
 def _load_words(trial: TrialView) -> str:
-    if trial.rejected_because:
-        return f"No figure is printed. {trial.rejected_because}"
+    if trial.record.failure is not None:
+        return f"No figure is printed: {trial.record.failure}"
+    worst = trial.judgement.worst
+    if trial.rejected_because is not None:
+        return (
+            f"No figure is printed because of the finding “{worst.check}”."
+            if worst
+            else "No figure is printed."
+        )
     rate = trial.figures.get("requests_per_s")
     bound = trial.judgement.bound_by
     return f"{rounded('requests_per_s', rate)} requests/s, bound by: {bound}"

@@ -215,7 +215,8 @@ def test_an_invalid_load_prints_no_figure() -> None:
     stream = io.StringIO()
     render_load(factory.trial(made.record, errors), Console(file=stream, width=100))
     text = stream.getvalue()
-    assert "INVALID  No figure is printed. errors: all 1,000 requests failed (timeout)" in text
+    assert "INVALID  No figure is printed because of the finding “errors”." in text
+    assert "all 1,000 requests failed (timeout)" in text
     assert "mean time" not in text
     assert not lines_with(text, "requests/s")
 
