@@ -69,6 +69,8 @@ def main() -> int:
         signal.signal(number, _terminate)
     try:
         code = app(standalone_mode=False)
+        if code == ExitCode.INTERRUPTED:  # the parser's library turns an interrupt into this code
+            return _interrupted()
         return int(code) if isinstance(code, int) else ExitCode.OK
     except PronyError as fault:
         _say(str(fault))
@@ -77,9 +79,7 @@ def main() -> int:
         return fault.exit_code
     except KeyboardInterrupt:
         return _interrupted()
-    except typer.Exit as end:  # the parser's library turns an interrupt into this one
-        if end.exit_code == ExitCode.INTERRUPTED:
-            return _interrupted()
+    except typer.Exit as end:
         return int(end.exit_code)
     except BrokenPipeError:
         _quiet_stdout()

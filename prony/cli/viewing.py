@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from prony.compare import Sample, compare
 from prony.experiment.plan_text import plan_yaml
-from prony.judge.steady import change_points_ms
 from prony.plan.workload import Published
 from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
+from prony.steady.detector import change_points_ms
 
 if TYPE_CHECKING:
     from prony.store import ExperimentRow, Store, StoredTrial

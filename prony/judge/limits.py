@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from prony.evidence.base import Record
+from prony.steady.limits import SteadyLimits
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -86,12 +87,12 @@ class CheckLimits(Record):
     """Unexpected connections ÷ requests from which keep-alive is as good as off (fewer than 20 requests
     each)."""
 
-    steady_change: Share = 0.02
+    steady_change: Share = SteadyLimits().change
     """A difference between the levels of two segments, or a trend over the window, that may not be
     exceeded."""
     steady_change_invalid: Share = 0.10
     """From here on the mean over the window describes neither level."""
-    steady_penalty: Positive = 42.0
+    steady_penalty: Positive = SteadyLimits().penalty
     """Pelt's penalty in units of the residual variance; see docs/method.md for its calibration."""
     steady_min_rows: Annotated[int, Field(ge=6)] = 6
     """Rows below which nothing can be said."""
@@ -126,3 +127,8 @@ class CheckLimits(Record):
     """A gap counts as a stall when it is this many times p99 ..."""
     stall_floor_ms: NotNegative = 50.0
     """... and longer than this."""
+
+    @property
+    def steady(self) -> SteadyLimits:
+        """What the detector of `prony.steady` goes by under these limits."""
+        return SteadyLimits(change=self.steady_change, penalty=self.steady_penalty)

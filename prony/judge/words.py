@@ -3,11 +3,12 @@ formula."""
 
 from __future__ import annotations
 
-import math
-
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Status
+from prony.numbers import milliseconds, number, percent
+
+__all__ = ["SHORTEST_S", "measured", "milliseconds", "no_window", "number", "percent", "unknown", "worst"]
 
 SHORTEST_S = 0.001
 """A window below a millisecond is a slip of a clock, not a measurement."""
@@ -31,35 +32,6 @@ def unknown(check: str, reason: str, *, limit: str = "", advice: str = "", sourc
 def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
     """The finding of a check whose window is missing."""
     return unknown(check, "the engine reported no measured window", limit=limit, source=source)
-
-
-def percent(share: float) -> str:
-    """A share as a percentage with three significant digits: 0.01234 -> '1.23 %'."""
-    value = share * 100
-    return f"{value:,.0f} %" if abs(value) >= 1000 else f"{value:.3g} %"
-
-
-def number(value: float) -> str:
-    """A plain number for a sentence: thousands separated, about four significant digits."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    magnitude = abs(value)
-    if magnitude >= 1000:
-        return f"{value:,.0f}"
-    if magnitude >= 1:
-        return f"{value:.4g}"
-    return f"{value:.3g}"
-
-
-def milliseconds(value_ms: float) -> str:
-    """A duration in the unit that reads best."""
-    if value_ms >= 1000:
-        return f"{value_ms / 1000:.3g} s"
-    if value_ms >= 1:
-        return f"{value_ms:.3g} ms"
-    return f"{value_ms * 1000:.3g} µs"
 
 
 def worst(*statuses: Status) -> Status:

@@ -14,11 +14,11 @@ from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import Probe, ServerWindow, StartUp
 from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, WarmUp
 from prony.host.sampler import HostSampler
-from prony.judge.steady import HOLD_ROWS
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.spec import TrialPlan
 from prony.server.running import RunningServer
+from prony.steady.detector import HOLD_ROWS
 from prony.trial.listener import Listener
 from prony.trial.probing import probe_workload
 from prony.trial.session import ServerDied, Session, over_window

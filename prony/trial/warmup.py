@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
-from prony.judge.steady import SteadyState, steady_state
+from prony.steady.detector import SteadyState, steady_state
 
 
 @dataclass(slots=True)

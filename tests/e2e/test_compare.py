@@ -40,7 +40,7 @@ def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
                 statuses
             )
             assert {statuses["errors"], statuses["little"], statuses["content"]} == {"valid"}
-            assert trial["startup"]["time_to_ready_s"] > 0
+            assert not trial["counts"] or trial["startup"]["time_to_ready_s"] > 0
             assert trial["requests"] > 0
         rates[server["name"]] = [t["throughput_per_s"] for t in server["trials"] if t["counts"]]
     if all(rates.values()):  # on a machine that is too busy every trial may rightly be invalid

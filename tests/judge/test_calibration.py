@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from prony.judge.changes import Changes, find_changes, log_levels
 from prony.judge.limits import CheckLimits
+from prony.steady.changes import Changes, find_changes, log_levels
 
 LIMITS = CheckLimits()
 LEAST = math.log1p(LIMITS.steady_change)

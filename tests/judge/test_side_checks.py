@@ -121,6 +121,11 @@ class TestBoundBy:
         far = slow.model_copy(update={"ceilings": (WORKERS,)})
         assert bound_by(far, LIMITS).status is Status.INVALID
 
+    def test_an_idle_server_that_is_not_ours_is_unknown_a_busy_one_is_proof(self) -> None:
+        foreign = f.part(f.healthy(), "server", owned=False)
+        assert bound_by(idle_server(foreign), LIMITS).status is Status.UNKNOWN
+        assert bound_by(foreign, LIMITS).status is Status.VALID
+
     def test_users_over_service_time_is_no_excuse(self) -> None:
         """In a closed loop users ÷ mean service time equals the rate whatever bound it; nothing declared,
         no bound."""

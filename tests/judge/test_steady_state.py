@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prony.judge.limits import CheckLimits
-from prony.judge.steady import HOLD_ROWS, change_points_ms, full_rows, jit_share, steady_state
+from prony.steady.detector import HOLD_ROWS, change_points_ms, full_rows, jit_share, steady_state
 from tests.judge import factory as f
 
 PUBLISHED_WARM_UP = [
@@ -150,7 +150,7 @@ def test_change_points_for_the_chart() -> None:
     rates = (
         f.noisy(2000, 15, 0.02, seed=1) + f.noisy(5000, 15, 0.02, seed=2) + f.noisy(8000, 30, 0.02, seed=3)
     )
-    found = change_points_ms(f.rows(rates), CheckLimits())
+    found = change_points_ms(f.rows(rates), CheckLimits().steady)
     assert found == (15_000.0, 30_000.0)
     assert change_points_ms(f.rows(f.noisy(8000, 60, 0.02, seed=4))) == ()
     assert change_points_ms(()) == ()

@@ -27,8 +27,8 @@ from prony.evidence.server import JvmSnapshot, ProcessSample, ServerIdentity, Se
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Judgement, Status
-from prony.judge.steady import change_points_ms
 from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
+from prony.steady.detector import change_points_ms
 
 SERVERS = ("spring-tomcat", "spring-jetty", "spring-undertow")
 LEVELS = {"spring-tomcat": 7250.0, "spring-jetty": 7980.0, "spring-undertow": 8240.0}

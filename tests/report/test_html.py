@@ -293,3 +293,25 @@ def test_heavy_libraries_are_imported_only_for_a_page() -> None:
         "sys.exit(any(m.split('.')[0] in ('altair', 'vl_convert', 'jinja2') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_soak_of_hours_stays_small_and_counts_in_hours() -> None:
+    made = factory.record("spring-tomcat")
+    engine = made.evidence.engine
+    assert engine is not None
+    rows = tuple(
+        engine.rows[-1].model_copy(update={"t_ms": 1000.0 * (n + 1), "completed": 8000 + n % 7})
+        for n in range(8 * 3600)
+    )
+    evidence = made.evidence.model_copy(update={"engine": engine.model_copy(update={"rows": rows})})
+    soak = factory.trial(made.model_copy(update={"evidence": evidence}))
+    html = render_html(factory.experiment([soak], ["spring-tomcat"]))
+    assert len(html) < 200_000
+    assert ">2 h</text>" in html
+
+
+def test_ten_servers_keep_marks_of_their_own() -> None:
+    from prony.report.html.theme import accent, shape
+
+    marks = [(accent(n).light, shape(n)) for n in range(16)]
+    assert len(set(marks)) == 16

@@ -102,6 +102,12 @@ def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
         status, advice = Status.VALID, ""
     elif found.name == UNKNOWN and found.cpu_share is None:
         status = Status.UNKNOWN
+    elif found.name == UNKNOWN and not evidence.server.owned:
+        # What such a server was granted, and what it waits for, cannot be seen from outside.
+        status = Status.UNKNOWN
+        reason += (
+            "; what else may bind a server that Prony did not start is not read: no claim about its capacity"
+        )
     elif not capacity:
         # How fast an unsaturated server answers, or what a fixed protocol prints, is no claim about capacity.
         status, advice = Status.VALID, ""

@@ -7,8 +7,8 @@ from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.limits import CheckLimits
-from prony.judge.steady import full_rows
 from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown, worst
+from prony.steady.detector import full_rows
 
 CHECK = "schedule"
 SOURCE = "k6, wrk2 and vegeta exit 0 when they do not reach the rate"

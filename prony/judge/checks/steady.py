@@ -7,11 +7,11 @@ import math
 from itertools import pairwise
 
 from prony.evidence.trial import Evidence
-from prony.judge.changes import Changes
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
-from prony.judge.steady import full_rows, median_changes, rate_changes
 from prony.judge.words import measured, no_window, number, percent, unknown
+from prony.steady.changes import Changes
+from prony.steady.detector import full_rows, median_changes, rate_changes
 
 CHECK = "steady"
 SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
@@ -35,7 +35,7 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
             source=SOURCE,
             advice=f"measure for at least {limits.steady_min_rows + 2} s",
         )
-    named = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
+    named = (("throughput", rate_changes(rows, limits.steady)), ("p50", median_changes(rows, limits.steady)))
     found = [(name, changes) for name, changes in named if changes is not None]
     name, changes = max(found, key=lambda item: abs(item[1].largest))
     largest = abs(math.expm1(changes.largest))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from prony.evidence.engine import IntervalRow
 from prony.judge.figures import published_mark
 from prony.judge.histogram import HistogramError, decode, percentile_series
 from prony.report.html import large_charts, small_charts
@@ -167,7 +168,7 @@ def _throughput(
         + (f"; {number(mark.requests)} requests after {number(mark.elapsed_ms / 1000, 1)} s" if mark else "")
     )
     svg = small_charts.throughput(
-        [((row.t_ms - row.duration_ms / 2) / 1000, row.completed_per_s) for row in rows],
+        _thinned(rows),
         series=series(view, place),
         phases=[small_charts.Stretch(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
         changes_s=[ms / 1000 for ms in trial.change_points_ms],
@@ -180,6 +181,23 @@ def _throughput(
     heading = f"{view.servers[place].address}, {block}"
     note = shown if verdict == "valid" else f"{shown}, {verdict}"
     return Drawing(words, Markup(svg), heading=heading, server=place, note=note)
+
+
+MOST_POINTS = 360
+"""A line needs no more points than this; longer runs are averaged into so many equal parts."""
+
+
+def _thinned(rows: Sequence[IntervalRow]) -> list[tuple[float, float]]:
+    """(middle of the stretch in s, completed per second), at most MOST_POINTS of them."""
+    each = max(1, -(-len(rows) // MOST_POINTS))
+    points = []
+    for at in range(0, len(rows), each):
+        part = rows[at : at + each]
+        span_ms = sum(row.duration_ms for row in part)
+        start_ms = part[0].t_ms - part[0].duration_ms
+        rate = sum(row.completed for row in part) / (span_ms / 1000) if span_ms > 0 else 0.0
+        points.append(((start_ms + part[-1].t_ms) / 2000, rate))
+    return points
 
 
 STARTING = (

@@ -49,6 +49,9 @@ class Pair:
 
 
 THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + 'k' : format(datum.value, '~r')"
+TIME_UNITS = (("h", 3600), ("min", 60), ("s", 1))
+MOST_OF_A_UNIT = 3
+"""An axis of at least so many minutes (hours) counts in minutes (hours)."""
 PHASE_COLOURS = {"settle": SETTLE, "window": WINDOW}
 
 
@@ -71,9 +74,11 @@ def throughput(
     """
     x_scale = alt.Scale(domain=[0, until_s], nice=False)
     y_scale = alt.Scale(domain=[0, most_per_s], nice=False)
-    step = round_step(until_s / 4)
+    unit, unit_s = next((u, s) for u, s in TIME_UNITS if until_s >= MOST_OF_A_UNIT * s or s == 1)
+    step = round_step(until_s / unit_s / 4) * unit_s
     ticks = [k * step for k in range(int(until_s / step) + 1)]
-    x_axis = alt.Axis(values=ticks, grid=False, title=None, labelExpr="datum.value + ' s'", labelFlush=True)
+    words = f"format(datum.value / {unit_s}, '~r') + ' {unit}'"
+    x_axis = alt.Axis(values=ticks, grid=False, title=None, labelExpr=words, labelFlush=True)
     x = alt.X("t:Q", scale=x_scale, axis=x_axis)
     rise = round_step(most_per_s / 3)
     y = alt.Y(

@@ -70,8 +70,8 @@ def accent(index: int) -> Colour:
 
 
 def shape(index: int) -> str:
-    """The mark of the server at this place of the plan."""
-    return SHAPES[index % len(SHAPES)]
+    """The mark of the server at this place of the plan; another one when the colours begin again."""
+    return SHAPES[(index + index // len(ACCENTS)) % len(SHAPES)]
 
 
 def stylesheet() -> str:

@@ -15,9 +15,9 @@ import numpy as np
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
-from prony.judge.changes import Changes, find_changes, log_levels
-from prony.judge.limits import CheckLimits
-from prony.judge.words import percent
+from prony.numbers import percent
+from prony.steady.changes import Changes, find_changes, log_levels
+from prony.steady.limits import SteadyLimits
 
 SteadyClass = Literal["flat", "warm-up", "slowdown", "no steady state"]
 
@@ -64,50 +64,48 @@ def full_rows(
     return [row for row in inside if row.duration_ms >= FULL_ROW_SHARE * usual]
 
 
-def rate_changes(rows: Sequence[IntervalRow], limits: CheckLimits, max_changes: int = 2) -> Changes:
+def rate_changes(rows: Sequence[IntervalRow], limits: SteadyLimits, max_changes: int = 2) -> Changes:
     """Changes of the completed rate, row by row."""
     logs = log_levels([row.completed_per_s for row in rows])
     return find_changes(
         logs,
-        penalty=limits.steady_penalty,
-        least=math.log1p(limits.steady_change),
+        penalty=limits.penalty,
+        least=math.log1p(limits.change),
         max_changes_for_variance=max_changes,
     )
 
 
-def median_changes(rows: Sequence[IntervalRow], limits: CheckLimits) -> Changes | None:
+def median_changes(rows: Sequence[IntervalRow], limits: SteadyLimits) -> Changes | None:
     """Changes of the rows' median service time; None when fewer than four fifths of the rows have one."""
     medians = [float(row.p50_ns) for row in rows if row.p50_ns is not None and row.p50_ns > 0]
     if len(medians) < 0.8 * len(rows) or not medians:
         return None
-    return find_changes(
-        log_levels(medians), penalty=limits.steady_penalty, least=math.log1p(limits.steady_change)
-    )
+    return find_changes(log_levels(medians), penalty=limits.penalty, least=math.log1p(limits.change))
 
 
-def change_points_ms(rows: Sequence[IntervalRow], limits: CheckLimits | None = None) -> tuple[float, ...]:
+def change_points_ms(rows: Sequence[IntervalRow], limits: SteadyLimits | None = None) -> tuple[float, ...]:
     """Moments, in the engine's time, at which the level of throughput changed: for the chart of a whole
     run."""
     usable = full_rows(rows)
-    found = rate_changes(usable, limits or CheckLimits(), CHART_MAX_CHANGES)
+    found = rate_changes(usable, limits or SteadyLimits(), CHART_MAX_CHANGES)
     return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in found.cuts)
 
 
 def steady_state(
     rows: Sequence[IntervalRow],
     jvm: Sequence[JvmSnapshot] = (),
-    limits: CheckLimits | None = None,
+    limits: SteadyLimits | None = None,
     hold_rows: int = HOLD_ROWS,
 ) -> SteadyState:
     """Whether the newest `hold_rows` rows are level in throughput and in p50 and the JIT compiler has come
     to rest.
 
-    Level means: no change point, and a trend over these rows that is below `steady_change` or below its
+    Level means: no change point, and a trend over these rows that is below `limits.change` or below its
     own standard
     error. Without readings of a JVM only the rows count. Fast enough to be asked each second (a few
     milliseconds).
     """
-    limits = limits or CheckLimits()
+    limits = limits or SteadyLimits()
     usable = full_rows(rows)
     if len(usable) < hold_rows:
         return _not_yet(f"{len(usable)} of {hold_rows} rows seen")
@@ -151,7 +149,7 @@ def _span_s(rows: Sequence[IntervalRow]) -> float:
     return sum(row.duration_ms for row in rows) / 1000
 
 
-def _unlevel(rows: Sequence[IntervalRow], limits: CheckLimits) -> str | None:
+def _unlevel(rows: Sequence[IntervalRow], limits: SteadyLimits) -> str | None:
     """Why these rows are not level, None when they are."""
     if not any(row.completed for row in rows):
         return "nothing completed"
@@ -161,12 +159,12 @@ def _unlevel(rows: Sequence[IntervalRow], limits: CheckLimits) -> str | None:
             continue
         if found.cuts:
             return f"{name} stepped by {percent(math.expm1(found.largest_step))}"
-        if abs(found.trend) > max(limits.steady_change, found.trend_error):
+        if abs(found.trend) > max(limits.change, found.trend_error):
             return f"{name} moved by {percent(math.expm1(found.trend))}"
     return None
 
 
-def _stretch(rows: Sequence[IntervalRow], limits: CheckLimits, hold_rows: int) -> int:
+def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) -> int:
     """How many of the newest rows belong to the steady stretch: as far back as nothing significant is
     found."""
     length = hold_rows
@@ -175,18 +173,18 @@ def _stretch(rows: Sequence[IntervalRow], limits: CheckLimits, hold_rows: int) -
         step = max(1, length // 10)
         candidate = rows[-min(length + step, longest) :]
         changes = (rate_changes(candidate, limits), median_changes(candidate, limits))
-        if any(c is not None and abs(c.largest) > limits.steady_change for c in changes):
+        if any(c is not None and abs(c.largest) > limits.change for c in changes):
             break
         length = len(candidate)
     return length
 
 
-def _class(rows: Sequence[IntervalRow], start: int, limits: CheckLimits) -> SteadyClass:
+def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:
     """Flat when the stretch is all there is; else by whether it is as fast as anything before it."""
     if start == 0:
         return "flat"
     levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels
-    if max(levels) - min(levels) <= limits.steady_change:
+    if max(levels) - min(levels) <= limits.change:
         return "flat"
     now = float(np.mean(log_levels([row.completed_per_s for row in rows])[start:]))
-    return "slowdown" if max(levels) > now + limits.steady_change else "warm-up"
+    return "slowdown" if max(levels) > now + limits.change else "warm-up"

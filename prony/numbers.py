@@ -1,0 +1,34 @@
+"""How a number is written in a sentence. Must not know what is counted."""
+
+from __future__ import annotations
+
+import math
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with three significant digits: 0.01234 -> '1.23 %'."""
+    value = share * 100
+    return f"{value:,.0f} %" if abs(value) >= 1000 else f"{value:.3g} %"
+
+
+def number(value: float) -> str:
+    """A plain number for a sentence: thousands separated, about four significant digits."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    magnitude = abs(value)
+    if magnitude >= 1000:
+        return f"{value:,.0f}"
+    if magnitude >= 1:
+        return f"{value:.4g}"
+    return f"{value:.3g}"
+
+
+def milliseconds(value_ms: float) -> str:
+    """A duration in the unit that reads best."""
+    if value_ms >= 1000:
+        return f"{value_ms / 1000:.3g} s"
+    if value_ms >= 1:
+        return f"{value_ms:.3g} ms"
+    return f"{value_ms * 1000:.3g} µs"

@@ -1,0 +1,15 @@
+"""How level is level. Must not know who sets the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyLimits:
+    """What the detector and the `steady` check go by; docs/method.md has the calibration."""
+
+    change: float = 0.02
+    """A difference between the levels of two segments, or a trend, that may not be exceeded."""
+    penalty: float = 42.0
+    """Pelt's penalty in units of the residual variance."""
