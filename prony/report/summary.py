@@ -111,6 +111,8 @@ def verdict_words(view: ExperimentView) -> str:
         return "Nothing was measured."
     bare = [s.address for s in view.servers if not counting(view, s.address)]
     out = len(rejected(view))
+    if len(trials) == out == 1:
+        return "No figure is printed: the trial may not be used."
     if bare and len(bare) == len(view.servers):
         return f"No figure is printed: none of the {counted(len(trials), 'trial')} may be used."
     if bare:
@@ -286,13 +288,14 @@ class FindingGroup:
     """What was found, each sentence once; the first few."""
     more_reasons: int = 0
     everywhere: bool = False
-    """Whether it was found in every trial of every server."""
+    """Whether it was found in every trial of every server; then there is no need to name them."""
 
     @property
     def where(self) -> str:
         """spring-tomcat 3 of 3 trials, spring-jetty 1 of 3 trials."""
         if self.everywhere:
-            return f"all {sum(of for _, _, of in self.places)} trials"
+            trials = sum(of for _, _, of in self.places)
+            return f"all {trials} trials" if trials > 1 else ""
         return ", ".join(f"{server} {n} of {counted(of, 'trial')}" for server, n, of in self.places)
 
 
@@ -324,7 +327,7 @@ def finding_groups(view: ExperimentView, *, only: Status | None = None) -> tuple
                 limit=found[0][1].limit,
                 source=found[0][1].source,
                 places=tuple((s, servers.count(s), totals[s]) for s in dict.fromkeys(order) if s in servers),
-                everywhere=len(found) == len(view.trials) > 1,
+                everywhere=len(found) == len(view.trials),
                 reasons=tuple(reasons[:REASONS_SHOWN]),
                 more_reasons=max(0, len(reasons) - REASONS_SHOWN),
             )

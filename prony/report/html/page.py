@@ -133,7 +133,7 @@ def _host(view: ExperimentView) -> list[tuple[str, str]]:
     )
     rows: list[tuple[str, str | None]] = [
         ("CPU", f"{host.cpu_model} ({host.architecture})"),
-        ("CPUs", f"{host.cpus}{cores}{threads}"),
+        ("CPUs", f"{host.cpus} ({inside})" if inside else str(host.cpus)),
         ("CPU set of the server", ranges(view.partition.server) if view.partition else None),
         ("CPU set of the client", ranges(view.partition.client) if view.partition else None),
         ("Caches", ", ".join(f"{k} {v}" for k, v in host.caches.items()) or None),
