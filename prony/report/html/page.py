@@ -127,10 +127,8 @@ def _host(view: ExperimentView) -> list[tuple[str, str]]:
     host = view.fingerprint
     if host is None:
         return []
-    cores = f", {host.cores} cores" if host.cores else ""
-    threads = (
-        "" if host.smt is None else ", hardware threads share cores" if host.smt else ", one thread per core"
-    )
+    shared = {None: "", True: "hardware threads share cores", False: "one thread per core"}[host.smt]
+    inside = ", ".join(note for note in (f"{host.cores} cores" if host.cores else "", shared) if note)
     rows: list[tuple[str, str | None]] = [
         ("CPU", f"{host.cpu_model} ({host.architecture})"),
         ("CPUs", f"{host.cpus} ({inside})" if inside else str(host.cpus)),
