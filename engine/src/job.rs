@@ -15,11 +15,19 @@ use crate::plan::{Load, Plan, Reuse};
 #[derive(Debug)]
 pub struct StepJob {
     /// Index of the request's bytes for a connection that stays.
-    pub staying: u32,
+    staying: u32,
     /// The same as the last request of a connection.
-    pub closing: u32,
+    closing: u32,
     pub head_request: bool,
     pub expectation: Expectation,
+}
+
+impl StepJob {
+    /// Index of the bytes to send.
+    #[inline]
+    pub fn request(&self, last_on_connection: bool) -> u32 {
+        if last_on_connection { self.closing } else { self.staying }
+    }
 }
 
 /// See the module.

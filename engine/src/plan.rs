@@ -162,7 +162,7 @@ pub struct Expect {
     /// Length of the body after any chunking is undone.
     #[serde(default)]
     pub body_bytes: Option<u64>,
-    /// Name and exact value of headers that must be there.
+    /// Name and text that the value must contain of headers that must be there.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub headers: Vec<(String, String)>,
 }

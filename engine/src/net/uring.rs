@@ -210,7 +210,7 @@ impl Uring {
 
 impl Driver for Uring {
     const NAME: &'static str = "io_uring";
-    const SEND_GROUP: usize = 16;
+    const SEND_GROUP: usize = 64;
     const FETCHES_LATE: bool = false;
 
     fn new(config: Config) -> io::Result<Self> {

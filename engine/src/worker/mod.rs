@@ -24,6 +24,9 @@ use crate::user::User;
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
 
+/// Sends handed over together from this number on are timed before and after.
+const TIMED_GROUP: usize = 4;
+
 /// From the coordinator.
 #[derive(Debug, Clone, Copy)]
 pub enum Order {
@@ -312,7 +315,11 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(())
     }
 
-    /// Sends the requests that are queued, all with one reading of the clock just before. Returns whether there were any.
+    /// Sends the requests that are queued. Returns whether there were any.
+    ///
+    /// The kernel sends a group one after the other, a few microseconds each. A small group is timed by the clock just before it;
+    /// a larger one also by the clock just after it, and its requests are spread evenly over the time between. So a send is timed
+    /// to within the time of [`TIMED_GROUP`] sends, whatever the size of the batch.
     fn flush(&mut self) -> io::Result<bool> {
         if self.queued.is_empty() || self.stopped {
             return Ok(false);
@@ -321,11 +328,20 @@ impl<'a, D: Driver> Worker<'a, D> {
         if self.stopped {
             return Ok(true);
         }
-        let mut queued = std::mem::take(&mut self.queued);
-        for user in queued.drain(..) {
-            self.send(user);
+        let mut group = std::mem::take(&mut self.queued);
+        group.retain(|user| self.send(*user));
+        let from_ns = self.now_ns;
+        if group.len() >= TIMED_GROUP {
+            self.driver.flush()?;
+            self.now_ns = monotonic_ns();
         }
-        self.queued = queued;
+        // What was sent before an instant at which segments are cut belongs before it; the cut is made at the next reading.
+        let to_ns = self.now_ns.min(self.schedule.next_ns());
+        let (span_ns, count) = (to_ns - from_ns, group.len() as u64);
+        for (index, user) in group.drain(..).enumerate() {
+            self.sent(user, from_ns + span_ns * index as u64 / count);
+        }
+        self.queued = group;
         Ok(true)
     }
 

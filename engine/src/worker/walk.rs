@@ -58,36 +58,38 @@ impl<D: Driver> Worker<'_, D> {
         self.queued.push(index);
         if self.queued.len() >= D::SEND_GROUP {
             self.flush()?;
-            self.driver.flush()?;
         }
         Ok(())
     }
 
-    /// Hands the request of a queued user to the driver; the clock was read just before.
+    /// Hands the request of a queued user to the driver. False for a user whose connection was lost while it waited.
     #[inline]
-    pub(super) fn send(&mut self, index: u32) {
+    pub(super) fn send(&mut self, index: u32) -> bool {
         let user = &mut self.users[index as usize];
         if user.phase != Phase::Queued {
-            return;
-        }
-        user.phase = Phase::InFlight;
-        user.sent_ns = self.now_ns;
-        if user.since_ns == NOT_SINCE {
-            user.since_ns = self.now_ns;
+            return false;
         }
         user.on_connection = user.on_connection.saturating_add(1);
         let step = &self.job.steps[usize::from(user.step)];
-        let fixed = if user.on_connection >= self.job.max_requests {
-            step.closing
-        } else {
-            step.staying
-        };
+        let fixed = step.request(user.on_connection >= self.job.max_requests);
         self.driver.send(index, Payload::Fixed(fixed));
-        self.recorder
-            .sent(self.now_ns, self.job.fixed[fixed as usize].len() as u64);
+        true
+    }
+
+    /// Records a request that was handed over, with the time of its send.
+    #[inline]
+    pub(super) fn sent(&mut self, index: u32, at_ns: u64) {
+        let user = &mut self.users[index as usize];
+        user.phase = Phase::InFlight;
+        user.sent_ns = at_ns;
+        if user.since_ns == NOT_SINCE {
+            user.since_ns = at_ns;
+        }
+        let step = &self.job.steps[usize::from(user.step)];
+        let fixed = step.request(user.on_connection >= self.job.max_requests);
+        self.recorder.sent(at_ns, self.job.fixed[fixed as usize].len() as u64);
         if !self.wheel.is_set(index) {
-            self.wheel
-                .set(index, self.now_ns + self.job.request_timeout_ns);
+            self.wheel.set(index, at_ns + self.job.request_timeout_ns);
         }
     }
 
