@@ -34,14 +34,14 @@ demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and wr
 test: setup test-rust test-python ## All tests: Rust, Python, and end to end against real servers
 
 test-rust: setup
-	cargo test --locked --manifest-path engine/Cargo.toml --release
+	cargo test --locked --manifest-path engine/Cargo.toml
 
 test-python: setup
 	$(BIN)/python -m pytest
 
 lint: setup ## rustfmt, clippy, ruff, mypy
 	cargo fmt --manifest-path engine/Cargo.toml --check
-	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets --release -- -D warnings
+	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy prony
