@@ -161,8 +161,10 @@ def _row(row: Row, layout: Layout, places: Sequence[int]) -> Iterator[Text]:
 def _cell(row: Row, cell: Cell, layout: Layout, column: Column) -> list[Text]:
     style = STATUS_STYLE[cell.status] if cell.status else BEST if cell.best else ""
     if not row.figure:
-        lines = textwrap.wrap(_one_line(cell), column.width) or [""]
-        return [Text(line, style=style) for line in lines]
+        if layout.side_by_side:
+            return [Text(line, style=style) for line in textwrap.wrap(_one_line(cell), column.width)]
+        lines = [Text(line, style=style) for line in textwrap.wrap(cell.text, column.width)]
+        return lines + [Text(line, style="dim") for line in textwrap.wrap(cell.spread, column.width)]
     median = Text(cell.text, style=style)
     if layout.side_by_side:
         beside = f" {_range(cell).ljust(column.spread)}"

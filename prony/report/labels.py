@@ -42,17 +42,10 @@ SHORT: dict[str, Label] = {
     "published_requests_per_s": Label("requests/s"),
     "published_mean_ms": Label("mean time", "ms", 3),
     STEADY_OVER_PUBLISHED: Label("steady ÷ published", "", 1, suffix="×"),
-    "actuator_memory_used_mb": Label("jvm.memory.used", "MB", 1),
-    "actuator_classes_loaded": Label("jvm.classes.loaded"),
-    "actuator_threads_live": Label("jvm.threads.live"),
+    "jvm_memory_used_mb": Label("jvm.memory.used", "MB", 1),
+    "jvm_classes_loaded": Label("jvm.classes.loaded"),
+    "jvm_threads_live": Label("jvm.threads.live"),
 }
-
-REPORTED: dict[str, tuple[str, float]] = {
-    "actuator_memory_used_mb": ("jvm.memory.used", 1e-6),
-    "actuator_classes_loaded": ("jvm.classes.loaded", 1.0),
-    "actuator_threads_live": ("jvm.threads.live", 1.0),
-}
-"""Figure -> (the application's own name, factor to the figure's unit)."""
 
 
 def label(figure: str) -> Label:

@@ -52,7 +52,13 @@ class TrialView:
             return self.record.failure
         if self.judgement.verdict is Status.INVALID:
             worst = self.judgement.worst
-            return f"{worst.check}: {worst.reason}" if worst is not None else "judged invalid"
+            if worst is None:
+                return "judged invalid"
+            broken = [
+                f.check for f in self.judgement.findings if f.status is Status.INVALID and f is not worst
+            ]
+            also = f" (also invalid: {', '.join(broken)})" if broken else ""
+            return f"{worst.check}: {worst.reason}{also}"
         return None
 
 

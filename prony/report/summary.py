@@ -5,12 +5,12 @@ Pure. Must not know how a cell is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Finding, Status
-from prony.report.labels import REPORTED, STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
+from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.model import SEVERITY, ExperimentView, PairView, Spread, TrialView, spread
 from prony.report.wording import counted
 
@@ -54,9 +54,9 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "Start-up",
         "a fresh process, before any load",
         (
-            "actuator_memory_used_mb",
-            "actuator_classes_loaded",
-            "actuator_threads_live",
+            "jvm_memory_used_mb",
+            "jvm_classes_loaded",
+            "jvm_threads_live",
             "time_to_ready_s",
             "start_rss_mib",
         ),
@@ -117,7 +117,7 @@ def verdict_words(view: ExperimentView) -> str:
         return f"No figure is printed: none of the {counted(len(trials), 'trial')} may be used."
     if bare:
         return (
-            f"No figure for {join(bare)}: none of its trials may be used. "
+            f"No figure for {join(bare)}: none of {'its' if len(bare) == 1 else 'their'} trials may be used. "
             f"{len(trials) - out} of {counted(len(trials), 'trial')} count."
         )
     doubtful = sum(1 for t in trials if t.counts and t.judgement.verdict is Status.SUSPECT)
@@ -155,11 +155,6 @@ def value(trial: TrialView, figure: str) -> float | None:
         steady = trial.figures.get(HEADLINE)
         published = trial.figures.get("published_requests_per_s")
         return steady / published if steady is not None and published else None
-    if figure in REPORTED and figure not in trial.figures:
-        start = trial.record.evidence.start_up
-        name, factor = REPORTED[figure]
-        raw = start.reported.get(name) if start is not None else None
-        return None if raw is None else raw * factor
     return trial.figures.get(figure)
 
 
@@ -275,18 +270,20 @@ def _verdict_row(view: ExperimentView) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """One check with one status and one advice: where it was found, and what was found there."""
+    """One check with one status: where it was found, what was found there, and what to do."""
 
     check: str
     status: Status
-    advice: str
     limit: str
     source: str
     places: tuple[tuple[str, int, int], ...]
     """(server, in so many trials, of so many)."""
     reasons: tuple[str, ...]
-    """What was found, each sentence once; the first few."""
-    more_reasons: int = 0
+    """What was found, each sentence once, at most REASONS_SHOWN of them."""
+    advice: tuple[str, ...]
+    """What to do, each sentence once, at most ADVICE_SHOWN of them."""
+    more: int = 0
+    """How many further sentences were left out."""
     everywhere: bool = False
     """Whether it was found in every trial of every server; then there is no need to name them."""
 
@@ -300,39 +297,41 @@ class FindingGroup:
 
 
 REASONS_SHOWN = 3
+ADVICE_SHOWN = 2
 
 
 def finding_groups(view: ExperimentView, *, only: Status | None = None) -> tuple[FindingGroup, ...]:
-    """Findings that are not valid (or those of one status), worst first, each check and advice once."""
-    gathered: dict[tuple[str, Status, str], list[tuple[str, Finding]]] = {}
+    """Findings that are not valid (or those of one status), worst first, each check once per status."""
+    gathered: dict[tuple[str, Status], list[tuple[str, Finding]]] = {}
     for trial in view.trials:
         for finding in trial.judgement.findings:
             wanted = finding.status is only if only else finding.status is not Status.VALID
             if wanted:
-                key = (finding.check, finding.status, finding.advice)
-                gathered.setdefault(key, []).append((trial.record.server, finding))
-    totals: Mapping[str, int] = {
-        s: sum(1 for t in view.trials if t.record.server == s) for s in {t.record.server for t in view.trials}
-    }
-    groups = []
-    for (check, status, advice), found in gathered.items():
-        servers = [server for server, _ in found]
-        order = [s.address for s in view.servers] + servers
-        reasons = list(dict.fromkeys(finding.reason for _, finding in found))
-        groups.append(
-            FindingGroup(
-                check=check,
-                status=status,
-                advice=advice,
-                limit=found[0][1].limit,
-                source=found[0][1].source,
-                places=tuple((s, servers.count(s), totals[s]) for s in dict.fromkeys(order) if s in servers),
-                everywhere=len(found) == len(view.trials),
-                reasons=tuple(reasons[:REASONS_SHOWN]),
-                more_reasons=max(0, len(reasons) - REASONS_SHOWN),
-            )
-        )
+                found = gathered.setdefault((finding.check, finding.status), [])
+                found.append((trial.record.server, finding))
+    groups = (_group(view, check, status, found) for (check, status), found in gathered.items())
     return tuple(sorted(groups, key=lambda g: SEVERITY[g.status]))
+
+
+def _group(
+    view: ExperimentView, check: str, status: Status, found: Sequence[tuple[str, Finding]]
+) -> FindingGroup:
+    servers = [server for server, _ in found]
+    order = dict.fromkeys([s.address for s in view.servers] + servers)
+    totals = {s: sum(1 for t in view.trials if t.record.server == s) for s in order}
+    reasons = list(dict.fromkeys(finding.reason for _, finding in found))
+    advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
+    return FindingGroup(
+        check=check,
+        status=status,
+        limit=found[0][1].limit,
+        source=found[0][1].source,
+        places=tuple((s, servers.count(s), totals[s]) for s in order if s in servers),
+        reasons=tuple(reasons[:REASONS_SHOWN]),
+        advice=tuple(advice[:ADVICE_SHOWN]),
+        more=max(0, len(reasons) - REASONS_SHOWN),
+        everywhere=len(found) == len(view.trials),
+    )
 
 
 def median_trial(view: ExperimentView, server: str) -> TrialView | None:
@@ -364,9 +363,9 @@ class HistoryRow:
 
 
 def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Each value ÷ the mean over the servers that have both; nothing when fewer than two have."""
     both = [v for v, o in zip(values, others, strict=True) if v is not None and o is not None]
-    base = both or [v for v in values if v is not None]
-    mean = sum(base) / len(base) if base else 0.0
+    mean = sum(both) / len(both) if len(both) > 1 else 0.0
     return tuple(v / mean if v is not None and mean else None for v in values)
 
 

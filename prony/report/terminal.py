@@ -102,7 +102,7 @@ def _quick_words(view: ExperimentView) -> str:
 def _sentences(view: ExperimentView, out: _Printer) -> None:
     """A sentence per pair about throughput, a line per pair about everything else that was compared."""
     headline = [pair for pair in view.pairs if pair.figure == HEADLINE]
-    others = [pair for pair in view.pairs if pair.figure != HEADLINE]
+    others = [pair for pair in view.pairs if pair.figure != HEADLINE and pair.ratio is not None]
     if headline:
         out.heading("Pair by pair")
     for pair in headline:
@@ -141,7 +141,7 @@ def _history(view: ExperimentView, out: _Printer) -> None:
             ("measured", row.measured, row.measured_shape),
         ):
             cells = [
-                Cell(rounded(row.figure, value), "" if value is None else f"{ratio(part)}×")
+                Cell(rounded(row.figure, value), "" if part is None else f"{ratio(part)}×")
                 for value, part in zip(values, shape, strict=True)
             ]
             ours = name == "measured"
@@ -169,10 +169,10 @@ def _findings(groups: Iterable[FindingGroup], out: _Printer) -> None:
         out.text(_finding_head(group.status, group.check, group.where), 2)
         for reason in group.reasons:
             out.text(Text(reason), 4)
-        if group.more_reasons:
-            out.text(Text(f"… and {group.more_reasons} more like it", style="dim"), 4)
-        if group.advice:
-            out.text(Text.assemble(("→ ", "bold"), group.advice), 4)
+        if group.more:
+            out.text(Text(f"… and {group.more} more like it", style="dim"), 4)
+        for advice in group.advice:
+            out.text(Text.assemble(("→ ", "bold"), advice), 4)
 
 
 def _finding_head(status: Status, check: str, where: str) -> Text:

@@ -25,7 +25,7 @@ from prony.evidence.engine import (
 from prony.evidence.host import CpuPartition, CpuUse, Fingerprint, HostWindow
 from prony.evidence.server import JvmSnapshot, ProcessSample, ServerIdentity, ServerWindow, StartUp
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
-from prony.judge.figures import figures
+from prony.experiment.conclude import conclude
 from prony.judge.finding import Finding, Judgement, Status
 from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
 from prony.steady.detector import change_points_ms
@@ -354,7 +354,7 @@ def trial(made: TrialRecord, *troubles: Finding) -> TrialView:
     return TrialView(
         record=made,
         judgement=judgement(*troubles),
-        figures=figures(made.evidence).numbers(),
+        figures=conclude(made).figures,
         change_points_ms=change_points_ms(engine.rows) if engine is not None else (),
     )
 
@@ -377,9 +377,9 @@ def pairs(trials: Sequence[TrialView], servers: Sequence[str]) -> list[PairView]
 PUBLISHED = PublishedFigures(
     source="Spring Boot 2.4.0, ab with 10,000 requests by 10 users",
     figures={
-        "actuator_memory_used_mb": dict(zip(SERVERS, (168.0, 155.0, 164.0), strict=True)),
-        "actuator_classes_loaded": dict(zip(SERVERS, (9869.0, 9784.0, 9787.0), strict=True)),
-        "actuator_threads_live": dict(zip(SERVERS, (25.0, 17.0, 19.0), strict=True)),
+        "jvm_memory_used_mb": dict(zip(SERVERS, (168.0, 155.0, 164.0), strict=True)),
+        "jvm_classes_loaded": dict(zip(SERVERS, (9869.0, 9784.0, 9787.0), strict=True)),
+        "jvm_threads_live": dict(zip(SERVERS, (25.0, 17.0, 19.0), strict=True)),
         "published_requests_per_s": dict(zip(SERVERS, (1542.0, 1627.0, 1650.0), strict=True)),
         "published_mean_ms": dict(zip(SERVERS, (6.483, 6.148, 6.059), strict=True)),
     },

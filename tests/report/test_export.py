@@ -70,7 +70,7 @@ def test_compare_has_the_keys_of_the_contract() -> None:
     assert set(server["trials"][0]) >= LOAD_KEYS | {"startup", "server"}
     assert server["trials"][0]["startup"]["reported"]["jvm.classes.loaded"] == 9610
     assert server["summary"]["requests_per_s"]["n"] == 3
-    assert server["summary"]["actuator_memory_used_mb"]["min"] > 100
+    assert server["summary"]["jvm_memory_used_mb"]["min"] > 100
     assert set(made["pairs"][0]) >= {"a", "b", "metric", "ratio", "ci_low", "ci_high", "verdict"}
     assert {p["metric"] for p in made["pairs"]} >= {"requests_per_s", "mean_ms"}
     assert made["published"]["figures"]["published_requests_per_s"]["spring-tomcat"] == 1542

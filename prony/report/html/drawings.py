@@ -202,9 +202,9 @@ def _thinned(rows: Sequence[IntervalRow]) -> list[tuple[float, float]]:
 
 STARTING = (
     "time_to_ready_s",
-    "actuator_memory_used_mb",
-    "actuator_classes_loaded",
-    "actuator_threads_live",
+    "jvm_memory_used_mb",
+    "jvm_classes_loaded",
+    "jvm_threads_live",
     "time_to_steady_s",
     "peak_rss_mib",
 )
@@ -279,6 +279,8 @@ def published(view: ExperimentView) -> tuple[Drawing, ...]:
             small_charts.Pair(series(view, place), _known(theirs[place]), _known(ours[place]))
             for place in range(len(view.servers))
         ]
+        if not any(p.hollow or p.solid for p in pairs):
+            continue
         reach = max([0.05, *(abs(v - 1) for p in pairs for v in (*p.hollow, *p.solid))]) * 1.15
         words = f"{row.label} relative to the mean of the servers. " + "; ".join(
             f"{s.address}: published {ratio(a)}, measured {ratio(b)}"
