@@ -115,6 +115,7 @@ class EngineRun:
             return None
         if event is None:
             self._ended = True
+            self.close()  # its output has ended: it is gone, or about to be
             if self._finished is None:
                 raise EnvironmentFault(self._why_it_ended(), details="\n".join(self._stderr[-20:]) or None)
             return None
