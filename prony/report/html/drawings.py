@@ -30,6 +30,7 @@ from prony.report.summary import (
     verdict_word,
 )
 from prony.report.wording import number, ratio
+from prony.steady.detector import full_rows
 
 WIDE, NARROW = 760, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
@@ -168,7 +169,7 @@ def _throughput(
         + (f"; {number(mark.requests)} requests after {number(mark.elapsed_ms / 1000, 1)} s" if mark else "")
     )
     svg = small_charts.throughput(
-        _thinned(rows),
+        _thinned(full_rows(rows)),
         series=series(view, place),
         phases=[small_charts.Stretch(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
         changes_s=[ms / 1000 for ms in trial.change_points_ms],
@@ -234,11 +235,14 @@ def start_up(view: ExperimentView) -> tuple[Drawing, ...]:
 
 
 def cpu(view: ExperimentView) -> Drawing | None:
-    """How busy server and client were over the window: one row per server, a pair of marks per trial."""
+    """How busy server and client were over the window: one row per server, a pair of marks per trial.
+
+    Rejected trials are shown too: who was busy is often why they were rejected.
+    """
     rows = []
     told = []
     for place, server in enumerate(view.servers):
-        trials = counting(view, server.address)
+        trials = view.of(server.address)
         client = tuple(v for t in trials if (v := value(t, "client_cpu_share")) is not None)
         busy = tuple(v for t in trials if (v := value(t, "server_cpu_share")) is not None)
         if client or busy:
