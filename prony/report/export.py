@@ -160,7 +160,8 @@ def _published(published: PublishedFigures | None) -> dict[str, Any] | None:
 def _dump(made: BaseModel) -> dict[str, Any]:
     """JSON has no NaN and no infinity: they become null."""
     dumped = made.model_dump(mode="json", by_alias=True)
-    return {key: _clean(part) for key, part in dumped.items()}
+    first = {key: dumped.pop(key) for key in ("schema", "kind", "id")}
+    return {key: _clean(part) for key, part in (first | dumped).items()}
 
 
 def _number(value: float | None) -> float | None:

@@ -72,12 +72,8 @@ class RichProgress:
             table.add_column(no_wrap=True, overflow="ellipsis", ratio=1 if column == 3 else None)
         if state.trial_started_s is not None:
             expected = state.phase_expected_s
-            reached = state.phase_elapsed_s()
-            bar = (
-                ProgressBar(total=None, pulse=True, width=bar_width)
-                if expected is None
-                else ProgressBar(total=max(expected, 0.1), completed=min(reached, expected), width=bar_width)
-            )
+            reached = None if expected is None else state.phase_elapsed_s() / max(expected, 0.1)
+            bar = _bar(reached, bar_width, "cyan")
             table.add_row(
                 Text(f"{state.index}/{state.total} {state.server}", style="bold"),
                 bar,
@@ -87,7 +83,7 @@ class RichProgress:
         left = state.left_s()
         table.add_row(
             Text(f"{state.done} of {state.total} trials done", style="dim"),
-            ProgressBar(total=1.0, completed=state.share(), width=bar_width),
+            _bar(state.share(), bar_width, "green"),
             Text(f"{clock(state.elapsed_s())} elapsed", style="dim"),
             Text("" if left is None else f"about {duration(left)} left", style="dim"),
         )
@@ -186,3 +182,11 @@ class RichProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.finished()
+
+
+def _bar(share: float | None, width: int, style: str) -> ProgressBar:
+    """A bar filled to `share`; one that only moves when nobody knows how long it takes."""
+    if share is None:
+        return ProgressBar(total=None, pulse=True, width=width, pulse_style=style)
+    done = min(max(share, 0.0), 1.0)
+    return ProgressBar(total=1.0, completed=done, width=width, complete_style=style, finished_style=style)

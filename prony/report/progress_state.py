@@ -57,7 +57,7 @@ class State:
 
     def left_s(self) -> float | None:
         """Time still needed: from the trials that ended, else from the estimate; None when unknown."""
-        if not self.total:
+        if not self.total or self.done >= self.total:
             return None
         each = self.done_seconds / self.done if self.done else self.estimate_s / self.total
         if each <= 0:

@@ -42,6 +42,7 @@ def checked(made: dict[str, Any]) -> dict[str, Any]:
 def test_load_has_the_keys_of_the_contract() -> None:
     view = factory.foreign_load()
     made = checked(to_json(view))
+    assert list(made)[:3] == ["schema", "kind", "id"]
     assert made["schema"] == 1
     assert made["kind"] == "load"
     assert set(made) >= LOAD_KEYS

@@ -137,7 +137,7 @@ def test_the_estimate_of_what_is_left_learns_from_the_trials_that_ended() -> Non
     for index in (2, 3, 4):
         progress.trial_started(index, "x", 0)
         progress.trial_ended(Status.VALID, 1.0, 30)
-    assert progress._state.left_s() == 0
+    assert progress._state.left_s() is None
     assert progress._state.share() == 1.0
     progress.finished()
 
