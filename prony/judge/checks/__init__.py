@@ -32,21 +32,22 @@ from prony.judge.limits import CheckLimits
 Check = Callable[[Evidence, CheckLimits], Finding | None]
 
 CHECKS: tuple[Check, ...] = (
+    # what explains the others comes first: a neighbour on the CPUs makes an idle-looking server
     errors,
     identity,
+    isolation,
+    host,
+    ports,
+    descriptors,
+    client,
     little,
     think,
     schedule,
     arrivals,
-    client,
     bound_by,
-    ports,
-    descriptors,
     connections,
     steady,
     warm,
-    isolation,
-    host,
     samples,
     content,
     stall,
