@@ -8,45 +8,58 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
+/// Buffers at the beginning. Few buffers stay in the cache; more are added when they do not suffice.
+const FIRST: u16 = 16;
+const MOST: u16 = 2048;
+const BYTES: usize = 16 * 1024;
+/// Not a power of two: the beginnings of the buffers, often all that is used of them, would compete for the same lines of the cache.
+const STRIDE: usize = BYTES + 3 * 64;
+
 /// Buffers of one size, shared with the kernel.
 pub struct BufferRing {
     memory: Mapping,
     ring: Mapping,
+    /// Buffers in use so far.
     count: u16,
-    size: usize,
     tail: u16,
 }
 
 impl BufferRing {
-    /// `count` must be a power of two.
-    pub fn new(submitter: &Submitter<'_>, group: u16, count: u16, size: usize) -> io::Result<Self> {
+    pub fn new(submitter: &Submitter<'_>, group: u16) -> io::Result<Self> {
         let mut buffers = Self {
-            memory: Mapping::new(usize::from(count) * size)?,
-            ring: Mapping::new(usize::from(count) * size_of::<BufRingEntry>())?,
-            count,
-            size,
+            memory: Mapping::new(usize::from(MOST) * STRIDE)?,
+            ring: Mapping::new(usize::from(MOST) * size_of::<BufRingEntry>())?,
+            count: 0,
             tail: 0,
         };
-        // SAFETY: the mapping is page aligned, holds `count` entries, and lives as long as this value, which its owner drops
+        // SAFETY: the mapping is page aligned, holds `MOST` entries, and lives as long as this value, which its owner drops
         // after the ring.
-        unsafe { submitter.register_buf_ring_with_flags(buffers.ring.address(), count, group, 0)? };
-        for index in 0..count {
-            buffers.put(index);
-        }
-        buffers.publish();
+        unsafe { submitter.register_buf_ring_with_flags(buffers.ring.address(), MOST, group, 0)? };
+        buffers.add(FIRST);
         Ok(buffers)
+    }
+
+    /// Doubles the buffers, up to a limit: called when the kernel found none.
+    pub fn grow(&mut self) {
+        self.add(self.count);
+    }
+
+    fn add(&mut self, more: u16) {
+        let count = (self.count + more).min(MOST);
+        for index in self.count..count {
+            self.put(index);
+        }
+        self.count = count;
+        self.publish();
     }
 
     #[inline]
     pub fn bytes(&self, index: u16, length: u32) -> &[u8] {
-        let length = (length as usize).min(self.size);
+        let length = (length as usize).min(BYTES);
         // SAFETY: the buffer lies within the mapping (zeroed when made), and the kernel does not write to it before it is put back.
         unsafe {
             std::slice::from_raw_parts(
-                self.memory
-                    .start
-                    .as_ptr()
-                    .add(usize::from(index) * self.size),
+                self.memory.start.as_ptr().add(usize::from(index) * STRIDE),
                 length,
             )
         }
@@ -55,11 +68,11 @@ impl BufferRing {
     /// Gives a buffer back; the kernel sees it after [`Self::publish`].
     #[inline]
     pub fn put(&mut self, index: u16) {
-        let at = usize::from(self.tail & (self.count - 1));
+        let at = usize::from(self.tail & (MOST - 1));
         // SAFETY: `at` is below the number of entries, and the kernel does not read beyond the published tail.
         let entry = unsafe { &mut *self.ring.start.as_ptr().cast::<BufRingEntry>().add(at) };
-        entry.set_addr(self.memory.address() + (usize::from(index) * self.size) as u64);
-        entry.set_len(self.size as u32);
+        entry.set_addr(self.memory.address() + (usize::from(index) * STRIDE) as u64);
+        entry.set_len(BYTES as u32);
         entry.set_bid(index);
         self.tail = self.tail.wrapping_add(1);
     }

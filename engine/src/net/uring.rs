@@ -17,7 +17,6 @@ use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
-const BUFFER_BYTES: usize = 4096;
 /// Requests up to this size go out in one piece whatever the socket's buffer: their success needs no event.
 const SURELY_TAKEN_BYTES: usize = 16 * 1024;
 /// The kernel's limit of direct descriptors per ring.
@@ -53,6 +52,8 @@ pub struct Uring {
     direct: usize,
     completions: Vec<cqueue::Entry>,
     at: usize,
+    /// Whether buffers were added for this batch.
+    grew: bool,
     /// Failures that needed no kernel.
     local: VecDeque<(ConnId, u32, i32)>,
 }
@@ -164,8 +165,11 @@ impl Uring {
         }
         match -result {
             0 => Some(Event::Closed(conn)),
-            // All buffers were in use for a moment: they are back by the time this is submitted.
-            libc::ENOBUFS | libc::EINTR | libc::EAGAIN => {
+            // All buffers were in use. Many connections say so at once; one growth is for all of them.
+            code @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
+                if code == libc::ENOBUFS && !std::mem::replace(&mut self.grew, true) {
+                    self.buffers.grow();
+                }
                 self.receive(conn);
                 None
             }
@@ -236,11 +240,7 @@ impl Driver for Uring {
             .min(MAX_DIRECT)
             .min(super::sys::raise_file_limit() as usize);
         ring.submitter().register_files_sparse(direct as u32)?;
-        let count = (connections as u16 as usize)
-            .max(connections.min(1024))
-            .next_power_of_two()
-            .clamp(64, 1024) as u16;
-        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP, count, BUFFER_BYTES)?;
+        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
         let mut driver = Self {
             ring,
             buffers,
@@ -252,6 +252,7 @@ impl Driver for Uring {
             direct,
             completions: Vec::with_capacity(1024),
             at: 0,
+            grew: false,
             local: VecDeque::new(),
         };
         driver.arm_waker();
@@ -316,6 +317,7 @@ impl Driver for Uring {
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.buffers.publish();
+        self.grew = false;
         self.completions.clear();
         self.at = 0;
         let until_ns = if self.local.is_empty() {

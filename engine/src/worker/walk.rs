@@ -87,7 +87,8 @@ impl<D: Driver> Worker<'_, D> {
         }
         let step = &self.job.steps[usize::from(user.step)];
         let fixed = step.request(user.on_connection >= self.job.max_requests);
-        self.recorder.sent(at_ns, self.job.fixed[fixed as usize].len() as u64);
+        self.recorder
+            .sent(at_ns, self.job.fixed[fixed as usize].len() as u64);
         if !self.wheel.is_set(index) {
             self.wheel.set(index, at_ns + self.job.request_timeout_ns);
         }
