@@ -97,14 +97,14 @@ impl Gaps {
 
     fn append(&mut self, span: Quiet) {
         match &mut self.open {
-            Some(open) if open.to_ns == span.from_ns => {
-                open.busy_from_ns = if open.busy_from_ns < open.to_ns {
-                    open.busy_from_ns
-                } else {
-                    span.busy_from_ns
-                };
+            // Only what was in flight up to the border and goes on beyond it is one gap.
+            Some(open)
+                if open.to_ns == span.from_ns
+                    && open.busy_from_ns < open.to_ns
+                    && span.busy_from_ns == span.from_ns =>
+            {
                 open.to_ns = span.to_ns;
-                open.in_flight = span.in_flight;
+                open.in_flight = open.in_flight.max(span.in_flight);
             }
             _ => {
                 self.close();
@@ -242,6 +242,18 @@ mod tests {
         gaps.add(0, &[quiet(0, 1000, 1000)], 1000 * MS);
         gaps.add(0, &[quiet(1000, 1990, 2000)], 2000 * MS);
         assert_eq!(gaps.finish(), (vec![], 0));
+    }
+
+    #[test]
+    fn a_gap_ends_where_nothing_is_in_flight_any_more() {
+        let mut gaps = Gaps::new(1, 0);
+        gaps.add(
+            0,
+            &[quiet(400, 400, 450), quiet(450, 1000, 1000)],
+            1000 * MS,
+        );
+        gaps.add(0, &[quiet(1000, 1500, 1530)], 2000 * MS);
+        assert_eq!(spans(gaps), vec![(400, 450), (1500, 1530)]);
     }
 
     #[test]
