@@ -62,6 +62,18 @@ pub struct Received {
     length: u32,
 }
 
+#[cfg(test)]
+impl Received {
+    /// Bytes that a simulated driver keeps by itself.
+    pub fn whole(conn: ConnId, bytes: &[u8]) -> Self {
+        Self {
+            conn,
+            buffer: 0,
+            length: bytes.len() as u32,
+        }
+    }
+}
+
 /// A way to the kernel. Calls between two waits only prepare; [`Driver::flush`] and [`Driver::wait`] let the kernel begin.
 ///
 /// A closed index may be connected anew at once: events of the connection before are never delivered after [`Driver::close`].
@@ -102,4 +114,10 @@ pub trait Driver: Sized {
     fn release(&mut self, received: Received);
 
     fn waker(&self) -> sys::Waker;
+
+    /// The clock that belongs to it: the monotonic one, unless a test drives time by itself.
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        sys::monotonic_ns()
+    }
 }

@@ -1,6 +1,8 @@
 //! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
+#[cfg(test)]
+mod simulation;
 mod walk;
 
 use std::io;
@@ -15,7 +17,7 @@ use crate::http::head::Recent;
 use crate::job::Job;
 use crate::measure::recorder::{Cut, Recorder, Segment};
 use crate::measure::schedule::{Schedule, Span};
-use crate::net::sys::{Waker, monotonic_ns, thread_cpu_ns};
+use crate::net::sys::{Waker, thread_cpu_ns};
 use crate::net::{Config, Driver, Event};
 use crate::pace::ramp::start_ns;
 use crate::pace::wheel::Wheel;
@@ -155,7 +157,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             steps: job.steps.iter().map(|_| StepState::default()).collect(),
             wheel,
             schedule: Schedule::new(start, job.interval_ns, stop_ns),
-            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), monotonic_ns()),
+            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns()),
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -210,7 +212,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// Reads the clock, cutting what is due before anything that happens from now on.
     #[inline]
     fn stamp(&mut self) {
-        let now_ns = monotonic_ns();
+        let now_ns = self.driver.now_ns();
         if now_ns >= self.schedule.next_ns() {
             self.cut_due(now_ns);
         }
@@ -240,7 +242,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         };
         let segment = self
             .recorder
-            .cut(cut, at_ns, cycles, thread_cpu_ns(), monotonic_ns());
+            .cut(cut, at_ns, cycles, thread_cpu_ns(), self.driver.now_ns());
         self.tell(News::Segment(Box::new(segment)));
     }
 
@@ -333,7 +335,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         let from_ns = self.now_ns;
         if group.len() >= TIMED_GROUP {
             self.driver.flush()?;
-            self.now_ns = monotonic_ns();
+            self.now_ns = self.driver.now_ns();
         }
         // What was sent before an instant at which segments are cut belongs before it; the cut is made at the next reading.
         let to_ns = self.now_ns.min(self.schedule.next_ns());
