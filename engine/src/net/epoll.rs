@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use super::sys::{Waker, checked, monotonic_ns, stream_socket, until};
+use super::sys::{Waker, checked, monotonic_ns, raise_file_limit, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
 
 /// Ready connections taken from the kernel at a time: with more, the last would wait too long for their turn.
@@ -225,6 +225,7 @@ impl Driver for Epoll {
     const FETCHES_LATE: bool = true;
 
     fn new(config: Config) -> io::Result<Self> {
+        raise_file_limit();
         // SAFETY: no pointers are involved.
         let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the descriptor was just made and belongs to nobody else.

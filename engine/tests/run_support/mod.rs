@@ -69,9 +69,25 @@ impl Engine {
         Self::start_with_line(&plan.to_string())
     }
 
+    /// With so many file descriptors at most.
+    pub fn start_with_descriptors(plan: &Value, descriptors: u32) -> Self {
+        let mut shell = Command::new("sh");
+        let script = format!(
+            "ulimit -n {descriptors}; exec {} run",
+            env!("CARGO_BIN_EXE_prony-engine")
+        );
+        shell.args(["-c", &script]);
+        Self::spawn(shell, &plan.to_string())
+    }
+
     pub fn start_with_line(line: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_prony-engine"))
-            .arg("run")
+        let mut command = Command::new(env!("CARGO_BIN_EXE_prony-engine"));
+        command.arg("run");
+        Self::spawn(command, line)
+    }
+
+    fn spawn(mut command: Command, line: &str) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
