@@ -4,12 +4,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
 use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
-use crate::http::request::write_request;
 use crate::net::address::{Address, resolve};
 use crate::pace::think::ThinkTime;
 use crate::plan::{Load, Plan, Reuse};
+use crate::scenario::compile::Scenarios;
+use crate::scenario::request::Ink;
+use crate::scenario::vars::Vars;
 
 /// One step, ready to be sent.
 #[derive(Debug)]
@@ -20,7 +25,12 @@ pub struct StepJob {
     closing: u32,
     pub head_request: bool,
     pub expectation: Expectation,
+    /// The pause after it.
+    pub think: ThinkTime,
 }
+
+/// In place of an index: the request is written for every send.
+pub const WRITTEN_ANEW: u32 = u32::MAX;
 
 impl StepJob {
     /// Index of the bytes to send.
@@ -36,8 +46,8 @@ pub struct Job {
     pub addresses: Arc<[Address]>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
+    pub scenarios: Scenarios,
     pub users: u32,
-    pub think: ThinkTime,
     pub ramp_up_ns: u64,
     /// Close a connection after so many requests.
     pub max_requests: u32,
@@ -74,18 +84,32 @@ impl Job {
             ref think,
             ramp_up_ms,
         } = plan.load;
+        let scenarios = Scenarios::compile(plan, &target.written)?;
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
-        for step in plan.scenarios.iter().flat_map(|scenario| &scenario.steps) {
-            let bytes = write_request(step, &target.written);
-            let staying = fixed.len() as u32;
-            fixed.push(bytes.staying);
-            fixed.push(bytes.closing);
+        let all = plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
+        for (step, compiled) in all.zip(&scenarios.steps) {
+            let (staying, closing) = if compiled.request.is_fixed() {
+                let index = fixed.len() as u32;
+                for last in [false, true] {
+                    let mut ink = Ink {
+                        shared: &scenarios.shared,
+                        vars: &mut Vars::default(),
+                        rng: &mut SmallRng::seed_from_u64(plan.seed),
+                    };
+                    let written = compiled.request.write(last, &mut ink, Vec::new());
+                    fixed.push(written.into_spare());
+                }
+                (index, index + 1)
+            } else {
+                (WRITTEN_ANEW, WRITTEN_ANEW)
+            };
             steps.push(StepJob {
                 staying,
-                closing: staying + 1,
+                closing,
                 head_request: step.method == "HEAD",
                 expectation: Expectation::new(&step.expect),
+                think: ThinkTime::new(step.think.as_ref().unwrap_or(think)),
             });
         }
         let mut marks = plan.marks.clone();
@@ -95,8 +119,8 @@ impl Job {
             addresses: Arc::from(addresses),
             fixed: Arc::from(fixed),
             steps,
+            scenarios,
             users,
-            think: ThinkTime::new(think),
             ramp_up_ns: ms_to_ns(ramp_up_ms),
             max_requests: match plan.connection.reuse {
                 Reuse::KeepAlive => plan.connection.max_requests.unwrap_or(u32::MAX),
