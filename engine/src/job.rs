@@ -12,6 +12,7 @@ use crate::http::expect::Expectation;
 use crate::net::address::{Address, resolve};
 use crate::pace::think::ThinkTime;
 use crate::plan::{Load, Plan, Reuse};
+use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
@@ -25,6 +26,10 @@ pub struct StepJob {
     closing: u32,
     pub head_request: bool,
     pub expectation: Expectation,
+    /// Whether something of the answer is kept to look at.
+    pub looks: bool,
+    /// Also of its body.
+    pub looks_at_body: bool,
     /// The pause after it.
     pub think: ThinkTime,
 }
@@ -36,7 +41,11 @@ impl StepJob {
     /// Index of the bytes to send.
     #[inline]
     pub fn request(&self, last_on_connection: bool) -> u32 {
-        if last_on_connection { self.closing } else { self.staying }
+        if last_on_connection {
+            self.closing
+        } else {
+            self.staying
+        }
     }
 }
 
@@ -109,6 +118,8 @@ impl Job {
                 closing,
                 head_request: step.method == "HEAD",
                 expectation: Expectation::new(&step.expect),
+                looks: compiled.look.is_some(),
+                looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body),
                 think: ThinkTime::new(step.think.as_ref().unwrap_or(think)),
             });
         }

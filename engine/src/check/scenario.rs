@@ -39,7 +39,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
                 "feeders holds one named {name:?}, expected a name without dots, blanks, | and }}"
             ));
         }
-        if plan.feeders[..place].iter().any(|other| other.name == *name) {
+        if plan.feeders[..place]
+            .iter()
+            .any(|other| other.name == *name)
+        {
             return refuse(format!(
                 "feeders holds two named {name:?}, expected different names"
             ));

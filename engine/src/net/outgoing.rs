@@ -36,7 +36,13 @@ impl Rest {
         if !self.chunked {
             return self.left;
         }
-        let framing = |piece: u64| if piece == 0 { 0 } else { format!("{piece:x}").len() as u64 + 4 };
+        let framing = |piece: u64| {
+            if piece == 0 {
+                0
+            } else {
+                format!("{piece:x}").len() as u64 + 4
+            }
+        };
         let whole = self.left / PIECE_BYTES * framing(PIECE_BYTES);
         self.left + whole + framing(self.left % PIECE_BYTES) + 5
     }
@@ -78,7 +84,8 @@ impl Outgoing {
         let piece = rest.left.min(PIECE_BYTES) as usize;
         if piece > 0 {
             if rest.chunked {
-                self.bytes.extend_from_slice(format!("{piece:x}\r\n").as_bytes());
+                self.bytes
+                    .extend_from_slice(format!("{piece:x}\r\n").as_bytes());
             }
             let from = self.bytes.len();
             self.bytes.resize(from + piece, 0);

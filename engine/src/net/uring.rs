@@ -198,7 +198,11 @@ impl Uring {
             return None;
         }
         self.conns[conn as usize].sending = false;
-        let code = if result < 0 { Some(-result) } else { more.err() };
+        let code = if result < 0 {
+            Some(-result)
+        } else {
+            more.err()
+        };
         code.map(|code| Event::Broken(conn, Direction::Write, code))
     }
 

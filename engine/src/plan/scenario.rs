@@ -127,7 +127,10 @@ where
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Auth {
-    Basic { user: String, password: String },
+    Basic {
+        user: String,
+        password: String,
+    },
     /// The token may hold placeholders.
     Bearer(String),
 }
@@ -186,7 +189,11 @@ pub struct JsonExpect {
     /// RFC 6901; an empty text is the whole body.
     pub pointer: String,
     /// Without it anything, also `null`, will do.
-    #[serde(default, deserialize_with = "anything", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "anything",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub equals: Option<serde_json::Value>,
 }
 

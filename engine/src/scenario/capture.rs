@@ -11,6 +11,7 @@ use crate::plan::{Capture, JsonExpect};
 pub struct Look {
     captures: Vec<Compiled>,
     json: Vec<JsonExpect>,
+    /// Whether the user keeps the cookies that the answer sets.
     pub cookies: bool,
 }
 
@@ -49,8 +50,7 @@ impl Look {
         let compiled = captures.iter().map(|capture| {
             check_name(&capture.name)?;
             Ok(Compiled {
-                from: source(capture)
-                    .map_err(|why| format!("capture {:?} {why}", capture.name))?,
+                from: source(capture).map_err(|why| format!("capture {:?} {why}", capture.name))?,
                 slot: slot(&capture.name),
                 default: capture.default.as_ref().map(|text| text.as_bytes().into()),
             })
@@ -78,10 +78,7 @@ impl Look {
     }
 
     /// Sets the user's values; the first thing that was not as declared.
-    pub fn take(&self, seen: &Seen, path: &[u8], vars: &mut Vars) -> Option<Missed> {
-        if self.cookies {
-            vars.cookies.keep(seen, path);
-        }
+    pub fn take(&self, seen: &Seen, vars: &mut Vars) -> Option<Missed> {
         let reads_json = !self.json.is_empty()
             || self
                 .captures
@@ -139,12 +136,15 @@ fn source(capture: &Capture) -> Result<Origin, String> {
         }
         (None, Some(name), None) => Ok(Origin::Header(name.clone())),
         (None, None, Some(text)) => {
-            let regex = regex::bytes::Regex::new(text)
-                .map_err(|error| format!("has a regex that cannot be read: {}", last_line(&error)))?;
+            let regex = regex::bytes::Regex::new(text).map_err(|error| {
+                format!("has a regex that cannot be read: {}", last_line(&error))
+            })?;
             let groups = regex.captures_len() - 1;
             let group = capture.group.unwrap_or(groups.min(1));
             if group > groups {
-                return Err(format!("asks for group {group}, but its regex has {groups}"));
+                return Err(format!(
+                    "asks for group {group}, but its regex has {groups}"
+                ));
             }
             Ok(Origin::Regex(Box::new(regex), group))
         }
@@ -215,7 +215,7 @@ mod tests {
 
     fn taken(captures: Value, body: &str) -> (Option<Missed>, Vec<Option<String>>) {
         let (look, mut vars) = look(captures, json!([])).unwrap();
-        let missed = look.take(&answer(body.as_bytes()), b"/", &mut vars);
+        let missed = look.take(&answer(body.as_bytes()), &mut vars);
         let text = |value: &Option<Box<[u8]>>| {
             value
                 .as_ref()
@@ -240,7 +240,10 @@ mod tests {
     fn what_is_not_found_is_said_or_has_its_default() {
         let missing = taken(json!([{"name": "a", "json": "/id"}]), r#"{"id":null}"#);
         assert_eq!(missing, (Some(Missed::Capture), vec![None]));
-        let none = taken(json!([{"name": "a", "json": "/id", "default": "-"}]), "not JSON");
+        let none = taken(
+            json!([{"name": "a", "json": "/id", "default": "-"}]),
+            "not JSON",
+        );
         assert_eq!(none, (None, vec![Some("-".to_owned())]));
     }
 
@@ -248,13 +251,19 @@ mod tests {
     fn json_is_expected_to_be_there_or_to_be_equal() {
         let judged = |expect: Value, body: &str| {
             let (look, mut vars) = look(json!([]), json!([expect])).unwrap();
-            look.take(&answer(body.as_bytes()), b"/", &mut vars)
+            look.take(&answer(body.as_bytes()), &mut vars)
         };
         assert_eq!(judged(json!({"pointer": "/a"}), r#"{"a":null}"#), None);
-        assert_eq!(judged(json!({"pointer": "/a", "equals": [1]}), r#"{"a":[1]}"#), None);
+        assert_eq!(
+            judged(json!({"pointer": "/a", "equals": [1]}), r#"{"a":[1]}"#),
+            None
+        );
         let missed = Some(Missed::Expectation);
         assert_eq!(judged(json!({"pointer": "/b"}), r#"{"a":1}"#), missed);
-        assert_eq!(judged(json!({"pointer": "/a", "equals": null}), r#"{"a":1}"#), missed);
+        assert_eq!(
+            judged(json!({"pointer": "/a", "equals": null}), r#"{"a":1}"#),
+            missed
+        );
         assert_eq!(judged(json!({"pointer": ""}), "no JSON"), missed);
     }
 
@@ -267,7 +276,10 @@ mod tests {
             (json!({"name": "a", "regex": "x", "group": 1}), "has 0"),
             (json!({"name": "uuid", "json": "/id"}), "name"),
             (json!({"name": "a b", "json": "/id"}), "name"),
-            (json!({"name": "a", "json": "/id", "group": 1}), "only a regex"),
+            (
+                json!({"name": "a", "json": "/id", "group": 1}),
+                "only a regex",
+            ),
         ] {
             let refusal = look(json!([capture]), json!([])).unwrap_err();
             assert!(refusal.contains(part), "{refusal}");
@@ -280,7 +292,7 @@ mod tests {
         fn any_body_can_be_looked_at(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             let (look, mut vars) = look(json!([{"name": "a", "json": "/a/0"}, {"name": "b", "regex": "a(b)?"}]),
                 json!([{"pointer": "/x"}])).unwrap();
-            look.take(&answer(&body), b"/", &mut vars);
+            look.take(&answer(&body), &mut vars);
         }
     }
 }

@@ -140,7 +140,10 @@ mod tests {
         assert!(scenarios.steps[0].look.is_some() && scenarios.steps[1].look.is_none());
         assert!(scenarios.shape.is_some());
         let backwards = compile(|plan| {
-            plan["scenarios"][0]["steps"].as_array_mut().unwrap().reverse();
+            plan["scenarios"][0]["steps"]
+                .as_array_mut()
+                .unwrap()
+                .reverse();
         })
         .unwrap_err();
         assert!(backwards.contains("scenario \"crud\", step 1 (get): path, character 4: ${id} is not captured by an earlier step"), "{backwards}");
@@ -148,8 +151,12 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_what_is_known() {
-        let unknown = compile(|plan| plan["scenarios"][0]["steps"][1]["path"] = "/a/${idd}".into()).unwrap_err();
-        assert!(unknown.contains("step 2 (get)") && unknown.contains("expected one of: id, sequence"), "{unknown}");
+        let unknown = compile(|plan| plan["scenarios"][0]["steps"][1]["path"] = "/a/${idd}".into())
+            .unwrap_err();
+        assert!(
+            unknown.contains("step 2 (get)") && unknown.contains("expected one of: id, sequence"),
+            "{unknown}"
+        );
     }
 
     #[test]

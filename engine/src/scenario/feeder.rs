@@ -29,8 +29,7 @@ impl Feeder {
     /// Reads the file; returns the names of the columns too.
     pub fn read(plan: &FeederPlan) -> Result<(Self, Vec<String>), PlanError> {
         let name = &plan.name;
-        let wrong =
-            |what: String| PlanError(format!("feeder {name:?}: {what}"));
+        let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
         let mut reader = csv::Reader::from_path(Path::new(&plan.file))
             .map_err(|error| wrong(format!("{} cannot be read: {error}", plan.file)))?;
         let columns: Vec<String> = reader
@@ -155,8 +154,7 @@ mod tests {
     #[test]
     fn values_are_those_of_the_file() {
         let file = file("name,town\nAda,\"London, UK\"\nGrace,\n");
-        let (feeder, columns) =
-            Feeder::read(&plan(file.path(), "sequence", Some("stop"))).unwrap();
+        let (feeder, columns) = Feeder::read(&plan(file.path(), "sequence", Some("stop"))).unwrap();
         assert_eq!(columns, ["name", "town"]);
         assert_eq!(feeder.value(0, 1), b"London, UK");
         assert_eq!(feeder.value(1, 0), b"Grace");
@@ -172,7 +170,10 @@ mod tests {
             let (feeder, _) = Feeder::read(&plan(file.path(), order, at_end)).unwrap();
             users.map(|user| feeder.draw(user, &mut rng))
         };
-        assert_eq!(draws("sequence", Some("stop"), [0; 3]), [Some(0), Some(1), None]);
+        assert_eq!(
+            draws("sequence", Some("stop"), [0; 3]),
+            [Some(0), Some(1), None]
+        );
         assert_eq!(
             draws("sequence", Some("recycle"), [0; 3]),
             [Some(0), Some(1), Some(0)]
@@ -188,7 +189,9 @@ mod tests {
     fn files_that_cannot_feed_are_refused() {
         let refusal = |text: &str, order: &str, at_end: Option<&str>| {
             let file = file(text);
-            Feeder::read(&plan(file.path(), order, at_end)).unwrap_err().0
+            Feeder::read(&plan(file.path(), order, at_end))
+                .unwrap_err()
+                .0
         };
         assert!(refusal("a\n", "random", None).contains("no row"));
         assert!(refusal("a,a\n1,2\n", "random", None).contains("two columns"));

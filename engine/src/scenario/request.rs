@@ -80,9 +80,7 @@ impl Request {
         }
         if let Some(auth) = &step.auth {
             if listed("authorization") {
-                return Err(
-                    "has auth and an Authorization header, expected one of them".to_owned()
-                );
+                return Err("has auth and an Authorization header, expected one of them".to_owned());
             }
             add("Authorization", authorization(auth, scope)?);
         }
@@ -229,10 +227,14 @@ fn authorization(auth: &Auth, scope: &mut Scope) -> Result<Template, String> {
     match auth {
         Auth::Basic { user, password } => {
             if user.contains(':') {
-                return Err("auth.basic.user holds a colon, which RFC 7617 does not allow".to_owned());
+                return Err(
+                    "auth.basic.user holds a colon, which RFC 7617 does not allow".to_owned(),
+                );
             }
             let credentials = BASE64.encode(format!("{user}:{password}"));
-            Ok(Template::literal(format!("Basic {credentials}").into_bytes()))
+            Ok(Template::literal(
+                format!("Basic {credentials}").into_bytes(),
+            ))
         }
         Auth::Bearer(token) => {
             if token.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
@@ -253,7 +255,8 @@ fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
             Ok(Content::Text(Template::literal(bytes)))
         }
         (None, None, Some(path)) => {
-            let failed = |error: std::io::Error| format!("body.file {path} cannot be read: {error}");
+            let failed =
+                |error: std::io::Error| format!("body.file {path} cannot be read: {error}");
             let mut file = File::open(path).map_err(failed)?;
             let facts = file.metadata().map_err(failed)?;
             if !facts.is_file() {
@@ -301,7 +304,10 @@ mod tests {
     fn host_and_length_are_added_only_where_missing() {
         let bare = compile(json!({"path": "/a"})).unwrap();
         assert!(bare.is_fixed());
-        assert_eq!(written(&bare, false), "GET /a HTTP/1.1\r\nHost: h:1\r\n\r\n");
+        assert_eq!(
+            written(&bare, false),
+            "GET /a HTTP/1.1\r\nHost: h:1\r\n\r\n"
+        );
         assert_eq!(
             written(&bare, true),
             "GET /a HTTP/1.1\r\nHost: h:1\r\nConnection: close\r\n\r\n"
@@ -309,7 +315,8 @@ mod tests {
         let full = compile(json!({"method": "PUT", "path": "/",
             "headers": [["host", "x"], ["connection", "close"]], "body": "12"}))
         .unwrap();
-        let expected = "PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nContent-Length: 2\r\n\r\n12";
+        let expected =
+            "PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nContent-Length: 2\r\n\r\n12";
         assert_eq!(written(&full, false), expected);
         assert_eq!(written(&full, true), expected);
     }
@@ -318,13 +325,17 @@ mod tests {
     fn bodies_come_from_text_base64_and_files_with_or_without_a_length() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "from a file").unwrap();
-        let with = |body: Value| written(&compile(json!({"path": "/", "body": body})).unwrap(), false);
+        let with =
+            |body: Value| written(&compile(json!({"path": "/", "body": body})).unwrap(), false);
         assert!(with(json!({"text": "x"})).ends_with("Content-Length: 1\r\n\r\nx"));
         assert!(with(json!({"base64": "aGk="})).ends_with("Content-Length: 2\r\n\r\nhi"));
-        assert!(with(json!({"file": file.path()})).ends_with("Content-Length: 11\r\n\r\nfrom a file"));
+        assert!(
+            with(json!({"file": file.path()})).ends_with("Content-Length: 11\r\n\r\nfrom a file")
+        );
         let chunked = with(json!({"text": "sixteen letters!", "chunked": true}));
         assert!(
-            chunked.ends_with("Transfer-Encoding: chunked\r\n\r\n10\r\nsixteen letters!\r\n0\r\n\r\n"),
+            chunked
+                .ends_with("Transfer-Encoding: chunked\r\n\r\n10\r\nsixteen letters!\r\n0\r\n\r\n"),
             "{chunked}"
         );
         assert!(with(json!({"text": "", "chunked": true})).ends_with("\r\n\r\n0\r\n\r\n"));
@@ -357,9 +368,13 @@ mod tests {
 
     #[test]
     fn credentials_become_a_header() {
-        let basic = json!({"path": "/", "auth": {"basic": {"user": "Aladdin", "password": "open sesame"}}});
+        let basic =
+            json!({"path": "/", "auth": {"basic": {"user": "Aladdin", "password": "open sesame"}}});
         let basic = written(&compile(basic).unwrap(), false);
-        assert!(basic.contains("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{basic}");
+        assert!(
+            basic.contains("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"),
+            "{basic}"
+        );
         let bearer = compile(json!({"path": "/", "auth": {"bearer": "t-${uuid}"}})).unwrap();
         assert!(written(&bearer, false).contains("Authorization: Bearer t-"));
         assert!(!bearer.is_fixed());
@@ -368,14 +383,32 @@ mod tests {
     #[test]
     fn steps_that_contradict_themselves_are_refused() {
         for (step, part) in [
-            (json!({"path": "/", "body": {"text": "a", "file": "b"}}), "exactly one"),
+            (
+                json!({"path": "/", "body": {"text": "a", "file": "b"}}),
+                "exactly one",
+            ),
             (json!({"path": "/", "body": {"base64": "?"}}), "not base64"),
-            (json!({"path": "/", "body": {"file": "nowhere.bin"}}), "cannot be read"),
-            (json!({"path": "/", "body": "${uuid}", "headers": [["content-length", "3"]]}), "leave the header out"),
-            (json!({"path": "/", "body": {"text": "a", "chunked": true}, "headers": [["Content-Length", "1"]]}), "no such header"),
-            (json!({"path": "/", "auth": {"bearer": "a"}, "headers": [["Authorization", "b"]]}), "one of them"),
+            (
+                json!({"path": "/", "body": {"file": "nowhere.bin"}}),
+                "cannot be read",
+            ),
+            (
+                json!({"path": "/", "body": "${uuid}", "headers": [["content-length", "3"]]}),
+                "leave the header out",
+            ),
+            (
+                json!({"path": "/", "body": {"text": "a", "chunked": true}, "headers": [["Content-Length", "1"]]}),
+                "no such header",
+            ),
+            (
+                json!({"path": "/", "auth": {"bearer": "a"}, "headers": [["Authorization", "b"]]}),
+                "one of them",
+            ),
             (json!({"path": "/${a}"}), "path, character 2"),
-            (json!({"path": "/", "headers": [["X", "é${a"]]}), "header X, character 2"),
+            (
+                json!({"path": "/", "headers": [["X", "é${a"]]}),
+                "header X, character 2",
+            ),
         ] {
             let refusal = compile(step).unwrap_err();
             assert!(refusal.contains(part), "{refusal}");

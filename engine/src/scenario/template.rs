@@ -36,14 +36,28 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// One counter for all threads: every number is drawn exactly once.
-    Sequence { counter: usize, start: i64, step: i64 },
+    Sequence {
+        counter: usize,
+        start: i64,
+        step: i64,
+    },
     /// A counter of each user's own.
-    UserSequence { counter: usize, start: i64, step: i64 },
-    Int { low: i64, high: i64 },
+    UserSequence {
+        counter: usize,
+        start: i64,
+        step: i64,
+    },
+    Int {
+        low: i64,
+        high: i64,
+    },
     Choice(Vec<Box<[u8]>>),
     Letters(usize),
     Uuid,
-    Column { feeder: usize, column: usize },
+    Column {
+        feeder: usize,
+        column: usize,
+    },
     Captured(usize),
 }
 
@@ -131,8 +145,8 @@ impl Template {
                 let Some((words, after)) = inside.split_once('}') else {
                     return Err(bad("the placeholder that begins here has no }".to_owned()));
                 };
-                let (source, filter) = value(words, scope)
-                    .map_err(|why| bad(format!("${{{words}}} {why}")))?;
+                let (source, filter) =
+                    value(words, scope).map_err(|why| bad(format!("${{{words}}} {why}")))?;
                 template.push_literal(std::mem::take(&mut literal).into_bytes().into());
                 template.parts.push(Part::Value(source, filter));
                 rest = after;
@@ -317,9 +331,7 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
             "json" => (words, Filter::Json),
             "url" => (words, Filter::Url),
             _ => {
-                return Err(
-                    "has an unknown filter after |, expected json or url".to_owned()
-                );
+                return Err("has an unknown filter after |, expected json or url".to_owned());
             }
         },
     };
@@ -331,7 +343,9 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
         ["random", "int", low, high] => {
             let (low, high) = (integer(low)?, integer(high)?);
             if low > high {
-                return Err(format!("has the range {low} to {high}, expected the lower bound first"));
+                return Err(format!(
+                    "has the range {low} to {high}, expected the lower bound first"
+                ));
             }
             Source::Int { low, high }
         }

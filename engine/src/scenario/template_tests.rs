@@ -66,23 +66,43 @@ fn refusal(text: &str) -> BadTemplate {
 #[test]
 fn sequences_count_as_they_are_told() {
     assert_eq!(texts("a${sequence}", 3), ["a1", "a2", "a3"]);
-    assert_eq!(texts("${sequence start=10 step=-5}", 4), ["10", "5", "0", "-5"]);
+    assert_eq!(
+        texts("${sequence start=10 step=-5}", 4),
+        ["10", "5", "0", "-5"]
+    );
     assert_eq!(texts("${sequence}/${sequence}", 2), ["1/1", "2/2"]);
-    assert_eq!(texts("${sequence name=n}/${sequence name=n}", 2), ["1/2", "3/4"]);
+    assert_eq!(
+        texts("${sequence name=n}/${sequence name=n}", 2),
+        ["1/2", "3/4"]
+    );
     assert_eq!(texts("${sequence per=user start=7}", 2), ["7", "8"]);
-    assert!(refusal("${sequence name=n}${sequence name=n step=2}").why.contains("another"));
+    assert!(
+        refusal("${sequence name=n}${sequence name=n step=2}")
+            .why
+            .contains("another")
+    );
 }
 
 #[test]
 fn random_values_are_within_their_bounds() {
     let drawn: BTreeSet<String> = texts("${random int -1 1}", 200).into_iter().collect();
-    assert_eq!(drawn.iter().map(String::as_str).collect::<Vec<_>>(), ["-1", "0", "1"]);
-    let chosen: BTreeSet<String> = texts("${random choice red green}", 200).into_iter().collect();
+    assert_eq!(
+        drawn.iter().map(String::as_str).collect::<Vec<_>>(),
+        ["-1", "0", "1"]
+    );
+    let chosen: BTreeSet<String> = texts("${random choice red green}", 200)
+        .into_iter()
+        .collect();
     assert_eq!(chosen.len(), 2);
     let letters = texts("${random string 12}", 2);
     assert!(letters[0] != letters[1] && letters.iter().all(|text| text.len() == 12));
     let uuids = texts("${uuid}", 2);
-    assert!(uuids[0] != uuids[1] && uuids.iter().all(|text| text.len() == 36 && &text[14..15] == "4"));
+    assert!(
+        uuids[0] != uuids[1]
+            && uuids
+                .iter()
+                .all(|text| text.len() == 36 && &text[14..15] == "4")
+    );
 }
 
 #[test]
@@ -93,7 +113,10 @@ fn captured_values_are_made_safe_for_their_place() {
     assert_eq!(at("/${id}", Place::Path), b"/a%20\"7\"%0D%0A%FF");
     assert_eq!(at("${id | url}", Place::Body), b"a%20%227%22%0D%0A%FF");
     let json = String::from_utf8(at("\"${id|json}\"", Place::Body)).unwrap();
-    assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "a \"7\"\r\n\u{fffd}");
+    assert_eq!(
+        serde_json::from_str::<String>(&json).unwrap(),
+        "a \"7\"\r\n\u{fffd}"
+    );
 }
 
 #[test]

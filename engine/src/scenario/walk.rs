@@ -58,7 +58,8 @@ impl Walk {
             });
         }
         if scenarios.len() > 1 {
-            walk.weights = WeightedIndex::new(scenarios.iter().map(|scenario| scenario.weight)).ok();
+            walk.weights =
+                WeightedIndex::new(scenarios.iter().map(|scenario| scenario.weight)).ok();
         }
         walk
     }
@@ -66,13 +67,17 @@ impl Walk {
     /// Whether a user simply goes from step to step and begins again: then it needs no [`Position`].
     pub fn is_plain(&self) -> bool {
         let once = |course: &Course| course.loops == 1;
-        self.courses.len() == 1 && self.courses.iter().all(once) && self.repeats.iter().all(|n| *n == 1)
+        self.courses.len() == 1
+            && self.courses.iter().all(once)
+            && self.repeats.iter().all(|n| *n == 1)
     }
 
     /// The first step of a user's next iteration. `before` is a step of the one before; `None` for a user who starts.
     pub fn begin(&self, before: Option<u16>, rng: &mut impl Rng) -> (u16, Position) {
         let course = match (before, self.choice, &self.weights) {
-            (Some(step), ScenarioChoice::PerUser, _) => usize::from(self.course_of[usize::from(step)]),
+            (Some(step), ScenarioChoice::PerUser, _) => {
+                usize::from(self.course_of[usize::from(step)])
+            }
             (_, _, Some(weights)) => weights.sample(rng),
             (_, _, None) => 0,
         };

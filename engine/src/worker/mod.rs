@@ -1,6 +1,7 @@
 //! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
+mod scenes;
 #[cfg(test)]
 mod simulation;
 mod walk;
@@ -22,6 +23,7 @@ use crate::net::{Config, Driver, Event};
 use crate::pace::ramp::start_ns;
 use crate::pace::wheel::Wheel;
 use crate::user::User;
+use scenes::Scenes;
 
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
@@ -118,6 +120,7 @@ struct Worker<'a, D: Driver> {
     post: &'a Post,
     users: Vec<User>,
     steps: Vec<StepState>,
+    scenes: Scenes,
     wheel: Wheel,
     schedule: Schedule,
     recorder: Recorder,
@@ -155,9 +158,11 @@ impl<'a, D: Driver> Worker<'a, D> {
         Self {
             users: (0..users).map(|_| User::default()).collect(),
             steps: job.steps.iter().map(|_| StepState::default()).collect(),
+            scenes: Scenes::new(&job, users, post.thread, post.threads),
             wheel,
             schedule: Schedule::new(start, job.interval_ns, stop_ns),
-            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns()),
+            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns())
+                .with_steps(job.scenarios.figures.len()),
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
