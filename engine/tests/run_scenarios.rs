@@ -159,7 +159,7 @@ fn an_iteration_without_its_captured_value_is_broken_off() {
                 return ok("used");
             }
             let n = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            ok(&if n % 2 == 0 {
+            ok(&if n.is_multiple_of(2) {
                 format!("token={n};")
             } else {
                 "nothing".to_owned()

@@ -23,7 +23,7 @@ from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.reference import calibrate
-from prony.plan.workload import Workload, from_url
+from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store
 from prony.trial.probing import probe_workload
@@ -74,17 +74,13 @@ class RunningLoad:
     """
 
     target: Target
+    workload: Workload
     users: int
     duration_s: float | None
     total_requests: int | None
     warm_up_s: float
     driver: Literal["auto", "io_uring", "epoll"]
     seed: int
-
-    @property
-    def workload(self) -> Workload:
-        """One GET of the URL's path."""
-        return from_url(self.target.path)
 
     @property
     def bound_s(self) -> float:
@@ -144,6 +140,7 @@ def _spec(load: RunningLoad) -> dict[str, object]:
     return {
         "servers": [load.target.base],
         "url": load.target.url,
+        "request": load.workload.steps[0].model_dump(mode="json", exclude_defaults=True),
         "users": load.users,
         "duration_s": load.duration_s,
         "total_requests": load.total_requests,
@@ -162,7 +159,8 @@ def _reach(load: RunningLoad) -> tuple[Probe, ...]:
         )
     if not probes[-1].meets_expectation:
         raise EnvironmentFault(
-            f"GET {target.url} answers {probes[-1].why_not}; load on an error page says nothing; correct it"
+            f"{load.workload.steps[0].method} {target.url} answers {probes[-1].why_not}; "
+            "load on an error page says nothing; correct it"
         )
     return probes
 

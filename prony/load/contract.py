@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from prony.evidence.base import Record
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
 
 
 class EngineLoad(Record):
@@ -37,7 +37,13 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
         "load": {"model": "closed", "users": load.users, "think": {"kind": "none"}, "ramp_up_ms": 0},
-        "scenarios": [{"name": load.workload.name, "steps": [_step(step) for step in load.workload.steps]}],
+        "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
+        "scenario_choice": load.workload.scenario_choice,
+        "feeders": [
+            {"name": name, "file": feeder.file, "order": feeder.order, "at_end": feeder.at_end}
+            for name, feeder in load.workload.feeders.items()
+        ],
+        "cookies": load.workload.cookies,
         "connection": {"reuse": "keep_alive", "max_requests": None},
         "stop": {
             "after_ms": None if load.after_s is None else round(load.after_s * 1000),
@@ -52,17 +58,40 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
     }
 
 
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "weight": scenario.weight,
+        "loops": scenario.loops,
+        "steps": [_step(step) for step in scenario.steps],
+    }
+
+
 def _step(step: Step) -> dict[str, Any]:
     plan: dict[str, Any] = {
+        "name": step.name,
+        "repeat": step.repeat,
         "method": step.method,
         "path": step.path,
         "headers": [[name, value] for name, value in step.headers.items()],
     }
     if step.body is not None:
-        plan["body"] = {"text": step.body}
+        plan["body"] = {"text": step.body, "chunked": step.chunked}
+    if step.body_file is not None:
+        plan["body"] = {"file": step.body_file, "chunked": step.chunked}
+    if step.auth is not None:
+        plan["auth"] = step.auth.model_dump(exclude_none=True)
+    if step.think is not None:
+        plan["think"] = step.think.model_dump(exclude_none=True)
+    if step.capture:
+        plan["capture"] = [_capture(name, capture) for name, capture in step.capture.items()]
     if step.expect is not None:
         plan["expect"] = _expect(step.expect)
     return plan
+
+
+def _capture(name: str, capture: Capture) -> dict[str, Any]:
+    return {"name": name, **capture.model_dump(by_alias=True)}
 
 
 def _expect(expect: Expectation) -> dict[str, Any]:
@@ -72,4 +101,8 @@ def _expect(expect: Expectation) -> dict[str, Any]:
         "body_contains": list(expect.body_contains),
         "body_equals": expect.body_equals,
         "body_bytes": expect.body_bytes,
+        "json": [
+            *({"pointer": pointer} for pointer in expect.json_exists),
+            *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
+        ],
     }
