@@ -26,7 +26,11 @@ impl StepJob {
     /// Index of the bytes to send.
     #[inline]
     pub fn request(&self, last_on_connection: bool) -> u32 {
-        if last_on_connection { self.closing } else { self.staying }
+        if last_on_connection {
+            self.closing
+        } else {
+            self.staying
+        }
     }
 }
 

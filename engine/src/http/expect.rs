@@ -61,8 +61,7 @@ impl Expectation {
         }
         let all_there = self.headers.iter().all(|(name, value)| {
             headers.iter().any(|header| {
-                header.name.eq_ignore_ascii_case(name)
-                    && holds_ignoring_case(header.value, value)
+                header.name.eq_ignore_ascii_case(name) && holds_ignoring_case(header.value, value)
             })
         });
         if all_there { None } else { Some(Unmet::Header) }
