@@ -435,7 +435,8 @@ mod tests {
                 .map_err(|error| error.0)
         };
         assert_eq!(open(|_| ()), Ok(()));
-        let cases: [(fn(&mut serde_json::Value), &str); 8] = [
+        type Edit = fn(&mut serde_json::Value);
+        let cases: [(Edit, &str); 8] = [
             (
                 |plan| plan["load"]["phases"] = serde_json::json!([]),
                 "1 to 10000",
