@@ -8,8 +8,11 @@ use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
 use crate::http::request::write_request;
 use crate::net::address::{Address, resolve};
+use crate::pace::arrivals::Spacing;
+use crate::pace::ramp::Ramp;
+use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Load, Plan, Reuse};
+use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Think};
 
 /// One step, ready to be sent.
 #[derive(Debug)]
@@ -34,15 +37,29 @@ impl StepJob {
     }
 }
 
+/// What only an open load has.
+#[derive(Debug)]
+pub struct OpenJob {
+    pub rate: Arc<Rate>,
+    pub spacing: Spacing,
+    pub connections: u32,
+    /// After the intended send.
+    pub deadline_ns: Option<u64>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Job {
     pub addresses: Arc<[Address]>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
+    /// Places for users: in a closed load all of them are taken.
     pub users: u32,
     pub think: ThinkTime,
-    pub ramp_up_ns: u64,
+    pub ramp_up: Ramp,
+    /// With the end of the run, before which it lies.
+    pub ramp_down: Ramp,
+    pub open: Option<OpenJob>,
     /// Close a connection after so many requests.
     pub max_requests: u32,
     pub connect_timeout_ns: u64,
@@ -73,11 +90,6 @@ impl Job {
                 target.host
             ));
         }
-        let Load::Closed {
-            users,
-            ref think,
-            ramp_up_ms,
-        } = plan.load;
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
         for step in plan.scenarios.iter().flat_map(|scenario| &scenario.steps) {
@@ -92,6 +104,7 @@ impl Job {
                 expectation: Expectation::new(&step.expect),
             });
         }
+        let shape = Shape::new(&plan.load);
         let mut marks = plan.marks.clone();
         marks.sort_unstable();
         marks.dedup();
@@ -99,9 +112,10 @@ impl Job {
             addresses: Arc::from(addresses),
             fixed: Arc::from(fixed),
             steps,
-            users,
-            think: ThinkTime::new(think),
-            ramp_up_ns: ms_to_ns(ramp_up_ms),
+            users: shape.users,
+            think: ThinkTime::new(&shape.think),
+            ramp_up: shape.ramp_up,
+            ramp_down: shape.ramp_down,
             max_requests: match plan.connection.reuse {
                 Reuse::KeepAlive => plan.connection.max_requests.unwrap_or(u32::MAX),
                 Reuse::PerRequest => 1,
@@ -110,7 +124,11 @@ impl Job {
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
-            iterations_per_user: plan.stop.iterations_per_user.unwrap_or(u64::MAX),
+            iterations_per_user: match shape.open {
+                Some(_) => 1,
+                None => plan.stop.iterations_per_user.unwrap_or(u64::MAX),
+            },
+            open: shape.open,
             marks,
             seed: plan.seed,
             quota: Quota::new(plan.stop.total_requests, threads as u64),
@@ -118,9 +136,81 @@ impl Job {
         })
     }
 
-    /// How many of the users a thread has: user `i` belongs to thread `i mod threads`.
+    /// How many of the users a thread has.
     pub fn users_of_thread(&self, thread: usize, threads: usize) -> usize {
-        (self.users as usize + threads - 1 - thread) / threads
+        share(self.users, thread, threads)
+    }
+}
+
+/// How many of so many things a thread has: thing `i` belongs to thread `i mod threads`.
+pub fn share(count: u32, thread: usize, threads: usize) -> usize {
+    (count as usize + threads - 1 - thread) / threads
+}
+
+/// The load's part of a job.
+struct Shape {
+    users: u32,
+    think: Think,
+    ramp_up: Ramp,
+    ramp_down: Ramp,
+    open: Option<OpenJob>,
+}
+
+impl Shape {
+    fn new(load: &Load) -> Self {
+        let ramp = |span_ms, steps| Ramp {
+            span_ns: ms_to_ns(span_ms),
+            steps,
+        };
+        match *load {
+            Load::Closed {
+                users,
+                think,
+                ramp_up_ms,
+                ramp_up_steps,
+                ramp_down_ms,
+                ramp_down_steps,
+            } => Self {
+                users,
+                think,
+                ramp_up: ramp(ramp_up_ms, ramp_up_steps),
+                ramp_down: ramp(ramp_down_ms, ramp_down_steps),
+                open: None,
+            },
+            Load::Open {
+                arrivals,
+                ref phases,
+                session: _,
+                think,
+                max_users,
+                connections,
+                deadline_ms,
+            } => {
+                let phases: Vec<Phase> = phases
+                    .iter()
+                    .map(|phase| Phase {
+                        duration_ns: ms_to_ns(phase.duration_ms),
+                        from_per_s: phase.from_per_s,
+                        to_per_s: phase.to_per_s,
+                    })
+                    .collect();
+                Self {
+                    users: max_users,
+                    think,
+                    ramp_up: Ramp::default(),
+                    ramp_down: Ramp::default(),
+                    open: Some(OpenJob {
+                        rate: Arc::new(Rate::new(&phases)),
+                        spacing: match arrivals {
+                            ArrivalSpacing::Constant => Spacing::Constant,
+                            ArrivalSpacing::Poisson => Spacing::Poisson,
+                        },
+                        connections,
+                        deadline_ns: deadline_ms.map(ms_to_ns),
+                    }),
+                }
+            }
+        }
     }
 }
 

@@ -7,3 +7,4 @@ pub mod gaps;
 pub mod histogram;
 pub mod recorder;
 pub mod schedule;
+pub mod uniformity;
