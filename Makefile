@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup demo test test-rust test-python lint format bench lock clean
+.PHONY: help setup demo test test-rust test-python lint format schema bench lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,11 @@ format: setup ## Let rustfmt and ruff write
 	cargo fmt --manifest-path engine/Cargo.toml
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+schema: setup ## Write docs/schema anew: the engine's contract and the JSON that commands print
+	@mkdir -p docs/schema
+	$(BIN)/prony-engine schema > docs/schema/engine.json
+	$(BIN)/python -m prony.report.schema > docs/schema/results.json
 
 lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \

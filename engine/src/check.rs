@@ -3,7 +3,7 @@
 
 mod scenario;
 
-use crate::plan::{Load, Plan, Think, VERSION, Window};
+use crate::plan::{AtEnd, Load, Plan, RatePhase, Session, Think, VERSION, Window};
 
 /// A plan that cannot be run: one sentence for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, PlanError> {
 pub const MAX_USERS: u32 = 16_000_000;
 /// A year: durations beyond it are a mistake in the plan.
 const MAX_DURATION_MS: f64 = 366.0 * 24.0 * 3_600_000.0;
+const MAX_PHASES: usize = 10_000;
+/// More than a network can carry.
+const MAX_RATE_PER_S: f64 = 1e8;
 
 /// Reads one plan from its JSON line and checks it.
 pub fn read_plan(line: &str) -> Result<Plan, PlanError> {
@@ -49,7 +52,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     check_threads(plan)?;
-    check_load(&plan.load)?;
+    check_load(plan)?;
     scenario::check(plan)?;
     check_stop(plan)?;
     match plan.window {
@@ -98,17 +101,138 @@ fn check_threads(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_load(load: &Load) -> Result<(), PlanError> {
-    let Load::Closed {
-        users,
-        think,
-        ramp_up_ms,
-    } = load;
-    if *users == 0 || *users > MAX_USERS {
-        return refuse(format!("load.users is {users}, expected 1 to {MAX_USERS}"));
+fn check_load(plan: &Plan) -> Result<(), PlanError> {
+    match &plan.load {
+        Load::Closed {
+            users,
+            think,
+            ramp_up_ms,
+            ramp_up_steps,
+            ramp_down_ms,
+            ramp_down_steps,
+        } => {
+            if *users == 0 || *users > MAX_USERS {
+                return refuse(format!("load.users is {users}, expected 1 to {MAX_USERS}"));
+            }
+            check_ramp("load.ramp_up", *ramp_up_ms, *ramp_up_steps)?;
+            check_ramp("load.ramp_down", *ramp_down_ms, *ramp_down_steps)?;
+            if *ramp_down_ms > 0.0
+                && plan
+                    .stop
+                    .after_ms
+                    .is_none_or(|after_ms| ramp_up_ms + ramp_down_ms > after_ms)
+            {
+                return refuse(format!(
+                    "load.ramp_down_ms is {ramp_down_ms}, which ends at stop.after_ms: expected that to be set, and both ramps to fit into it"
+                ));
+            }
+            check_think("load.think", think)
+        }
+        Load::Open {
+            phases,
+            session,
+            think,
+            max_users,
+            connections,
+            deadline_ms,
+            ..
+        } => {
+            check_phases(phases)?;
+            let threads = plan.threads.cpus.len().max(1) as u32;
+            if *max_users < threads || *max_users > MAX_USERS {
+                return refuse(format!(
+                    "load.max_users is {max_users}, expected {threads} (one per thread) to {MAX_USERS}"
+                ));
+            }
+            if connections > max_users {
+                return refuse(format!(
+                    "load.connections is {connections}, expected at most load.max_users, {max_users}"
+                ));
+            }
+            if let Some(deadline_ms) = deadline_ms {
+                duration("load.deadline_ms", *deadline_ms, false)?;
+            }
+            if plan
+                .feeders
+                .iter()
+                .any(|feeder| feeder.at_end == Some(AtEnd::Stop))
+            {
+                return refuse(
+                    "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle",
+                );
+            }
+            if plan.stop.iterations_per_user.is_some() {
+                return refuse(
+                    "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once",
+                );
+            }
+            if *session == Session::Request {
+                if plan.scenarios.iter().any(|scenario| {
+                    let repeated = scenario.steps.iter().any(|step| step.repeat > 1);
+                    scenario.steps.len() > 1 || scenario.loops > 1 || repeated
+                }) {
+                    return refuse(
+                        "load.session is request, expected scenarios of one step, sent once: with session user an arrival walks all of them",
+                    );
+                }
+                if *think != Think::None {
+                    return refuse(
+                        "load.think is set, but load.session is request: expected think none, or session user",
+                    );
+                }
+            }
+            check_think("load.think", think)
+        }
     }
-    duration("load.ramp_up_ms", *ramp_up_ms, true)?;
-    check_think("load.think", think)
+}
+
+fn check_ramp(name: &str, span_ms: f64, steps: Option<u32>) -> Result<(), PlanError> {
+    duration(&format!("{name}_ms"), span_ms, true)?;
+    match steps {
+        Some(0) => refuse(format!(
+            "{name}_steps is 0, expected null (one user after the other) or at least 1"
+        )),
+        Some(steps) if span_ms == 0.0 => refuse(format!(
+            "{name}_steps is {steps}, but {name}_ms is 0: expected a time over which the steps are spread"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
+    if phases.is_empty() || phases.len() > MAX_PHASES {
+        return refuse(format!(
+            "load.phases holds {} phases, expected 1 to {MAX_PHASES}",
+            phases.len()
+        ));
+    }
+    let mut total_ms = 0.0;
+    for (index, phase) in phases.iter().enumerate() {
+        duration(
+            &format!("load.phases[{index}].duration_ms"),
+            phase.duration_ms,
+            false,
+        )?;
+        total_ms += phase.duration_ms;
+        for (key, rate) in [
+            ("from_per_s", phase.from_per_s),
+            ("to_per_s", phase.to_per_s),
+        ] {
+            if !(0.0..=MAX_RATE_PER_S).contains(&rate) {
+                return refuse(format!(
+                    "load.phases[{index}].{key} is {rate}, expected 0 to {MAX_RATE_PER_S} arrivals per second"
+                ));
+            }
+        }
+    }
+    duration("the sum of load.phases[].duration_ms", total_ms, false)?;
+    if phases
+        .iter()
+        .all(|phase| phase.from_per_s == 0.0 && phase.to_per_s == 0.0)
+    {
+        return refuse("load.phases are all pauses, expected a rate above 0 in at least one");
+    }
+    Ok(())
 }
 
 fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
@@ -135,7 +259,8 @@ fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
 
 fn check_stop(plan: &Plan) -> Result<(), PlanError> {
     let stop = &plan.stop;
-    if stop.after_ms.is_none()
+    if matches!(plan.load, Load::Closed { .. })
+        && stop.after_ms.is_none()
         && stop.total_requests.is_none()
         && stop.iterations_per_user.is_none()
     {
@@ -224,7 +349,64 @@ mod tests {
         assert!(path.contains("%20"), "{path}");
         let version = refusal(|plan| plan["version"] = 2.into());
         assert!(version.contains("version 1"), "{version}");
+        let steps = refusal(|plan| plan["load"]["ramp_up_steps"] = 3.into());
+        assert!(steps.contains("load.ramp_up_ms is 0"), "{steps}");
+        let down = refusal(|plan| plan["load"]["ramp_down_ms"] = 10.into());
+        assert!(down.contains("stop.after_ms"), "{down}");
         assert!(read_plan("").is_err());
         assert!(read_plan("{").is_err());
+    }
+
+    #[test]
+    fn an_open_load_is_bounded_by_its_phases_and_refused_where_it_contradicts_itself() {
+        let open = |edit: fn(&mut serde_json::Value)| {
+            let mut value: serde_json::Value = serde_json::from_str(GOOD).unwrap();
+            value["load"] = serde_json::json!({"model": "open", "phases": [{"duration_ms": 10, "from_per_s": 5, "to_per_s": 5}]});
+            value["stop"] = serde_json::json!({});
+            edit(&mut value);
+            read_plan(&value.to_string())
+                .map(drop)
+                .map_err(|error| error.0)
+        };
+        assert_eq!(open(|_| ()), Ok(()));
+        type Edit = fn(&mut serde_json::Value);
+        let cases: [(Edit, &str); 8] = [
+            (
+                |plan| plan["load"]["phases"] = serde_json::json!([]),
+                "1 to 10000",
+            ),
+            (
+                |plan| plan["load"]["phases"][0]["to_per_s"] = (-1).into(),
+                "load.phases[0].to_per_s is -1",
+            ),
+            (
+                |plan| {
+                    plan["load"]["phases"][0] =
+                        serde_json::json!({"duration_ms": 5, "from_per_s": 0, "to_per_s": 0})
+                },
+                "all pauses",
+            ),
+            (
+                |plan| plan["load"]["max_users"] = 0.into(),
+                "load.max_users is 0",
+            ),
+            (
+                |plan| plan["load"]["connections"] = 1001.into(),
+                "at most load.max_users",
+            ),
+            (
+                |plan| plan["load"]["think"] = serde_json::json!({"kind": "constant", "ms": 1}),
+                "session user",
+            ),
+            (
+                |plan| plan["stop"]["iterations_per_user"] = 1.into(),
+                "closed load",
+            ),
+            (|plan| plan["load"]["users"] = 1.into(), "users"),
+        ];
+        for (edit, part) in cases {
+            let sentence = open(edit).unwrap_err();
+            assert!(sentence.contains(part), "{sentence}");
+        }
     }
 }

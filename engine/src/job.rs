@@ -10,8 +10,11 @@ use rand::rngs::SmallRng;
 use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
 use crate::net::address::{Address, resolve};
+use crate::pace::arrivals::Spacing;
+use crate::pace::ramp::Ramp;
+use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Load, Plan, Reuse};
+use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Think};
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
@@ -49,6 +52,16 @@ impl StepJob {
     }
 }
 
+/// What only an open load has.
+#[derive(Debug)]
+pub struct OpenJob {
+    pub rate: Arc<Rate>,
+    pub spacing: Spacing,
+    pub connections: u32,
+    /// After the intended send.
+    pub deadline_ns: Option<u64>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Job {
@@ -56,8 +69,12 @@ pub struct Job {
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
     pub scenarios: Scenarios,
+    /// Places for users: in a closed load all of them are taken.
     pub users: u32,
-    pub ramp_up_ns: u64,
+    pub ramp_up: Ramp,
+    /// With the end of the run, before which it lies.
+    pub ramp_down: Ramp,
+    pub open: Option<OpenJob>,
     /// Close a connection after so many requests.
     pub max_requests: u32,
     pub connect_timeout_ns: u64,
@@ -88,11 +105,7 @@ impl Job {
                 target.host
             ));
         }
-        let Load::Closed {
-            users,
-            ref think,
-            ramp_up_ms,
-        } = plan.load;
+        let shape = Shape::new(&plan.load);
         let scenarios = Scenarios::compile(plan, &target.written)?;
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
@@ -120,7 +133,7 @@ impl Job {
                 expectation: Expectation::new(&step.expect),
                 looks: compiled.look.is_some(),
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body),
-                think: ThinkTime::new(step.think.as_ref().unwrap_or(think)),
+                think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),
             });
         }
         let mut marks = plan.marks.clone();
@@ -131,8 +144,9 @@ impl Job {
             fixed: Arc::from(fixed),
             steps,
             scenarios,
-            users,
-            ramp_up_ns: ms_to_ns(ramp_up_ms),
+            users: shape.users,
+            ramp_up: shape.ramp_up,
+            ramp_down: shape.ramp_down,
             max_requests: match plan.connection.reuse {
                 Reuse::KeepAlive => plan.connection.max_requests.unwrap_or(u32::MAX),
                 Reuse::PerRequest => 1,
@@ -141,7 +155,11 @@ impl Job {
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
-            iterations_per_user: plan.stop.iterations_per_user.unwrap_or(u64::MAX),
+            iterations_per_user: match shape.open {
+                Some(_) => 1,
+                None => plan.stop.iterations_per_user.unwrap_or(u64::MAX),
+            },
+            open: shape.open,
             marks,
             seed: plan.seed,
             quota: Quota::new(plan.stop.total_requests, threads as u64),
@@ -149,9 +167,81 @@ impl Job {
         })
     }
 
-    /// How many of the users a thread has: user `i` belongs to thread `i mod threads`.
+    /// How many of the users a thread has.
     pub fn users_of_thread(&self, thread: usize, threads: usize) -> usize {
-        (self.users as usize + threads - 1 - thread) / threads
+        share(self.users, thread, threads)
+    }
+}
+
+/// How many of so many things a thread has: thing `i` belongs to thread `i mod threads`.
+pub fn share(count: u32, thread: usize, threads: usize) -> usize {
+    (count as usize + threads - 1 - thread) / threads
+}
+
+/// The load's part of a job.
+struct Shape {
+    users: u32,
+    think: Think,
+    ramp_up: Ramp,
+    ramp_down: Ramp,
+    open: Option<OpenJob>,
+}
+
+impl Shape {
+    fn new(load: &Load) -> Self {
+        let ramp = |span_ms, steps| Ramp {
+            span_ns: ms_to_ns(span_ms),
+            steps,
+        };
+        match *load {
+            Load::Closed {
+                users,
+                think,
+                ramp_up_ms,
+                ramp_up_steps,
+                ramp_down_ms,
+                ramp_down_steps,
+            } => Self {
+                users,
+                think,
+                ramp_up: ramp(ramp_up_ms, ramp_up_steps),
+                ramp_down: ramp(ramp_down_ms, ramp_down_steps),
+                open: None,
+            },
+            Load::Open {
+                arrivals,
+                ref phases,
+                session: _,
+                think,
+                max_users,
+                connections,
+                deadline_ms,
+            } => {
+                let phases: Vec<Phase> = phases
+                    .iter()
+                    .map(|phase| Phase {
+                        duration_ns: ms_to_ns(phase.duration_ms),
+                        from_per_s: phase.from_per_s,
+                        to_per_s: phase.to_per_s,
+                    })
+                    .collect();
+                Self {
+                    users: max_users,
+                    think,
+                    ramp_up: Ramp::default(),
+                    ramp_down: Ramp::default(),
+                    open: Some(OpenJob {
+                        rate: Arc::new(Rate::new(&phases)),
+                        spacing: match arrivals {
+                            ArrivalSpacing::Constant => Spacing::Constant,
+                            ArrivalSpacing::Poisson => Spacing::Poisson,
+                        },
+                        connections,
+                        deadline_ns: deadline_ms.map(ms_to_ns),
+                    }),
+                }
+            }
+        }
     }
 }
 

@@ -99,7 +99,72 @@ pub enum Load {
         /// Users start evenly spread over this time.
         #[serde(default)]
         ramp_up_ms: f64,
+        /// Users start in so many groups of equal size instead of one by one.
+        #[serde(default)]
+        ramp_up_steps: Option<u32>,
+        /// Users end evenly spread over so long before `stop.after_ms`, the last to come first.
+        #[serde(default)]
+        ramp_down_ms: f64,
+        /// Users end in so many groups of equal size.
+        #[serde(default)]
+        ramp_down_steps: Option<u32>,
     },
+    /// Arrivals on a schedule that no answer can delay.
+    Open {
+        #[serde(default)]
+        arrivals: ArrivalSpacing,
+        /// The rate over time, one phase after the other; the load ends with the last.
+        phases: Vec<RatePhase>,
+        #[serde(default)]
+        session: Session,
+        /// Between the requests of a user; only with `session` = `user`.
+        #[serde(default)]
+        think: Think,
+        /// So many arrivals may be under way at once, shared out evenly over the threads; one that finds no place is blocked.
+        #[serde(default = "default_max_users")]
+        max_users: u32,
+        /// So many connections are opened before the first arrival and kept open; more are opened when all are in use.
+        #[serde(default)]
+        connections: u32,
+        /// From the intended send to the last byte of the answer, per request.
+        #[serde(default)]
+        deadline_ms: Option<f64>,
+    },
+}
+
+fn default_max_users() -> u32 {
+    1_000
+}
+
+/// How the gaps between arrivals are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArrivalSpacing {
+    /// All the same, at a given rate.
+    #[default]
+    Constant,
+    /// Exponentially distributed and independent.
+    Poisson,
+}
+
+/// A stretch over which the rate changes linearly; a pause has the rate 0 at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RatePhase {
+    pub duration_ms: f64,
+    pub from_per_s: f64,
+    pub to_per_s: f64,
+}
+
+/// What an arrival is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Session {
+    /// One request; the scenario has one step.
+    #[default]
+    Request,
+    /// A new user, who walks the scenario once.
+    User,
 }
 
 /// The pause of a user between an answer and its next request.

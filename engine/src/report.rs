@@ -75,6 +75,14 @@ pub struct Interval {
     /// CPU time of the threads divided by their wall time: 1 when all are busy all the time.
     pub client_cpu: f64,
     pub loop_lag_p99_ns: Option<u64>,
+    pub sent: u64,
+    /// Open load: requests that became due in the row.
+    pub offered: Option<u64>,
+    /// Open load: arrivals that found no place.
+    pub blocked: Option<u64>,
+    /// Open load: from the intended send, of what ended in the row.
+    pub latency_p50_ns: Option<u64>,
+    pub latency_p99_ns: Option<u64>,
 }
 
 /// So many requests have completed since the start of the run.
@@ -108,6 +116,8 @@ pub enum Reason {
     Duration,
     TotalRequests,
     Iterations,
+    /// The phases of an open load ended, and every request with them.
+    Schedule,
     Stopped,
     Signal,
     StdinClosed,
@@ -160,6 +170,12 @@ pub struct CounterReport {
     pub think_overshoot: Option<HistogramReport>,
     pub eaddrnotavail: u64,
     pub emfile: u64,
+    /// Open load: requests that became due.
+    pub offered: Option<u64>,
+    /// Open load: requests that were due for more than 10 ms at the end and not sent, or whose deadline had passed before they could be.
+    pub due_unsent: Option<u64>,
+    /// Open load: arrivals that found no place.
+    pub blocked: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -182,6 +198,14 @@ pub struct WindowReport {
     pub service_time: Option<HistogramReport>,
     /// By step name; empty when the scenarios have a single one.
     pub steps: Vec<StepReport>,
+    /// Open load: from the intended send; of the same requests.
+    pub latency: Option<HistogramReport>,
+    /// Open load: from the intended send to the actual one, or to the attempt to connect where no connection was ready.
+    pub send_lag: Option<HistogramReport>,
+    /// Poisson arrivals: how many gaps between sends were tested.
+    pub arrival_gaps: Option<u64>,
+    /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.
+    pub arrival_gaps_ks: Option<f64>,
     pub threads: Vec<ThreadReport>,
     pub gaps: Vec<GapReport>,
     pub gaps_total: u64,
@@ -299,7 +323,17 @@ impl CounterReport {
             think_overshoot: HistogramReport::new(&counters.think_overshoot),
             eaddrnotavail: counters.eaddrnotavail,
             emfile: counters.emfile,
+            offered: None,
+            due_unsent: None,
+            blocked: None,
         }
+    }
+
+    /// Fills in what only an open load has. `overdue`: not sent at the end.
+    pub fn open_load(&mut self, counters: &Counters, overdue: u64) {
+        self.offered = Some(counters.offered);
+        self.due_unsent = Some(counters.expired + overdue);
+        self.blocked = Some(counters.blocked);
     }
 }
 

@@ -15,6 +15,10 @@ pub enum Phase {
     Thinking,
     /// After a failed attempt to connect.
     BackingOff,
+    /// A place of an open load that no arrival holds.
+    Idle,
+    /// The same, with a connection being opened.
+    Warming,
     Ended,
 }
 
@@ -41,10 +45,11 @@ pub struct User {
     pub reader: ResponseReader,
 }
 
-impl Default for User {
-    fn default() -> Self {
+impl User {
+    /// A user who has done nothing yet, in its first phase.
+    pub fn new(phase: Phase) -> Self {
         Self {
-            phase: Phase::Waiting,
+            phase,
             connected: false,
             failures: 0,
             step: 0,
@@ -55,9 +60,7 @@ impl Default for User {
             reader: ResponseReader::default(),
         }
     }
-}
 
-impl User {
     /// Since when a part of a cycle is open: residence from the first attempt to connect or the send, think from the answer.
     pub fn open_since_ns(&self) -> Option<u64> {
         let within = matches!(
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn backing_off_doubles_up_to_a_second_and_starts_again_after_a_connection() {
-        let mut user = User::default();
+        let mut user = User::new(Phase::Waiting);
         let waits: Vec<u64> = (0..9).map(|_| user.back_off_ns() / 1_000_000).collect();
         assert_eq!(waits, vec![10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         user.connected();

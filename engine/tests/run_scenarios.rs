@@ -330,7 +330,8 @@ fn a_streamed_request_ends_with_its_connection() {
             let mut some = [0; 100];
             std::io::Read::read_exact(&mut peer.stream, &mut some).unwrap();
             peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            // The client gives the connection up at once; closing it here too early would take the answer back.
+            std::thread::sleep(std::time::Duration::from_secs(5));
         });
         let plan = plan(server.address, driver, |plan| {
             plan["scenarios"][0]["steps"][0] = json!({"method": "PUT", "path": "/", "body": {"file": file.path(), "chunked": true}});

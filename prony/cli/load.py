@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -11,6 +12,7 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.load.contract import OpenLoop
     from prony.plan.workload import Workload
 
 
@@ -26,8 +28,29 @@ def command(
         None, "--body", "--data", help="The body; @FILE sends a file. ${…} placeholders: docs/engine.md."
     ),
     body_file: Path | None = typer.Option(None, "--body-file", help="A file that is sent as the body."),
-    users: int = typer.Option(
-        10, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
+    users: int | None = typer.Option(
+        None,
+        "--users",
+        "-c",
+        help="Users in a closed loop, each with a connection of its own [default: 10].",
+    ),
+    think: str | None = typer.Option(
+        None, "--think", help="Users of a closed loop pause so long after each answer, such as 500ms."
+    ),
+    rate: float | None = typer.Option(
+        None, "--rate", "-r", help="Or an open loop: so many requests per second, whatever the answers do."
+    ),
+    arrivals: str | None = typer.Option(
+        None, "--arrivals", help="Open loop: constant or poisson [default: constant]."
+    ),
+    max_users: int | None = typer.Option(
+        None,
+        "--max-users",
+        help="Open loop: requests under way at once; one more is blocked and counted "
+        "[default: a second's worth, 100 to 10000].",
+    ),
+    ramp_up: str | None = typer.Option(
+        None, "--ramp-up", help="Users start, or the rate rises from 0, over so long, such as 10s."
     ),
     duration: str | None = typer.Option(
         None, "--duration", "-d", help="Measure for so long, such as 30s [default: 10s]."
@@ -36,7 +59,9 @@ def command(
         None, "--requests", "-n", help="Or: exactly so many requests, measured from the first."
     ),
     warmup: str | None = typer.Option(
-        None, "--warmup", help="Load before the measured part, such as 5s [default: 3s; with -n none]."
+        None,
+        "--warmup",
+        help="Load before the measured part, such as 5s [default: the ramp and 3s; with -n none].",
     ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
     client_cpus: str | None = typer.Option(
@@ -55,13 +80,18 @@ def command(
     target = Target.parse(url)
     sends = request(target.path, method, header, body, body_file)
     chosen: Any = options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))
+    open_loop = _open_loop(rate, arrivals, max_users, users, think)
+    ramp_up_s = options.seconds(ramp_up or "0s", "--ramp-up")
     load = RunningLoad(
         target=target,
         workload=sends,
-        users=options.users(users),
+        users=options.users(10 if users is None else users),
+        think_ms=options.seconds(think or "0s", "--think") * 1000,
+        ramp_up_s=ramp_up_s,
+        open_loop=open_loop,
         duration_s=_duration_s(duration, requests),
         total_requests=None if requests is None else options.requests(requests),
-        warm_up_s=_warm_up_s(warmup, requests),
+        warm_up_s=_warm_up_s(warmup, requests, ramp_up_s),
         driver=chosen,
         seed=options.seed(seed),
     )
@@ -114,9 +144,39 @@ def _duration_s(duration: str | None, requests: int | None) -> float | None:
     return None
 
 
-def _warm_up_s(warmup: str | None, requests: int | None) -> float:
+def _warm_up_s(warmup: str | None, requests: int | None, ramp_up_s: float) -> float:
     if requests is None:
-        return options.seconds(warmup or "3s", "--warmup")
+        warm_up_s = 3.0 + ramp_up_s if warmup is None else options.seconds(warmup, "--warmup")
+        if warm_up_s < ramp_up_s:
+            raise UsageError(
+                f"--warmup is {warm_up_s:g} s and --ramp-up {ramp_up_s:g} s; expected the ramp to be over "
+                "before anything is measured"
+            )
+        return warm_up_s
     if warmup is not None:
         raise UsageError("--warmup goes with --duration; with --requests every request counts from the first")
     return 0.0
+
+
+def _open_loop(
+    rate: float | None, arrivals: str | None, max_users: int | None, users: int | None, think: str | None
+) -> OpenLoop | None:
+    """The open loop that was asked for; None for a closed one. Raises UsageError when both were."""
+    if rate is None:
+        for value, name in ((arrivals, "--arrivals"), (max_users, "--max-users")):
+            if value is not None:
+                raise UsageError(f"{name} goes with an open loop; give its --rate, or leave {name} out")
+        return None
+    for given, name in ((users, "--users"), (think, "--think")):
+        if given is not None:
+            raise UsageError(
+                f"both --rate and {name} were given; give --rate for an open loop, or {name} for a closed one"
+            )
+    from prony.load.contract import OpenLoop
+
+    per_s = options.rate(rate)
+    spacing: Any = options.one_of(arrivals or "constant", "--arrivals", ("constant", "poisson"))
+    most = int(min(10_000, max(100, math.ceil(per_s)))) if max_users is None else options.max_users(max_users)
+    # Ten milliseconds' worth of requests: more are opened when answers take longer.
+    ready = min(most, max(10, math.ceil(per_s / 100)))
+    return OpenLoop(rate_per_s=per_s, arrivals=spacing, max_users=most, connections=ready)

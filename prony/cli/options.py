@@ -11,6 +11,7 @@ from prony.errors import UsageError
 
 MAX_USERS = 1_000_000
 MAX_TRIALS = 1_000
+MAX_RATE_PER_S = 10_000_000.0
 MAX_SECONDS = 7 * 24 * 3600.0
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -20,6 +21,13 @@ def users(value: int) -> int:
     """A number of users, 1 to a million."""
     if not 1 <= value <= MAX_USERS:
         raise UsageError(f"{value} users were asked for; expected 1 to {MAX_USERS:,}")
+    return value
+
+
+def max_users(value: int) -> int:
+    """The cap on what is under way at once in an open loop."""
+    if not 1 <= value <= MAX_USERS:
+        raise UsageError(f"--max-users is {value}; expected 1 to {MAX_USERS:,}")
     return value
 
 
@@ -34,6 +42,13 @@ def requests(value: int) -> int:
     """A total of requests."""
     if not 1 <= value <= 10**12:
         raise UsageError(f"{value} requests were asked for; expected 1 to 10^12")
+    return value
+
+
+def rate(value: float) -> float:
+    """Arrivals per second of an open loop."""
+    if not 0.001 <= value <= MAX_RATE_PER_S:
+        raise UsageError(f"--rate is {value:g}; expected 0.001 to {MAX_RATE_PER_S:,.0f} requests per second")
     return value
 
 

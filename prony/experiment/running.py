@@ -20,7 +20,7 @@ from prony.experiment.conclude import conclude, refuse
 from prony.experiment.run import Bench, Progress
 from prony.host.affinity import pin_self
 from prony.host.sampler import HostSampler
-from prony.load.contract import EngineLoad
+from prony.load.contract import EngineLoad, OpenLoop
 from prony.load.engine import EngineRun
 from prony.load.reference import calibrate
 from prony.plan.workload import Workload
@@ -69,8 +69,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RunningLoad:
-    """A closed loop against a running server: for a time after a warm-up, or for a number of requests from
-    the first one.
+    """A load on a running server, a closed loop of `users` or an open one: for a time after a warm-up, or for
+    a number of requests from the first one.
     """
 
     target: Target
@@ -81,6 +81,16 @@ class RunningLoad:
     warm_up_s: float
     driver: Literal["auto", "io_uring", "epoll"]
     seed: int
+    think_ms: float = 0.0
+    ramp_up_s: float = 0.0
+    open_loop: OpenLoop | None = None
+
+    @property
+    def name(self) -> str:
+        """The load in a word, such as `closed-10` or `open-1000-poisson`."""
+        if self.open_loop is not None:
+            return f"open-{self.open_loop.rate_per_s:g}-{self.open_loop.arrivals}"
+        return f"closed-{self.users}" + (f"-think-{self.think_ms:g}ms" if self.think_ms else "")
 
     @property
     def bound_s(self) -> float:
@@ -90,7 +100,30 @@ class RunningLoad:
     @property
     def facts(self) -> LoadFacts:
         """What is asked, in the terms of the checks."""
-        return LoadFacts(model="closed", users=self.users, tls=self.target.tls, duration_s=self.bound_s)
+        common = {"tls": self.target.tls, "duration_s": self.bound_s, "ramp_up_s": self.ramp_up_s}
+        if self.open_loop is not None:
+            return LoadFacts(
+                model="open",
+                offered_per_s=self.open_loop.rate_per_s,
+                arrivals=self.open_loop.arrivals,
+                claim="latency",
+                **common,
+            )
+        thinking = self.think_ms > 0
+        return LoadFacts(
+            model="closed",
+            users=self.users,
+            think_kind="constant" if thinking else "none",
+            think_mean_ms=self.think_ms,
+            # Thinking users ask for a rate of their own: what is measured is how long they wait.
+            claim="latency" if thinking else "capacity",
+            **common,
+        )
+
+    @property
+    def at_once(self) -> int:
+        """Connections to calibrate with."""
+        return self.users if self.open_loop is None else max(1, self.open_loop.connections)
 
 
 def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Progress) -> str:
@@ -104,7 +137,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     progress.trial_started(1, load.target.base, 0)
     begun, started_at = time.monotonic(), datetime.now(UTC)
     progress.phase("calibrate", 2.5)
-    calibration = calibrate(bench.partition, load.workload, load.users, probes[-1].body_bytes, load.driver)
+    calibration = calibrate(bench.partition, load.workload, load.at_once, probes[-1].body_bytes, load.driver)
     evidence, failure = _Run(load, bench, progress, probes).run()
     evidence = evidence.model_copy(update={"calibration": calibration})
     identifier = store.create_experiment(
@@ -119,7 +152,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         experiment_id=identifier,
         server=load.target.base,
         workload="url",
-        load_name=f"closed-{load.users}",
+        load_name=load.name,
         block=0,
         position=0,
         seed=load.seed,
@@ -141,7 +174,11 @@ def _spec(load: RunningLoad) -> dict[str, object]:
         "servers": [load.target.base],
         "url": load.target.url,
         "request": load.workload.steps[0].model_dump(mode="json", exclude_defaults=True),
-        "users": load.users,
+        "load": load.name,
+        "users": load.users if load.open_loop is None else None,
+        "think_ms": load.think_ms,
+        "ramp_up_s": load.ramp_up_s,
+        "open_loop": None if load.open_loop is None else load.open_loop.model_dump(mode="json"),
         "duration_s": load.duration_s,
         "total_requests": load.total_requests,
         "warm_up_s": load.warm_up_s,
@@ -182,6 +219,9 @@ class _Run:
                 url=load.target.base,
                 workload=load.workload,
                 users=load.users,
+                think_ms=load.think_ms,
+                ramp_up_s=load.ramp_up_s,
+                open_loop=load.open_loop,
                 cpus=bench.partition.client,
                 driver=load.driver,
                 after_s=load.bound_s,

@@ -6,18 +6,40 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from prony.evidence.base import Record
 from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
 
+LONGEST_S = 7 * 24 * 3600.0
+"""An open load that nothing else ends has phases of this length."""
+
+
+class OpenLoop(Record):
+    """Arrivals at a rate that no answer can delay."""
+
+    rate_per_s: float = Field(gt=0)
+    arrivals: Literal["constant", "poisson"] = "constant"
+    max_users: int = Field(ge=1)
+    """Requests under way at once, over all threads; an arrival beyond them is blocked and counted."""
+    connections: int = Field(default=0, ge=0)
+    """Opened before the first arrival and kept open."""
+
 
 class EngineLoad(Record):
-    """A load as the engine is asked for it: a closed loop without think time, bounded by time or by
-    requests.
+    """A load as the engine is asked for it, bounded by time or by requests: a closed loop of `users`, or an
+    open one.
     """
 
     url: str
     workload: Workload
     users: int
+    """Of a closed loop; not used in an open one."""
+    think_ms: float = Field(default=0.0, ge=0)
+    """Closed loop: the constant pause between an answer and the user's next request."""
+    ramp_up_s: float = Field(default=0.0, ge=0)
+    """Users start, or the rate of arrivals rises from 0, over this time."""
+    open_loop: OpenLoop | None = None
     cpus: tuple[int, ...]
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     after_s: float | None = None
@@ -36,7 +58,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "target": {"url": load.url},
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
-        "load": {"model": "closed", "users": load.users, "think": {"kind": "none"}, "ramp_up_ms": 0},
+        "load": _closed(load) if load.open_loop is None else _open(load, load.open_loop),
         "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
         "scenario_choice": load.workload.scenario_choice,
         "feeders": [
@@ -64,6 +86,27 @@ def _scenario(scenario: Scenario) -> dict[str, Any]:
         "weight": scenario.weight,
         "loops": scenario.loops,
         "steps": [_step(step) for step in scenario.steps],
+    }
+
+
+def _closed(load: EngineLoad) -> dict[str, Any]:
+    think = {"kind": "constant", "ms": load.think_ms} if load.think_ms else {"kind": "none"}
+    return {"model": "closed", "users": load.users, "think": think, "ramp_up_ms": load.ramp_up_s * 1000}
+
+
+def _open(load: EngineLoad, open_loop: OpenLoop) -> dict[str, Any]:
+    rate, ramp_ms = open_loop.rate_per_s, load.ramp_up_s * 1000
+    ramp = {"duration_ms": ramp_ms, "from_per_s": 0.0, "to_per_s": rate}
+    # The engine's own deadline ends the load; the schedule must only not end before.
+    level_ms = LONGEST_S * 1000 if load.after_s is None else load.after_s * 1000
+    level = {"duration_ms": level_ms, "from_per_s": rate, "to_per_s": rate}
+    return {
+        "model": "open",
+        "arrivals": open_loop.arrivals,
+        "phases": [ramp, level] if ramp_ms else [level],
+        "session": "request",
+        "max_users": open_loop.max_users,
+        "connections": open_loop.connections,
     }
 
 

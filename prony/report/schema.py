@@ -185,3 +185,9 @@ def json_schema() -> dict[str, Any]:
         "load": LoadOut.model_json_schema(by_alias=True),
         "compare": CompareOut.model_json_schema(by_alias=True),
     }
+
+
+if __name__ == "__main__":
+    import json
+
+    print(json.dumps(json_schema(), indent=2))

@@ -84,6 +84,12 @@ pub struct Counters {
     pub think_overshoot: Durations,
     pub eaddrnotavail: u64,
     pub emfile: u64,
+    /// Open load: requests that became due.
+    pub offered: u64,
+    /// Open load: arrivals that found no place.
+    pub blocked: u64,
+    /// Open load: requests whose deadline had passed before they could be sent.
+    pub expired: u64,
 }
 
 impl Default for Counters {
@@ -111,6 +117,9 @@ impl Default for Counters {
             think_overshoot: Durations::new(Digits::Three),
             eaddrnotavail: 0,
             emfile: 0,
+            offered: 0,
+            blocked: 0,
+            expired: 0,
         }
     }
 }
@@ -155,6 +164,9 @@ impl Counters {
         self.think_count += other.think_count;
         self.eaddrnotavail += other.eaddrnotavail;
         self.emfile += other.emfile;
+        self.offered += other.offered;
+        self.blocked += other.blocked;
+        self.expired += other.expired;
     }
 }
 

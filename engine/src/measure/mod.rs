@@ -8,3 +8,4 @@ pub mod histogram;
 pub mod recorder;
 pub mod schedule;
 pub mod steps;
+pub mod uniformity;

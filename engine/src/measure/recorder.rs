@@ -5,6 +5,7 @@ use super::counters::{Counters, ErrorKind};
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
 use super::steps::StepFigures;
+use super::uniformity::Uniformity;
 
 /// Why a segment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,42 @@ pub enum Cut {
     /// This mark was reached: the cut is not at the same instant in all threads.
     Mark(usize),
     Stop,
+}
+
+/// What only an open load is measured by; without one it takes no memory.
+#[derive(Debug, Clone)]
+pub struct OpenLoad {
+    /// From the intended send to the last byte, or to the timeout.
+    pub latency: Durations,
+    /// From the intended send to the actual one, or to the attempt to connect where no connection was ready.
+    pub send_lag: Durations,
+}
+
+impl Default for OpenLoad {
+    fn default() -> Self {
+        Self {
+            latency: Durations::new(Digits::Three),
+            send_lag: Durations::new(Digits::Three),
+        }
+    }
+}
+
+impl OpenLoad {
+    pub fn add(&mut self, other: &Self) {
+        self.latency.add(&other.latency);
+        self.send_lag.add(&other.send_lag);
+    }
+}
+
+/// What is known only at the end of a span: parts of cycles that are still open, and what is still not sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AtEnd {
+    /// Σ (residence + think) of the users, clipped to the window.
+    pub window_cycle_ns: u128,
+    /// The same for the whole run.
+    pub run_cycle_ns: u128,
+    /// Requests that should have been sent by now and were not.
+    pub overdue: u64,
 }
 
 /// What one thread did between two cuts.
@@ -39,10 +76,11 @@ pub struct Segment {
     pub cpu_ns: u64,
     pub wall_ns: u64,
     pub quiet: Vec<Quiet>,
-    /// Σ (residence + think) of the users, clipped to the window; only in the last segment of a window.
-    pub window_cycle_ns: u128,
-    /// The same for the whole run; only in the last segment.
-    pub run_cycle_ns: u128,
+    /// Only in the last segment of a window and of the run.
+    pub at_end: AtEnd,
+    pub open_load: OpenLoad,
+    /// Gaps of Poisson arrivals; only in the last segment of a window.
+    pub gaps: Uniformity,
     /// At the end of the segment.
     pub in_flight: u64,
     pub users: u64,
@@ -61,6 +99,9 @@ pub struct Recorder {
     service_time: Durations,
     steps: Vec<StepFigures>,
     pub loop_lag: Durations,
+    pub open_load: OpenLoad,
+    /// Gaps of Poisson arrivals since the window opened.
+    pub gaps: Uniformity,
     pub loops: u64,
     quiet: Vec<Quiet>,
     in_flight: u64,
@@ -88,6 +129,8 @@ impl Recorder {
             service_time: Durations::new(Digits::Three),
             steps: Vec::new(),
             loop_lag: Durations::new(Digits::Two),
+            open_load: OpenLoad::default(),
+            gaps: Uniformity::default(),
             loops: 0,
             quiet: Vec::new(),
             in_flight: 0,
@@ -196,20 +239,18 @@ impl Recorder {
     }
 
     /// Parts of cycles that are still open at a cut: added to what this cut's segment reports, without ending them.
-    pub fn open_cycles(
-        &self,
-        at_ns: u64,
-        open_since_ns: impl Iterator<Item = u64>,
-    ) -> (u128, u128) {
-        open_since_ns.fold(
-            (self.window_cycle_ns, self.run_cycle_ns),
-            |(window, run), since| {
-                (
-                    window + u128::from(at_ns.saturating_sub(since.max(self.window_from_ns))),
-                    run + u128::from(at_ns.saturating_sub(since)),
-                )
-            },
-        )
+    pub fn open_cycles(&self, at_ns: u64, open_since_ns: impl Iterator<Item = u64>) -> AtEnd {
+        let so_far = AtEnd {
+            window_cycle_ns: self.window_cycle_ns,
+            run_cycle_ns: self.run_cycle_ns,
+            overdue: 0,
+        };
+        open_since_ns.fold(so_far, |end, since| AtEnd {
+            window_cycle_ns: end.window_cycle_ns
+                + u128::from(at_ns.saturating_sub(since.max(self.window_from_ns))),
+            run_cycle_ns: end.run_cycle_ns + u128::from(at_ns.saturating_sub(since)),
+            ..end
+        })
     }
 
     #[inline]
@@ -243,7 +284,7 @@ impl Recorder {
         &mut self,
         cut: Cut,
         at_ns: u64,
-        cycles: (u128, u128),
+        at_end: AtEnd,
         cpu_ns: u64,
         wall_ns: u64,
     ) -> Segment {
@@ -265,8 +306,12 @@ impl Recorder {
             cpu_ns: cpu_ns - self.cpu_before_ns,
             wall_ns: wall_ns - self.wall_before_ns,
             quiet: std::mem::take(&mut self.quiet),
-            window_cycle_ns: cycles.0,
-            run_cycle_ns: cycles.1,
+            at_end,
+            open_load: std::mem::take(&mut self.open_load),
+            gaps: match cut {
+                Cut::WindowCloses(_) | Cut::Stop => std::mem::take(&mut self.gaps),
+                _ => Uniformity::default(),
+            },
             in_flight: self.in_flight,
             users: self.users,
             connections_open: self.connections_open,
@@ -281,6 +326,7 @@ impl Recorder {
                 self.window = Some(id);
                 self.window_from_ns = at_ns;
                 self.window_cycle_ns = 0;
+                self.gaps = Uniformity::default();
             }
             Cut::WindowCloses(_) => self.window = None,
             Cut::Mark(_) | Cut::Stop => {}

@@ -19,6 +19,7 @@ struct Row {
     all_in_window: bool,
     counters: Counters,
     service_time: Durations,
+    latency: Durations,
     loop_lag: Durations,
     cpu_ns: u64,
     wall_ns: u64,
@@ -36,6 +37,7 @@ impl Default for Row {
             all_in_window: true,
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
+            latency: Durations::new(Digits::Three),
             loop_lag: Durations::new(Digits::Two),
             cpu_ns: 0,
             wall_ns: 0,
@@ -68,12 +70,15 @@ pub struct Collector {
     window: Option<Measured>,
     totals: Counters,
     cycle_ns: u128,
+    overdue: u64,
     users: u64,
     stopped: usize,
+    /// Whether the load is an open one.
+    open: bool,
 }
 
 impl Collector {
-    pub fn new(started_ns: u64, threads: usize, marks: &[u64]) -> Self {
+    pub fn new(started_ns: u64, threads: usize, marks: &[u64], open: bool) -> Self {
         let mark = |requests: &u64| UpToMark {
             requests: *requests,
             reached_ns: None,
@@ -91,14 +96,22 @@ impl Collector {
             window: None,
             totals: Counters::default(),
             cycle_ns: 0,
+            overdue: 0,
             users: 0,
             stopped: 0,
+            open,
         }
     }
 
     /// From now on segments of this window are gathered; one before is forgotten.
     pub fn expect_window(&mut self, id: u32, opens_ns: u64, closes_ns: u64) {
-        self.window = Some(Measured::new(id, self.threads, opens_ns, closes_ns));
+        self.window = Some(Measured::new(
+            id,
+            self.threads,
+            opens_ns,
+            closes_ns,
+            self.open,
+        ));
     }
 
     /// Whether all threads have stopped.
@@ -130,7 +143,8 @@ impl Collector {
             Cut::Mark(_) => {}
             Cut::Stop => {
                 self.stopped += 1;
-                self.cycle_ns += segment.run_cycle_ns;
+                self.cycle_ns += segment.at_end.run_cycle_ns;
+                self.overdue += segment.at_end.overdue;
                 self.users += segment.users;
                 if self.is_complete() {
                     self.emit_rows(true, emit);
@@ -146,6 +160,7 @@ impl Collector {
         row.all_in_window &= segment.window.is_some() || segment.from_ns == segment.to_ns;
         row.counters.add(&segment.counters);
         row.service_time.add(&segment.service_time);
+        row.latency.add(&segment.open_load.latency);
         row.loop_lag.add(&segment.loop_lag);
         row.cpu_ns += segment.cpu_ns;
         row.wall_ns += segment.wall_ns;
@@ -189,6 +204,11 @@ impl Collector {
             max_ns: row.service_time.max_ns(),
             client_cpu: row.cpu_ns as f64 / row.wall_ns.max(1) as f64,
             loop_lag_p99_ns: row.loop_lag.quantile_ns(0.99),
+            sent: row.counters.sent,
+            offered: self.open.then_some(row.counters.offered),
+            blocked: self.open.then_some(row.counters.blocked),
+            latency_p50_ns: row.latency.quantile_ns(0.5),
+            latency_p99_ns: row.latency.quantile_ns(0.99),
         }
     }
 
@@ -259,7 +279,10 @@ impl Collector {
         ready: &[ThreadReady],
         steps: &[StepName],
     ) -> (CounterReport, Option<WindowReport>) {
-        let totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
+        let mut totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
+        if self.open {
+            totals.open_load(&self.totals, self.overdue);
+        }
         let started_ns = self.started_ns;
         let window = self
             .window

@@ -51,7 +51,12 @@ impl<'a> Coordinator<'a> {
         let mut coordinator = Self {
             output,
             inbox,
-            collector: Collector::new(0, team.len(), &prepared.job.marks),
+            collector: Collector::new(
+                0,
+                team.len(),
+                &prepared.job.marks,
+                prepared.job.open.is_some(),
+            ),
             finished: vec![None; team.len()],
             prepared,
             team,
@@ -90,7 +95,13 @@ impl<'a> Coordinator<'a> {
     fn start(&mut self) {
         let now_ns = monotonic_ns();
         self.started_ns = now_ns + NOTICE_NS;
-        self.collector = Collector::new(self.started_ns, self.team.len(), &self.prepared.job.marks);
+        let job = &self.prepared.job;
+        self.collector = Collector::new(
+            self.started_ns,
+            self.team.len(),
+            &job.marks,
+            job.open.is_some(),
+        );
         self.output.write(&Event::Ready(Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             driver: self.prepared.driver.name.to_owned(),
@@ -202,6 +213,8 @@ impl<'a> Coordinator<'a> {
                     self.end_at(
                         if used_up {
                             Reason::TotalRequests
+                        } else if self.prepared.job.open.is_some() {
+                            Reason::Schedule
                         } else {
                             Reason::Iterations
                         },

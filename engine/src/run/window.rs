@@ -3,8 +3,9 @@
 use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
-use crate::measure::recorder::Segment;
+use crate::measure::recorder::{OpenLoad, Segment};
 use crate::measure::steps::{StepFigures, add_all};
+use crate::measure::uniformity::Uniformity;
 use crate::report::{
     CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
     ms, seconds,
@@ -23,6 +24,10 @@ pub struct Measured {
     service_time: Durations,
     steps: Vec<StepFigures>,
     cycle_ns: u128,
+    overdue: u64,
+    open: bool,
+    open_load: OpenLoad,
+    arrival_gaps: Uniformity,
     users: u64,
     threads: Vec<Thread>,
     gaps: Gaps,
@@ -37,7 +42,7 @@ struct Thread {
 }
 
 impl Measured {
-    pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64) -> Self {
+    pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64, open: bool) -> Self {
         let thread = |_| Thread {
             span_ns: 0,
             cpu_ns: 0,
@@ -55,6 +60,10 @@ impl Measured {
             service_time: Durations::new(Digits::Three),
             steps: Vec::new(),
             cycle_ns: 0,
+            overdue: 0,
+            open,
+            open_load: OpenLoad::default(),
+            arrival_gaps: Uniformity::default(),
             users: 0,
             threads: (0..threads).map(thread).collect(),
             gaps: Gaps::new(threads, opens_ns),
@@ -66,6 +75,7 @@ impl Measured {
         self.counters.add(&segment.counters);
         self.service_time.add(&segment.service_time);
         add_all(&mut self.steps, &segment.steps);
+        self.open_load.add(&segment.open_load);
         let thread = &mut self.threads[segment.thread];
         thread.span_ns += segment.to_ns - segment.from_ns;
         thread.cpu_ns += segment.cpu_ns;
@@ -74,7 +84,9 @@ impl Measured {
         thread.loop_lag.add(&segment.loop_lag);
         self.gaps.add(segment.thread, &segment.quiet, segment.to_ns);
         if last {
-            self.cycle_ns += segment.window_cycle_ns;
+            self.cycle_ns += segment.at_end.window_cycle_ns;
+            self.overdue += segment.at_end.overdue;
+            self.arrival_gaps.add(&segment.gaps);
             self.users += segment.users;
             self.closed += 1;
         }
@@ -106,8 +118,13 @@ impl Measured {
                 loop_lag_p99_ns: thread.loop_lag.quantile_ns(0.99),
                 loop_lag_max_ns: thread.loop_lag.max_ns(),
             });
+        let mut counters = CounterReport::new(&self.counters, self.cycle_ns, self.users);
+        if self.open {
+            counters.open_load(&self.counters, self.overdue);
+        }
+        let tested = self.arrival_gaps.count();
         WindowReport {
-            counters: CounterReport::new(&self.counters, self.cycle_ns, self.users),
+            counters,
             opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
             // All threads cut at the same instants, unless one was held up longer than the notice it had: then the mean is exact.
             duration_s: seconds(spans) / self.threads.len() as f64,
@@ -118,6 +135,10 @@ impl Measured {
                 .zip(&self.steps)
                 .map(|(name, figures)| StepReport::new(name, figures))
                 .collect(),
+            latency: HistogramReport::new(&self.open_load.latency),
+            send_lag: HistogramReport::new(&self.open_load.send_lag),
+            arrival_gaps: (tested > 0).then_some(tested),
+            arrival_gaps_ks: self.arrival_gaps.distance(),
             threads: threads.collect(),
             gaps: gaps
                 .iter()

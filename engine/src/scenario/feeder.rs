@@ -89,7 +89,13 @@ impl Feeder {
         }
     }
 
-    /// The row for a user's next iteration; `None` when there is no more, and the user ends. `user` counts over all threads.
+    /// Whether a user keeps its first row.
+    pub fn stays_with_user(&self) -> bool {
+        self.order == FeederOrder::UniquePerUser
+    }
+
+    /// The row for a user's next iteration; `None` when there is no more, and the user ends. `user`: its number among those of all
+    /// threads, in the order of their starts.
     pub fn draw(&self, user: u64, rng: &mut impl Rng) -> Option<u32> {
         let rows = u64::from(self.rows);
         let drawn = match self.order {

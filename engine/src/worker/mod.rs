@@ -1,6 +1,9 @@
 //! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
+mod open;
+mod pool;
+mod retire;
 mod scenes;
 #[cfg(test)]
 mod simulation;
@@ -16,13 +19,15 @@ use rand::rngs::SmallRng;
 
 use crate::http::head::Recent;
 use crate::job::Job;
-use crate::measure::recorder::{Cut, Recorder, Segment};
+use crate::measure::recorder::{AtEnd, Cut, Recorder, Segment};
 use crate::measure::schedule::{Schedule, Span};
 use crate::net::sys::{Waker, thread_cpu_ns};
 use crate::net::{Config, Driver, Event};
-use crate::pace::ramp::start_ns;
+use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
-use crate::user::User;
+use crate::user::{Phase, User};
+use open::Open;
+use retire::Retirement;
 use scenes::Scenes;
 
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
@@ -130,14 +135,19 @@ struct Worker<'a, D: Driver> {
     /// Requests that may be sent without asking the quota.
     portion: u64,
     next_mark: usize,
+    /// Of the load.
+    start_ns: u64,
     /// The last reading of the clock.
     now_ns: u64,
     /// Requests that took their place in the quota and have not ended.
     outstanding: usize,
     /// When the last request ended.
     ended_ns: u64,
-    /// Users that have not ended.
+    /// Users that have not ended; in an open load those that have arrived and not gone.
     alive: usize,
+    /// `None` in a closed load.
+    open: Option<Box<Open>>,
+    retirement: Retirement,
     told_finished: bool,
     stopped: bool,
 }
@@ -148,15 +158,30 @@ impl<'a, D: Driver> Worker<'a, D> {
             .after_ns
             .map_or(u64::MAX, |after| start.saturating_add(after));
         let mut wheel = Wheel::new(users, start);
-        for index in 0..users {
-            let number = (index * post.threads + post.thread) as u32;
-            wheel.set(
-                index as u32,
-                start + start_ns(number, job.users, job.ramp_up_ns),
-            );
+        let place = Share {
+            thread: post.thread,
+            threads: post.threads,
+        };
+        let open = job
+            .open
+            .as_ref()
+            .map(|open| Box::new(Open::new(&job, open, place, users, start)));
+        if open.is_none() {
+            for index in 0..users {
+                let number = (index * post.threads + post.thread) as u32;
+                wheel.set(
+                    index as u32,
+                    start + job.ramp_up.start_ns(number, job.users),
+                );
+            }
         }
+        let phase = if open.is_some() {
+            Phase::Idle
+        } else {
+            Phase::Waiting
+        };
         Self {
-            users: (0..users).map(|_| User::default()).collect(),
+            users: (0..users).map(|_| User::new(phase)).collect(),
             steps: job.steps.iter().map(|_| StepState::default()).collect(),
             scenes: Scenes::new(&job, users, post.thread, post.threads),
             wheel,
@@ -171,10 +196,13 @@ impl<'a, D: Driver> Worker<'a, D> {
             queued: Vec::with_capacity(D::SEND_GROUP),
             portion: 0,
             next_mark: 0,
+            start_ns: start,
             now_ns: start,
             outstanding: 0,
             ended_ns: start,
-            alive: users,
+            alive: if open.is_some() { 0 } else { users },
+            retirement: Retirement::new(&job, place, users, start),
+            open,
             told_finished: false,
             stopped: false,
             driver,
@@ -184,10 +212,9 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn run(mut self) -> io::Result<()> {
+        self.warm();
         while !self.stopped {
-            let timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
-            self.driver
-                .wait(Some(timer_ns.min(self.schedule.next_ns())))?;
+            self.driver.wait(Some(self.look_ns()))?;
             self.stamp();
             let woke_ns = self.now_ns;
             let mut dealt_with = false;
@@ -201,7 +228,9 @@ impl<'a, D: Driver> Worker<'a, D> {
                 dealt_with = true;
                 self.handle(event)?;
             }
+            self.take_arrivals()?;
             self.fire_timers()?;
+            self.retire();
             if !self.flush()? && !self.stopped {
                 self.stamp();
             }
@@ -212,6 +241,16 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.tell_finished();
         }
         Ok(())
+    }
+
+    /// When to look again at the latest.
+    fn look_ns(&self) -> u64 {
+        let timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
+        let pace_ns = match &self.open {
+            None => self.retirement.next_ns(),
+            Some(open) => open.look_ns(self.now_ns),
+        };
+        timer_ns.min(pace_ns).min(self.schedule.next_ns())
     }
 
     /// Reads the clock, cutting what is due before anything that happens from now on.
@@ -239,15 +278,19 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn cut(&mut self, cut: Cut, at_ns: u64) {
-        let cycles = match cut {
-            Cut::WindowCloses(_) | Cut::Stop => self
-                .recorder
-                .open_cycles(at_ns, self.users.iter().filter_map(User::open_since_ns)),
-            _ => (0, 0),
+        self.count_offered(at_ns);
+        let at_end = match cut {
+            Cut::WindowCloses(_) | Cut::Stop => AtEnd {
+                overdue: self.overdue(at_ns),
+                ..self
+                    .recorder
+                    .open_cycles(at_ns, self.users.iter().filter_map(User::open_since_ns))
+            },
+            _ => AtEnd::default(),
         };
         let segment = self
             .recorder
-            .cut(cut, at_ns, cycles, thread_cpu_ns(), self.driver.now_ns());
+            .cut(cut, at_ns, at_end, thread_cpu_ns(), self.driver.now_ns());
         self.tell(News::Segment(Box::new(segment)));
     }
 
@@ -352,15 +395,27 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(true)
     }
 
-    /// This thread has nothing left to send when its users have ended, or when the total is used up: users who think then are not
-    /// waited for.
+    /// This thread has nothing left to send when its users have ended and no more arrive, or when the total is used up: users who
+    /// think then are not waited for.
     fn tell_finished(&mut self) {
+        if self.told_finished {
+            return;
+        }
         let used_up = self.portion == 0 && self.outstanding == 0 && self.job.quota.is_used_up();
-        if (self.alive == 0 || used_up) && !self.told_finished {
+        let nobody = self.alive == 0;
+        let at_ns = match &self.open {
+            _ if used_up => Some(self.ended_ns),
+            Some(open) => open
+                .ended_ns(self.now_ns)
+                .filter(|_| nobody)
+                .map(|at_ns| at_ns.max(self.ended_ns)),
+            None => nobody.then_some(self.ended_ns),
+        };
+        if let Some(at_ns) = at_ns {
             self.told_finished = true;
             self.tell(News::Finished {
                 thread: self.post.thread,
-                at_ns: self.ended_ns,
+                at_ns,
             });
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct Scenes {
     /// Number of the thread and how many there are.
     thread: usize,
     threads: usize,
+    /// Users of this thread that have started: in an open load many, one after the other, at the same place.
+    started: u64,
 }
 
 impl Scenes {
@@ -43,6 +45,7 @@ impl Scenes {
             seen: Seen::new(true),
             thread,
             threads,
+            started: 0,
         }
     }
 
@@ -58,13 +61,20 @@ impl Scenes {
         let (step, position) = job.scenarios.walk.begin(before, rng);
         carried.position = position;
         if let Some(shape) = job.scenarios.shape {
+            let starts = before.is_none();
+            let number = self.started * self.threads as u64 + self.thread as u64;
+            self.started += u64::from(starts);
+            if starts {
+                carried.vars = None;
+            }
             let vars = carried
                 .vars
                 .get_or_insert_with(|| Box::new(Vars::new(shape)));
             vars.forget_captured();
-            let number = u64::from(index) * self.threads as u64 + self.thread as u64;
             for (row, feeder) in vars.rows.iter_mut().zip(&job.scenarios.shared.feeders) {
-                *row = feeder.draw(number, rng)?;
+                if starts || !feeder.stays_with_user() {
+                    *row = feeder.draw(number, rng)?;
+                }
             }
         }
         Some(step)

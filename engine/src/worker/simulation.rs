@@ -14,8 +14,9 @@ use crate::job::Job;
 use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
-use crate::measure::recorder::{Cut, Segment};
+use crate::measure::recorder::{Cut, OpenLoad, Segment};
 use crate::measure::schedule::Span;
+use crate::measure::uniformity::Uniformity;
 use crate::net::{Config, ConnId, Driver, Event, Payload, Received, sys::Waker};
 use crate::worker::News;
 
@@ -40,6 +41,8 @@ enum Due {
 /// A server that takes a millisecond to connect and answers when told to; time passes only in waits.
 struct Simulated {
     now_ns: u64,
+    /// Waits in a row that did not have to wait.
+    looks: u32,
     due: BinaryHeap<Reverse<(u64, Due)>>,
     batch: VecDeque<Event>,
     service: Service,
@@ -53,6 +56,7 @@ impl Driver for Simulated {
     fn new(_config: Config) -> io::Result<Self> {
         Ok(Self {
             now_ns: START_NS,
+            looks: 0,
             due: BinaryHeap::new(),
             batch: VecDeque::new(),
             service: SERVICE.get(),
@@ -86,7 +90,14 @@ impl Driver for Simulated {
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         let first_ns = self.due.peek().map_or(u64::MAX, |due| due.0.0);
-        self.now_ns = self.now_ns.max(first_ns.min(until_ns.unwrap_or(u64::MAX)));
+        let next_ns = first_ns.min(until_ns.unwrap_or(u64::MAX));
+        // Looking again and again takes time: that is how it passes for one who polls.
+        self.looks = if next_ns > self.now_ns {
+            0
+        } else {
+            self.looks + 1
+        };
+        self.now_ns = next_ns.max(self.now_ns + if self.looks > 2 { 100 } else { 0 });
         while let Some(Reverse((at_ns, due))) = self.due.peek().copied()
             && at_ns <= self.now_ns
         {
@@ -125,6 +136,9 @@ struct Recorded {
     gaps: Gaps,
     cycle_ns: u128,
     rows: Vec<(u64, u64)>,
+    open_load: OpenLoad,
+    arrival_gaps: Uniformity,
+    overdue: u64,
 }
 
 fn simulate(service: Service, window_ms: (u64, u64), edit: impl FnOnce(&mut Value)) -> Recorded {
@@ -171,15 +185,23 @@ fn simulate(service: Service, window_ms: (u64, u64), edit: impl FnOnce(&mut Valu
         gaps: Gaps::new(1, span.opens_ns),
         cycle_ns: 0,
         rows: Vec::new(),
+        open_load: OpenLoad::default(),
+        arrival_gaps: Uniformity::default(),
+        overdue: 0,
     };
     for segment in segments.lock().unwrap().iter() {
         if segment.window == Some(1) {
             recorded.counters.add(&segment.counters);
             recorded.service_time.add(&segment.service_time);
+            recorded.open_load.add(&segment.open_load);
             recorded.gaps.add(0, &segment.quiet, segment.to_ns);
         }
         match segment.cut {
-            Cut::WindowCloses(1) => recorded.cycle_ns = segment.window_cycle_ns,
+            Cut::WindowCloses(1) => {
+                recorded.cycle_ns = segment.at_end.window_cycle_ns;
+                recorded.overdue = segment.at_end.overdue;
+                recorded.arrival_gaps.add(&segment.gaps);
+            }
             Cut::Row(row) => recorded.rows.push((row, segment.counters.completed)),
             _ => {}
         }
@@ -302,4 +324,134 @@ fn a_ramp_starts_users_at_even_steps() {
         .in_flight_integral_ns
         .abs_diff(u128::from(expected));
     assert!(off <= 4 * 1024, "{off}");
+}
+
+fn open(plan: &mut Value, arrivals: &str, per_s: u64) {
+    plan["load"] = json!({
+        "model": "open", "arrivals": arrivals, "max_users": 3000, "connections": 1100,
+        "phases": [{"duration_ms": 3000, "from_per_s": per_s, "to_per_s": per_s}],
+    });
+    plan["stop"] = json!({"after_ms": 3000});
+}
+
+#[test]
+fn a_freeze_of_a_second_gives_every_latency_from_nought_to_a_second() {
+    // The case of wrk2: 1000 requests a second, and from 1 s to 2 s the server is silent.
+    let service = |sent_ns: u64| {
+        if (1000 * MS..2000 * MS).contains(&sent_ns) {
+            2000 * MS
+        } else {
+            sent_ns + MS
+        }
+    };
+    // The first requests of all may wait for their connections.
+    let recorded = simulate(service, (100, 2900), |plan| open(plan, "constant", 1000));
+    assert_eq!(recorded.counters.offered, 2800);
+    assert_eq!(recorded.counters.sent, 2800);
+    assert_eq!((recorded.counters.blocked, recorded.overdue), (0, 0));
+    let latency = recorded.open_load.latency.filled().unwrap();
+    assert_eq!(latency.len(), 2800);
+    // Due at 1000, 1001, … 1999 ms: 1000, 999, … 1 ms. The histogram tells three digits apart.
+    for ms in [2, 10, 100, 500, 900, 999] {
+        let longer = latency.count_between(ms * MS + MS / 2, u64::MAX);
+        assert!(longer.abs_diff(1000 - ms) <= 1, "{longer} above {ms}.5 ms");
+    }
+    // A closed loop of as many users as it takes saw one long request each.
+    let closed = simulate(service, (100, 1900), |plan| {
+        plan["stop"]["after_ms"] = 3000.into()
+    });
+    assert_eq!(
+        closed
+            .service_time
+            .filled()
+            .unwrap()
+            .count_between(2 * MS, u64::MAX),
+        0
+    );
+    assert_eq!(closed.gaps.finish().1, 1);
+}
+
+#[test]
+fn sends_are_late_by_no_more_than_a_look() {
+    let recorded = simulate(
+        |sent_ns| sent_ns + MS,
+        (100, 2900),
+        |plan| open(plan, "constant", 1000),
+    );
+    // Polled every 100 ns in the simulation, up to 1024 ns when a timer's tick is waited for.
+    assert_eq!(recorded.open_load.send_lag.count(), 2800);
+    assert!(recorded.open_load.send_lag.max_ns().unwrap() <= 1200);
+    // Latency is the lag and the service time.
+    assert!(recorded.open_load.latency.max_ns().unwrap() <= MS + 3000);
+}
+
+#[test]
+fn the_integral_of_what_is_in_flight_is_littles_product_in_an_open_load_too() {
+    let recorded = simulate(
+        |sent_ns| sent_ns + 7 * MS,
+        (103, 2303),
+        |plan| open(plan, "poisson", 500),
+    );
+    // By the counter of what is in flight, against arrivals x service time; the borders cut requests that cancel on average.
+    let by_counter = recorded.counters.in_flight_integral_ns as f64;
+    let by_product = recorded.counters.service_time_ns as f64;
+    assert!(
+        (by_counter / by_product - 1.0).abs() < 0.02,
+        "{by_counter} {by_product}"
+    );
+}
+
+#[test]
+fn poisson_arrivals_pass_the_test_at_the_asked_rate_and_constant_ones_would_not() {
+    let recorded = simulate(
+        |sent_ns| sent_ns + MS,
+        (0, 3000),
+        |plan| open(plan, "poisson", 1000),
+    );
+    let (count, distance) = (
+        recorded.arrival_gaps.count(),
+        recorded.arrival_gaps.distance().unwrap(),
+    );
+    assert_eq!(count, recorded.counters.sent - 1);
+    // Exceeded once in a hundred seeds; this seed is fixed.
+    assert!(distance < 1.63 / (count as f64).sqrt(), "{distance}");
+}
+
+#[test]
+fn a_schedule_that_nobody_can_follow_is_counted_to_the_last_request() {
+    // Two places, and a server that never answers: two are sent, one is blocked every 10 ms.
+    let recorded = simulate(
+        |_| u64::MAX / 2,
+        (0, 1000),
+        |plan| {
+            open(plan, "constant", 100);
+            plan["load"]["max_users"] = 2.into();
+            plan["load"]["connections"] = 2.into();
+        },
+    );
+    assert_eq!(
+        (
+            recorded.counters.sent,
+            recorded.counters.blocked,
+            recorded.counters.offered
+        ),
+        (2, 98, 100)
+    );
+}
+
+#[test]
+fn users_of_a_closed_load_end_over_the_ramp_down() {
+    let recorded = simulate(
+        |sent_ns| sent_ns + 10 * MS,
+        (0, 1000),
+        |plan| {
+            plan["load"]["ramp_down_ms"] = 400.into();
+            plan["load"]["think"] = json!({"kind": "constant", "ms": 10});
+        },
+    );
+    // The last of four ends 300 ms before the first: at 700, 800, 900 and 1000 ms, a request under way being finished.
+    let cycle_ns = (700 + 800 + 900 + 1000) * MS;
+    let off = recorded.cycle_ns.abs_diff(u128::from(cycle_ns));
+    assert!(off <= u128::from(4 * 11 * MS), "{off}");
+    assert_eq!(recorded.counters.abandoned, 0);
 }

@@ -12,7 +12,7 @@ use crate::net::{ConnId, Direction, Driver, Payload, Received};
 use crate::user::{NOT_SINCE, Phase};
 
 impl<D: Driver> Worker<'_, D> {
-    fn may_send(&mut self) -> bool {
+    pub(super) fn may_send(&mut self) -> bool {
         if self.portion == 0 {
             self.portion = self.job.quota.take();
         }
@@ -33,9 +33,17 @@ impl<D: Driver> Worker<'_, D> {
             self.end_user(index);
             return Ok(());
         }
+        if self.open.is_some() {
+            self.recorder.counters.offered += 1;
+        }
+        self.begin(index)
+    }
+
+    /// Begins a request that has its place in the quota.
+    pub(super) fn begin(&mut self, index: u32) -> io::Result<()> {
         let user = &mut self.users[index as usize];
+        user.since_ns = NOT_SINCE;
         if user.connected {
-            user.since_ns = NOT_SINCE;
             self.queue(index)
         } else {
             self.connect(index);
@@ -45,11 +53,27 @@ impl<D: Driver> Worker<'_, D> {
 
     fn connect(&mut self, index: u32) {
         let user = &mut self.users[index as usize];
+        let first = user.since_ns == NOT_SINCE;
+        let under_way = user.phase == Phase::Warming;
         user.phase = Phase::Connecting;
         user.since_ns = self.now_ns;
+        let mut limit_ns = self.now_ns + self.job.connect_timeout_ns;
+        if let Some(open) = &self.open {
+            limit_ns = open.limit_ns(index, limit_ns);
+            if first {
+                self.acted(index, self.now_ns);
+            }
+        }
+        if under_way {
+            self.wheel.set(index, limit_ns);
+        } else {
+            self.open_connection(index, limit_ns);
+        }
+    }
+
+    pub(super) fn open_connection(&mut self, index: u32, limit_ns: u64) {
         self.recorder.counters.connect_attempts += 1;
-        self.wheel
-            .set(index, self.now_ns + self.job.connect_timeout_ns);
+        self.wheel.set(index, limit_ns);
         let address = index as usize % self.job.addresses.len();
         self.driver.connect(index, address);
     }
@@ -88,7 +112,8 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         user.phase = Phase::InFlight;
         user.sent_ns = at_ns;
-        if user.since_ns == NOT_SINCE {
+        let unacted = user.since_ns == NOT_SINCE;
+        if unacted {
             user.since_ns = at_ns;
         }
         let step = &self.job.steps[usize::from(user.step)];
@@ -96,17 +121,29 @@ impl<D: Driver> Worker<'_, D> {
         // The bytes of a request that was written anew were counted when they were.
         let bytes = self.job.fixed.get(fixed as usize).map_or(0, Vec::len);
         self.recorder.sent(at_ns, bytes as u64);
+        let mut limit_ns = at_ns + self.job.request_timeout_ns;
+        if let Some(open) = &self.open {
+            limit_ns = open.limit_ns(index, limit_ns);
+            if unacted {
+                self.acted(index, at_ns);
+            }
+        }
         if !self.wheel.is_set(index) {
-            self.wheel.set(index, at_ns + self.job.request_timeout_ns);
+            self.wheel.set(index, limit_ns);
         }
     }
 
     pub(super) fn on_connected(&mut self, index: ConnId) -> io::Result<()> {
         self.recorder.counters.connections_opened += 1;
         self.recorder.connections_open += 1;
-        self.users[index as usize].connected();
+        let user = &mut self.users[index as usize];
+        user.connected();
         // The timer was that of connecting.
         self.wheel.unset(index);
+        if user.phase == Phase::Warming {
+            self.warmed(index);
+            return Ok(());
+        }
         self.queue(index)
     }
 
@@ -131,15 +168,24 @@ impl<D: Driver> Worker<'_, D> {
 
     fn fail_to_connect(&mut self, index: u32, kind: ErrorKind) {
         self.driver.close(index);
+        if self.users[index as usize].phase == Phase::Warming {
+            // No request waits for it, so none has failed.
+            self.cooled(index);
+            return;
+        }
         self.request_ended();
         self.recorder.counters.fail(kind);
         self.step_failed(index);
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;
+        if self.open.is_some() {
+            self.turned_away(index, kind);
+            return;
+        }
         user.phase = Phase::BackingOff;
         let due_ns = self.now_ns + user.back_off_ns();
-        if self.move_on(index) {
+        if self.move_on(index) && !self.retirement.has_come(index) {
             self.wheel.set(index, due_ns);
         } else {
             self.end_user(index);
@@ -191,6 +237,10 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         self.recorder
             .completed(self.now_ns, user.sent_ns, answer.status, answer.body_bytes);
+        if self.open.is_some() {
+            self.record_latency(index);
+        }
+        let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;
         let step = usize::from(user.step);
@@ -248,6 +298,7 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         if kind == ErrorKind::Timeout {
             self.recorder.timed_out(self.now_ns, user.sent_ns);
+            self.record_latency(index);
             self.step_timed_out(index);
         } else {
             self.recorder.lost(self.now_ns, kind);
@@ -301,8 +352,12 @@ impl<D: Driver> Worker<'_, D> {
         self.driver.close(index);
         let user = &mut self.users[index as usize];
         user.reader.reset();
+        let idle = user.phase == Phase::Idle;
         if !std::mem::take(&mut user.connected) {
             return;
+        }
+        if idle {
+            self.cooled(index);
         }
         self.recorder.connections_open -= 1;
         if by_client {
@@ -315,17 +370,22 @@ impl<D: Driver> Worker<'_, D> {
     /// After a request: on to the next step, thinking first where users think.
     fn advance(&mut self, index: u32) -> io::Result<()> {
         let before = usize::from(self.users[index as usize].step);
-        if !self.move_on(index) {
+        if !self.move_on(index) || self.retirement.has_come(index) {
             self.end_user(index);
             return Ok(());
         }
-        match self.job.steps[before].think.draw(&mut self.rng) {
+        let think_ns = self.job.steps[before].think.draw(&mut self.rng);
+        let due_ns = self.now_ns + think_ns.unwrap_or(0);
+        if let Some(open) = &mut self.open {
+            open.intend(index, due_ns);
+        }
+        match think_ns {
             None => self.begin_request(index),
-            Some(ns) => {
+            Some(_) => {
                 let user = &mut self.users[index as usize];
                 user.phase = Phase::Thinking;
                 user.since_ns = self.now_ns;
-                self.wheel.set(index, self.now_ns + ns);
+                self.wheel.set(index, due_ns);
                 Ok(())
             }
         }
@@ -357,13 +417,29 @@ impl<D: Driver> Worker<'_, D> {
                 self.recorder.cycle(user.since_ns, self.now_ns);
                 self.begin_request(index)
             }
-            Phase::Connecting => {
-                self.fail_to_connect(index, ErrorKind::ConnectTimeout);
+            Phase::Connecting | Phase::Warming => {
+                let waited_ns = self.now_ns.saturating_sub(user.since_ns);
+                let expired =
+                    user.phase == Phase::Connecting && waited_ns < self.job.connect_timeout_ns;
+                // Before the time for connecting is over only the deadline of the request can have passed.
+                let kind = if expired {
+                    ErrorKind::Timeout
+                } else {
+                    ErrorKind::ConnectTimeout
+                };
+                self.fail_to_connect(index, kind);
+                Ok(())
+            }
+            Phase::Idle => {
+                self.warm_again(index);
                 Ok(())
             }
             // One timer serves all requests of a connection: it is set anew only when it fires, not with every request.
             Phase::InFlight => {
-                let deadline_ns = user.sent_ns + self.job.request_timeout_ns;
+                let mut deadline_ns = user.sent_ns + self.job.request_timeout_ns;
+                if let Some(open) = &self.open {
+                    deadline_ns = open.limit_ns(index, deadline_ns);
+                }
                 if self.now_ns >= deadline_ns {
                     return self.lose(index, ErrorKind::Timeout, true);
                 }
@@ -374,7 +450,11 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    fn end_user(&mut self, index: u32) {
+    pub(super) fn end_user(&mut self, index: u32) {
+        if self.open.is_some() {
+            self.leave(index);
+            return;
+        }
         self.wheel.unset(index);
         self.close(index, true);
         let user = &mut self.users[index as usize];
