@@ -252,6 +252,47 @@ fn rows_are_fed_and_end_as_declared() {
 }
 
 #[test]
+fn every_arrival_of_an_open_load_is_a_new_user() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let rows: String = (0..1000).map(|row| format!("{row}\n")).collect();
+    std::fs::write(file.path(), format!("number\n{rows}")).unwrap();
+    for driver in drivers() {
+        let (server, requests) = recording(|request| {
+            let path = request.split(' ').nth(1).unwrap();
+            format!(
+                "HTTP/1.1 200 OK\r\nX-Path: {path}\r\nSet-Cookie: seen=yes; Path=/\r\nContent-Length: 0\r\n\r\n"
+            )
+        });
+        let plan = plan(server.address, driver, |plan| {
+            plan["load"] = json!({"model": "open", "session": "user", "max_users": 50,
+                "phases": [{"duration_ms": 300, "from_per_s": 200, "to_per_s": 200}]});
+            plan["stop"] = json!({"after_ms": 20_000});
+            plan["cookies"] = true.into();
+            plan["feeders"] = json!([{"name": "rows", "file": file.path(), "order": "unique_per_user", "at_end": "recycle"}]);
+            plan["scenarios"] = json!([{"steps": [
+                {"path": "/${rows.number}/${sequence per=user}", "capture": [{"name": "path", "header": "x-path"}]},
+                {"path": "/then${path}/${rows.number}"}]}]);
+        });
+        let totals = totals(&plan);
+        assert_counts(&totals, &json!({"completed": 120, "failed": 0}));
+        let mut found = paths(&requests);
+        found.sort();
+        let mut expected: Vec<String> = (0..60)
+            .flat_map(|user| [format!("/{user}/1"), format!("/then/{user}/1/{user}")])
+            .collect();
+        expected.sort();
+        assert_eq!(found, expected);
+        // A new user has no cookies, although its place was another's before.
+        for request in requests.lock().unwrap().iter() {
+            assert_eq!(
+                request.contains("Cookie: seen=yes"),
+                request.contains(" /then")
+            );
+        }
+    }
+}
+
+#[test]
 fn loops_weights_and_pauses_shape_the_walk() {
     for driver in drivers() {
         let (server, requests) = recording(|_| ok("x"));
@@ -370,6 +411,13 @@ fn scenarios_that_cannot_be_walked_are_refused() {
         plan["scenarios"] = json!([one, one]);
     });
     assert!(twice.contains("two named \"main\""), "{twice}");
+    let open = refusal(&|plan| {
+        plan["load"] = json!({"model": "open", "max_users": 1,
+            "phases": [{"duration_ms": 300, "from_per_s": 200, "to_per_s": 200}]});
+        plan["feeders"] =
+            json!([{"name": "f", "file": "x.csv", "order": "sequence", "at_end": "stop"}]);
+    });
+    assert!(open.contains("expected recycle"), "{open}");
     let feeder = refusal(&|plan| {
         plan["feeders"] = json!([{"name": "f", "file": "nowhere.csv", "order": "random"}]);
     });
