@@ -18,6 +18,7 @@ from prony.report.export import load_json, to_json
 from prony.report.grid import table
 from prony.report.labels import label_of, named, rounded
 from prony.report.model import SEVERITY, ExperimentView, PairView, TrialView
+from prony.report.steps import step_lines
 from prony.report.style import STATUS_STYLE
 from prony.report.summary import (
     HEADLINE,
@@ -58,6 +59,8 @@ def render(view: ExperimentView, console: Console) -> None:
     mark = QUICK if view.quick else ""
     names = [server.address for server in view.servers]
     out.table(sections(view), names, mark, SPREAD_NOTE)
+    for server in view.servers:
+        _steps(view.of(server.address), f"Step by step, {server.address}", out)
     _sentences(view, out)
     _history(view, out)
     _rejected(view, out)
@@ -89,6 +92,14 @@ class _Printer:
         for line in table(made, names, self.width, mark=mark, heading=heading):
             line.rstrip()
             self._console.print(line, highlight=False, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _steps(trials: Sequence[TrialView], title: str, out: _Printer) -> None:
+    lines = step_lines(trials)
+    if lines:
+        out.heading(title, "median over trials" if len(trials) > 1 else "")
+    for line in lines:
+        out.text(Text(line), 2)
 
 
 def _verdict_line(status: Status, words: str) -> Text:
@@ -228,6 +239,7 @@ def render_load(trial: TrialView, console: Console) -> None:
                 out.text(Text(f"{named(figure).ljust(widest)}  {value:>10}"), 2)
             if figures is LOAD_FIGURES and window is not None and (both := _both_times(window)):
                 out.text(Text(both, style="dim"), 2)
+    _steps([trial], "Step by step", out)
     bad = sorted(
         (f for f in judgement.findings if f.status is not Status.VALID), key=lambda f: SEVERITY[f.status]
     )

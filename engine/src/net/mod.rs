@@ -4,6 +4,7 @@
 pub mod address;
 mod buffers;
 pub mod epoll;
+pub mod outgoing;
 pub mod probe;
 pub mod sys;
 pub mod uring;
@@ -12,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 
 use address::Address;
+use outgoing::Outgoing;
 
 /// A connection, by the index that its user chose. There is at most one open connection per index.
 pub type ConnId = u32;
@@ -31,6 +33,8 @@ pub struct Config {
 pub enum Payload {
     /// The byte string of this index in [`Config::fixed`].
     Fixed(u32),
+    /// Bytes made for this send.
+    Owned(Outgoing),
 }
 
 /// Something that happened.
@@ -93,6 +97,11 @@ pub trait Driver: Sized {
 
     /// Sends on an open connection, at the latest with the next [`Driver::flush`].
     fn send(&mut self, conn: ConnId, payload: Payload);
+
+    /// Memory of an owned payload that was sent, to make the next one in.
+    fn spare(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Hands everything prepared to the kernel without waiting.
     fn flush(&mut self) -> io::Result<()>;
