@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from prony.evidence.engine import Window
 from prony.judge.finding import Finding, Status
+from prony.judge.histogram import HistogramError, decode
 from prony.report.export import load_json, to_json
 from prony.report.grid import table
 from prony.report.labels import label_of, named, rounded
@@ -33,7 +35,7 @@ from prony.report.summary import (
     verdict_word,
     verdict_words,
 )
-from prony.report.wording import counted, duration, number, ratio
+from prony.report.wording import counted, duration, milliseconds, number, ratio
 
 __all__ = ["load_json", "render", "render_load", "to_json"]
 
@@ -235,6 +237,8 @@ def render_load(trial: TrialView, console: Console) -> None:
             for figure in known:
                 value = rounded(figure, trial.figures[figure])
                 out.text(Text(f"{named(figure).ljust(widest)}  {value:>10}"), 2)
+            if figures is LOAD_FIGURES and window is not None and (both := _both_times(window)):
+                out.text(Text(both, style="dim"), 2)
     _steps([trial], "Step by step", out)
     bad = sorted(
         (f for f in judgement.findings if f.status is not Status.VALID), key=lambda f: SEVERITY[f.status]
@@ -244,6 +248,23 @@ def render_load(trial: TrialView, console: Console) -> None:
     for finding in bad:
         _one_finding(finding, out)
     out.line()
+
+
+def _both_times(window: Window) -> str:
+    """Of an open loop, in which the times above are latencies: what the service times were."""
+    if window.latency is None or window.service_time is None:
+        return ""
+    try:
+        decoded = decode(window.service_time)
+    except HistogramError:
+        return ""
+    shown = [
+        f"p{percentile} {milliseconds(found)}"
+        for percentile in (50, 99)
+        if (found := decoded.percentile_ns(percentile)) is not None
+    ]
+    said = f"times are from the moment a request was due; from its actual send {', '.join(shown)}"
+    return said if shown else ""
 
 
 def _one_finding(finding: Finding, out: _Printer) -> None:
