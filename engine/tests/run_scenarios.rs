@@ -382,6 +382,56 @@ fn a_streamed_request_ends_with_its_connection() {
     }
 }
 
+/// A step whose body waits to be asked for.
+fn waiting(plan: &mut Value) {
+    plan["scenarios"][0]["steps"][0] = json!({"method": "POST", "path": "/echo", "body": "n ${sequence} end",
+        "expect_continue": true, "expect": {"status": [200, 417]}});
+    plan["stop"]["total_requests"] = 3.into();
+}
+
+#[test]
+fn a_body_waits_until_the_server_asks_for_it() {
+    let server = Reference::start();
+    for driver in drivers() {
+        let plan = plan(server.1, driver, |plan| {
+            waiting(plan);
+            plan["scenarios"][0]["steps"][0]["expect"]["body_contains"] = json!(["n ", " end"]);
+        });
+        let totals = totals(&plan);
+        let expected = json!({"completed": 3, "failed": 0, "connections_opened": 1});
+        assert_counts(&totals, &expected);
+    }
+}
+
+#[test]
+fn a_body_that_nobody_asks_for_is_sent_after_a_second_or_never() {
+    for driver in drivers() {
+        // It knows nothing of Expect and waits for the body.
+        let (silent, requests) = recording(|_| ok("x"));
+        let asked = plan(silent.address, driver, |plan| {
+            waiting(plan);
+            plan["stop"]["total_requests"] = 1.into();
+        });
+        let totals = run(&asked).finished()["totals"].clone();
+        assert_counts(&totals, &json!({"completed": 1, "failed": 0}));
+        assert!(totals["service_time_sum_s"].as_f64().unwrap() >= 1.0);
+        assert!(requests.lock().unwrap()[0].ends_with("n 1 end"));
+
+        // It refuses by the head alone: the connection cannot be used any more.
+        let refusing = Server::start(|peer| {
+            let mut head = [0; 16];
+            std::io::Read::read_exact(&mut peer.stream, &mut head).unwrap();
+            peer.send("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n");
+            std::thread::sleep(std::time::Duration::from_secs(5));
+        });
+        let refused = plan(refusing.address, driver, waiting);
+        assert_counts(
+            &run(&refused).finished()["totals"],
+            &json!({"completed": 3, "failed": 0, "connections_opened": 3, "status": {"417": 3}}),
+        );
+    }
+}
+
 #[test]
 fn scenarios_that_cannot_be_walked_are_refused() {
     let refusal = |edit: &dyn Fn(&mut Value)| {
