@@ -1,6 +1,7 @@
 //! Connections as bytes: connect, send, receive, close, wait. Two drivers behind one trait; nothing here knows of HTTP, users
 //! or measurements. All `unsafe` of the engine's load side is in this folder.
 
+pub mod acceptor;
 pub mod address;
 mod buffers;
 pub mod epoll;
