@@ -19,6 +19,7 @@ use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
+use crate::sources;
 
 /// One step, ready to be sent.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub struct OpenJob {
 #[derive(Debug)]
 pub struct Job {
     pub addresses: Arc<[Address]>,
+    pub sources: Arc<[Address]>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
     pub scenarios: Scenarios,
@@ -140,6 +142,7 @@ impl Job {
         marks.sort_unstable();
         marks.dedup();
         Ok(Self {
+            sources: Arc::from(sources::resolve(&plan.target.source_addresses, &addresses)?),
             addresses: Arc::from(addresses),
             fixed: Arc::from(fixed),
             steps,

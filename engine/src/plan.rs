@@ -62,6 +62,23 @@ fn default_interval_ms() -> f64 {
 pub struct Target {
     /// Scheme, host and port, such as `http://127.0.0.1:8080`.
     pub url: String,
+    /// Where connections come from, in turn; the kernel chooses when there are none. One address has about 28,000 ports.
+    #[serde(default)]
+    pub source_addresses: Sources,
+}
+
+/// Addresses of this host, as a list, or as a range such as `127.0.1.1-127.0.1.40`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Sources {
+    List(Vec<String>),
+    Range(String),
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
 }
 
 /// Which way to the kernel is used.

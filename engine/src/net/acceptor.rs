@@ -12,10 +12,9 @@ use io_uring::{IoUring, cqueue, opcode};
 use super::buffers::BufferRing;
 use super::sys::{Waker, raise_file_limit, until};
 
-const QUEUE: u32 = 1024;
-const COMPLETIONS: u32 = 16 * 1024;
+/// Events that fit per entry of the queue of submissions.
+const COMPLETIONS: u32 = 16;
 const BUFFER_GROUP: u16 = 0;
-const BUFFER_BYTES: usize = 4096;
 /// The kernel allows no larger table than the process may have files; beyond this another ring is as good.
 const MAX_SLOTS: u64 = 1 << 16;
 /// A send buffer that grew larger than this is not kept for the next send.
@@ -89,24 +88,24 @@ impl std::fmt::Debug for Acceptor {
 }
 
 impl Acceptor {
-    /// A ring with as many slots as the process may have files, and `buffers` (a power of two) to receive into.
-    pub fn new(buffers: u16) -> io::Result<Self> {
+    /// A ring with as many slots as the process may have files, and a queue (a power of two) of submissions.
+    pub fn new(queue: u32) -> io::Result<Self> {
         let mut builder = IoUring::builder();
         builder
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_taskrun_flag()
             .setup_submit_all()
-            .setup_cqsize(COMPLETIONS);
+            .setup_cqsize(COMPLETIONS * queue);
         // Saves an indirection per entry; not there before Linux 6.6.
         let ring = builder
             .clone()
             .setup_no_sqarray()
-            .build(QUEUE)
-            .or_else(|_| builder.build(QUEUE))?;
+            .build(queue)
+            .or_else(|_| builder.build(queue))?;
         let slots = raise_file_limit().min(MAX_SLOTS) as u32;
         ring.submitter().register_files_sparse(slots)?;
-        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP, buffers, BUFFER_BYTES)?;
+        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
         Ok(Self {
             ring,
             buffers,
@@ -352,14 +351,18 @@ impl Acceptor {
                 return Err(error);
             }
         }
-        let (mut unwatched, mut unheard) = (false, false);
+        let (mut unwatched, mut unheard, mut few) = (false, false, false);
         for entry in self.ring.completion() {
             if entry.user_data() >> 60 == ACCEPT && !cqueue::more(entry.flags()) {
                 self.accepting = false;
             }
             unwatched |= entry.user_data() >> 60 == MAIL && !cqueue::more(entry.flags());
             unheard |= entry.user_data() >> 60 == BELL && !cqueue::more(entry.flags());
+            few |= entry.user_data() >> 60 == RECEIVE && entry.result() == -libc::ENOBUFS;
             understand(&entry, &self.outgoing, &mut self.happened);
+        }
+        if few {
+            self.buffers.grow();
         }
         if unwatched {
             self.arm_mail();

@@ -7,6 +7,7 @@ mod buffers;
 pub mod epoll;
 pub mod outgoing;
 pub mod probe;
+pub mod rings;
 pub mod sys;
 pub mod uring;
 
@@ -25,8 +26,24 @@ pub struct Config {
     /// Connection indices are below this.
     pub connections: usize,
     pub addresses: Arc<[Address]>,
+    /// Where connections come from, in turn by index; the kernel chooses when there are none.
+    pub sources: Arc<[Address]>,
     /// Byte strings that are sent again and again, by index.
     pub fixed: Arc<[Vec<u8>]>,
+}
+
+impl Config {
+    /// Where a connection comes from.
+    pub fn source(&self, conn: ConnId) -> Option<&Address> {
+        source(&self.sources, conn)
+    }
+}
+
+fn source(sources: &[Address], conn: ConnId) -> Option<&Address> {
+    match sources.len() {
+        0 => None,
+        count => sources.get(conn as usize % count),
+    }
 }
 
 /// What is sent.

@@ -9,6 +9,7 @@ use crate::job::Job;
 use crate::net::Driver;
 use crate::net::epoll::Epoll;
 use crate::net::probe::round_trip;
+use crate::net::rings::{Rings, most_per_ring};
 use crate::net::sys::{Waker, set_affinity, set_exact_timers};
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
@@ -139,7 +140,10 @@ fn spawn(
         .spawn(move || {
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
-            if driver == Uring::NAME {
+            let users = job.users_of_thread(post.thread, post.threads);
+            if driver == Uring::NAME && users > most_per_ring() {
+                run::<Rings>(&job, post);
+            } else if driver == Uring::NAME {
                 run::<Uring>(&job, post);
             } else {
                 run::<Epoll>(&job, post);

@@ -17,9 +17,9 @@ use crate::net::sys::Waker;
 
 /// Key of what is not a connection; slots never get that far.
 pub const DOOR: u64 = u64::MAX;
-/// Buffers of the first ring and of the others, which come when there are very many connections, most of them idle.
-const BUFFERS: u16 = 1024;
-const MORE_BUFFERS: u16 = 128;
+/// Submissions of the first ring and of the others, which come when there are very many connections, most of them idle.
+const QUEUE: u32 = 1024;
+const FURTHER_QUEUE: u32 = 256;
 /// Received and not to be read yet: beyond this the client has to wait, as the kernel's window makes it.
 const UNREAD_BYTES: usize = 64 * 1024;
 /// Pause after the kernel refused a connection.
@@ -93,7 +93,7 @@ pub struct RingLoop {
 
 impl RingLoop {
     pub fn new(shared: Arc<Shared>, gate: Arc<Gate>, thread: usize) -> io::Result<Self> {
-        let mut acceptor = Acceptor::new(BUFFERS)?;
+        let mut acceptor = Acceptor::new(QUEUE)?;
         acceptor.watch(shared.mailboxes[thread].fd());
         Ok(Self {
             counters: Arc::clone(&shared.counters[thread]),
@@ -199,7 +199,7 @@ impl RingLoop {
     }
 
     fn add_ring(&mut self) -> io::Result<usize> {
-        let acceptor = Acceptor::new(MORE_BUFFERS)?;
+        let acceptor = Acceptor::new(FURTHER_QUEUE)?;
         let number = self.rings.len();
         let bell = match &self.bell {
             Some(bell) => bell,

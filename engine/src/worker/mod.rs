@@ -94,6 +94,7 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
     let driver = D::new(Config {
         connections: users,
         addresses: Arc::clone(&job.addresses),
+        sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
     })?;
     let ready = News::Ready {
