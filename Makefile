@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup demo test test-rust test-python lint format schema bench lock clean
+.PHONY: help setup demo test test-rust test-python lint format schema bench bench-million lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -58,6 +58,9 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 
 bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENCH="--quick": 2)
 	$(BIN)/python -m bench $(BENCH)
+
+bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (4 to 7 minutes, 10 GB)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python engine/benches/million.py
 
 lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \

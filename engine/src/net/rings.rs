@@ -80,6 +80,11 @@ impl Driver for Rings {
         ring.send(conn, payload);
     }
 
+    fn spare(&mut self) -> Vec<u8> {
+        let last = self.rings.len() - 1;
+        self.rings[self.at.min(last)].spare()
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         for ring in &mut self.rings {
             if ring.has_prepared() {

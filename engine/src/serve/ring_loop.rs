@@ -25,7 +25,7 @@ const UNREAD_BYTES: usize = 64 * 1024;
 /// Pause after the kernel refused a connection.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 /// With fewer free slots connections are accepted one by one: of many at a time, some would come to a full table and be lost.
-const SPARE_SLOTS: u32 = 2048;
+const SPARE_SLOTS: u32 = 8192;
 
 /// Where connections come from: one listening socket for all threads.
 #[derive(Debug)]
