@@ -59,7 +59,7 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENCH="--quick": 2)
 	$(BIN)/python -m bench $(BENCH)
 
-bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (4 to 7 minutes, 10 GB)
+bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python engine/benches/million.py
 
 lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)

@@ -32,7 +32,7 @@ USERS_PER_SOURCE = 10_000
 """Well below half of the 28,000 ports that one source address has by default: the kernel looks through one
 half first, and when that is nearly full, each attempt to connect takes it milliseconds."""
 BOUND_BYTES = 600
-PATIENCE_S = 150.0
+PATIENCE_S = 360.0
 """How much longer than the ramp it may take until all users are connected."""
 
 

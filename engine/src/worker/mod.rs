@@ -89,6 +89,19 @@ pub fn run<D: Driver>(job: &Arc<Job>, post: Post) {
     let _ = (post.news)(News::Failed(message));
 }
 
+/// A driver whose probe succeeded may still find too little for all users.
+fn cannot_set_up(driver: &str, users: usize, error: &io::Error) -> io::Error {
+    let advice = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "; raise the limit of locked memory (ulimit -l) or use epoll",
+        Some(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    };
+    io::Error::new(
+        error.kind(),
+        format!("{driver} cannot be set up for {users} users: {error}{advice}"),
+    )
+}
+
 fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
     let users = job.users_of_thread(post.thread, post.threads);
     let driver = D::new(Config {
@@ -96,7 +109,8 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
         addresses: Arc::clone(&job.addresses),
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
-    })?;
+    })
+    .map_err(|error| cannot_set_up(D::NAME, users, &error))?;
     let ready = News::Ready {
         thread: post.thread,
         waker: driver.waker(),
