@@ -138,7 +138,8 @@ def _offer(engine: Path, options: argparse.Namespace, address: str, cpu: int, se
             rows.append(row)
             if len(rows) % 10 == 0:
                 _progress(event)
-            if not commanded and (event["connections_open"] == options.users or time.monotonic() > give_up):
+            all_there = event["users"] == options.users and event["connections_open"] == options.users
+            if not commanded and (all_there or time.monotonic() > give_up):
                 commanded = True
                 send({"command": "window", "duration_ms": options.window_s * 1000})
         elif kind == "window_closed":

@@ -20,6 +20,7 @@ mod request;
 mod respond;
 mod ring_connection;
 mod ring_loop;
+mod rings;
 mod script;
 mod service;
 mod shared;

@@ -9,55 +9,23 @@ use super::counters::Counters;
 use super::exchange::{Machine, Step};
 use super::listen::next_thread;
 use super::ring_connection::RingConnection;
+use super::rings::Rings;
 use super::shared::Shared;
 use super::timers::Deadline;
 use super::tls::{self, Unwrapped};
-use crate::net::acceptor::{Acceptor, Happening};
-use crate::net::sys::Waker;
+use crate::net::acceptor::Happening;
 
 /// Key of what is not a connection; slots never get that far.
 pub const DOOR: u64 = u64::MAX;
-/// Submissions of the first ring and of the others, which come when there are very many connections, most of them idle.
-const QUEUE: u32 = 1024;
-const FURTHER_QUEUE: u32 = 256;
 /// Received and not to be read yet: beyond this the client has to wait, as the kernel's window makes it.
 const UNREAD_BYTES: usize = 64 * 1024;
 /// Pause after the kernel refused a connection.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
-/// With fewer free slots connections are accepted one by one: of many at a time, some would come to a full table and be lost.
-const SPARE_SLOTS: u32 = 8192;
-
 /// Where connections come from: one listening socket for all threads.
 #[derive(Debug)]
 pub struct Gate {
     pub listener: OwnedFd,
     pub threads: usize,
-}
-
-#[derive(Debug)]
-struct Ring {
-    acceptor: Acceptor,
-    open: u32,
-    /// Number of its first connection.
-    base: u32,
-}
-
-impl Ring {
-    fn has_room(&self) -> bool {
-        self.open < self.acceptor.slots()
-    }
-
-    fn has_much_room(&self) -> bool {
-        self.open + SPARE_SLOTS < self.acceptor.slots()
-    }
-
-    /// Submits what is prepared and fetches what has happened, without waiting.
-    fn fetch(&mut self) -> io::Result<()> {
-        if self.acceptor.has_work() {
-            self.acceptor.wait(Some(0))?;
-        }
-        Ok(())
-    }
 }
 
 #[derive(Debug, Default)]
@@ -81,9 +49,7 @@ pub struct RingLoop {
     gate: Arc<Gate>,
     thread: usize,
     machine: Machine,
-    rings: Vec<Ring>,
-    /// Rung by the rings but the first, when there are any, to wake the first, which waits for all.
-    bell: Option<Waker>,
+    rings: Rings,
     /// The ring that accepts when it is this thread's turn.
     accepting: usize,
     my_turn: bool,
@@ -93,20 +59,14 @@ pub struct RingLoop {
 
 impl RingLoop {
     pub fn new(shared: Arc<Shared>, gate: Arc<Gate>, thread: usize) -> io::Result<Self> {
-        let mut acceptor = Acceptor::new(QUEUE)?;
-        acceptor.watch(shared.mailboxes[thread].fd());
+        let rings = Rings::new(shared.mailboxes[thread].fd())?;
         Ok(Self {
             counters: Arc::clone(&shared.counters[thread]),
             machine: Machine::new(Arc::clone(&shared), thread),
             shared,
             gate,
             thread,
-            rings: vec![Ring {
-                acceptor,
-                open: 0,
-                base: 0,
-            }],
-            bell: None,
+            rings,
             accepting: 0,
             my_turn: thread == 0,
             connections: Vec::new(),
@@ -120,8 +80,8 @@ impl RingLoop {
         while !self.shared.is_stopped() {
             let due_ns = self.machine.timers.next_due_ns();
             let until_ns = due_ns.map(|due_ns| self.shared.clock.absolute_ns(due_ns));
-            self.wait(until_ns)?;
-            for ring in 0..self.rings.len() {
+            self.rings.wait(until_ns)?;
+            for ring in 0..self.rings.count() {
                 while let Some(happening) = self.rings[ring].acceptor.next() {
                     self.hear(ring, happening);
                 }
@@ -130,22 +90,6 @@ impl RingLoop {
             self.run_granted();
         }
         Ok(())
-    }
-
-    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
-        let Some((first, others)) = self.rings.split_first_mut() else {
-            return Ok(());
-        };
-        let mut happened = false;
-        for ring in &mut *others {
-            ring.fetch()?;
-            happened |= ring.acceptor.has_happened();
-        }
-        first
-            .acceptor
-            .wait(if happened { Some(0) } else { until_ns })?;
-        // What happens after this look rings the bell, and the next wait is short.
-        others.iter_mut().try_for_each(Ring::fetch)
     }
 
     fn hear(&mut self, ring: usize, happening: Happening) {
@@ -183,7 +127,7 @@ impl RingLoop {
             return;
         }
         if !self.rings[self.accepting].has_room() {
-            match self.ring_with_room() {
+            match self.rings.with_room() {
                 Some(ring) => self.accepting = ring,
                 None => return self.pause_accepting(),
             }
@@ -191,33 +135,6 @@ impl RingLoop {
         let ring = &mut self.rings[self.accepting];
         let many = self.gate.threads == 1 && ring.has_much_room();
         ring.acceptor.accept(self.gate.listener.as_fd(), many);
-    }
-
-    fn ring_with_room(&mut self) -> Option<usize> {
-        let found = (0..self.rings.len()).find(|ring| self.rings[*ring].has_room());
-        found.or_else(|| self.add_ring().ok())
-    }
-
-    fn add_ring(&mut self) -> io::Result<usize> {
-        let acceptor = Acceptor::new(FURTHER_QUEUE)?;
-        let number = self.rings.len();
-        let bell = match &self.bell {
-            Some(bell) => bell,
-            None => {
-                let bell = Waker::new()?;
-                self.rings[0].acceptor.wait_for_bell(bell.clone());
-                self.bell.insert(bell)
-            }
-        };
-        acceptor.ring_when_happened(bell)?;
-        let before = &self.rings[number - 1];
-        let base = before.base + before.acceptor.slots();
-        self.rings.push(Ring {
-            acceptor,
-            open: 0,
-            base,
-        });
-        Ok(number)
     }
 
     fn pause_accepting(&mut self) {
@@ -269,13 +186,6 @@ impl RingLoop {
         }
     }
 
-    fn ring_of(&self, index: usize) -> usize {
-        // All tables are of one size, unless the limit of open files was changed meanwhile: the last that begins before it.
-        self.rings
-            .partition_point(|ring| ring.base as usize <= index)
-            .saturating_sub(1)
-    }
-
     /// The connection that is still the one meant by a ring's key.
     fn slot(&self, ring: usize, key: u64) -> Option<usize> {
         let index = self.rings[ring].base as usize + (key & u64::from(u32::MAX)) as usize;
@@ -303,7 +213,7 @@ impl RingLoop {
     }
 
     fn receive(&mut self, index: usize) {
-        let ring = self.ring_of(index);
+        let ring = self.rings.of(index);
         let key = self.ring_key(ring, index);
         let connection = &mut self.connections[index];
         connection.receiving = true;
@@ -472,14 +382,14 @@ impl RingLoop {
                 Step::Close if connection.announce_end() => {}
                 Step::Close => {
                     self.machine.linger(&mut connection.exchange, key);
-                    let ring = self.ring_of(index);
+                    let ring = self.rings.of(index);
                     let ring_key = self.ring_key(ring, index);
                     self.rings[ring].acceptor.shut_down(ring_key);
                     step = Step::Ignore;
                 }
                 Step::Drop => return self.close(index),
                 Step::Reset => {
-                    let ring = self.ring_of(index);
+                    let ring = self.rings.of(index);
                     let ring_key = self.ring_key(ring, index);
                     self.rings[ring].acceptor.arm_reset(ring_key);
                     return self.close(index);
@@ -498,7 +408,7 @@ impl RingLoop {
                 None => Flushed::Nothing,
             };
         }
-        let ring = self.ring_of(index);
+        let ring = self.rings.of(index);
         let ring_key = self.ring_key(ring, index);
         let Buffers { out, wire, .. } = &mut self.buffers;
         let connection = &mut self.connections[index];
@@ -522,7 +432,7 @@ impl RingLoop {
         if !self.connections[index].open {
             return;
         }
-        let ring = self.ring_of(index);
+        let ring = self.rings.of(index);
         let ring_key = self.ring_key(ring, index);
         let connection = &mut self.connections[index];
         let (receiving, sending) = (connection.receiving, connection.sending);
