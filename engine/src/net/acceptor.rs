@@ -59,6 +59,8 @@ struct Outgoing {
     key: Key,
     bytes: Vec<u8>,
     sent: usize,
+    /// Nothing is heard of it unless it fails.
+    quiet: bool,
 }
 
 /// See the module.
@@ -68,6 +70,8 @@ pub struct Acceptor {
     buffers: BufferRing,
     outgoing: Vec<Outgoing>,
     idle: Vec<u32>,
+    /// Quiet sends that were prepared since the last wait.
+    quiet: Vec<u32>,
     slots: u32,
     happened: VecDeque<Happening>,
     mail: Option<RawFd>,
@@ -111,6 +115,7 @@ impl Acceptor {
             buffers,
             outgoing: Vec::new(),
             idle: Vec::new(),
+            quiet: Vec::new(),
             slots,
             happened: VecDeque::new(),
             mail: None,
@@ -243,8 +248,9 @@ impl Acceptor {
         self.cancel(RECEIVE << 60 | key & KEY);
     }
 
-    /// Sends `bytes`, which are taken and replaced by an empty buffer. Returns the number of the send.
-    pub fn send(&mut self, key: Key, bytes: &mut Vec<u8>) -> u32 {
+    /// Sends `bytes`, which are taken and replaced by an empty buffer. Returns the number of the send. A send that nobody is in a
+    /// hurry to hear of (`quiet`) does not end the next wait: [`Happening::Sent`] then comes with whatever else happens.
+    pub fn send(&mut self, key: Key, bytes: &mut Vec<u8>, quiet: bool) -> u32 {
         let number = self.idle.pop().unwrap_or_else(|| {
             self.outgoing.push(Outgoing::default());
             (self.outgoing.len() - 1) as u32
@@ -252,7 +258,11 @@ impl Acceptor {
         let outgoing = &mut self.outgoing[number as usize];
         outgoing.key = key;
         outgoing.sent = 0;
+        outgoing.quiet = quiet;
         std::mem::swap(&mut outgoing.bytes, bytes);
+        if quiet {
+            self.quiet.push(number);
+        }
         self.send_rest(number);
         number
     }
@@ -261,10 +271,21 @@ impl Acceptor {
         let outgoing = &self.outgoing[number as usize];
         let rest = &outgoing.bytes[outgoing.sent..];
         let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        // A quiet one is tried once, while it is submitted: taken whole it makes no event, and anything else counts as a failure.
+        let patience = if outgoing.quiet {
+            libc::MSG_DONTWAIT
+        } else {
+            0
+        };
         let entry = opcode::Send::new(Fixed(outgoing.key as u32), rest.as_ptr(), length)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL | patience)
             .build()
             .user_data(SEND << 60 | u64::from(number));
+        let entry = if outgoing.quiet {
+            entry.flags(Flags::SKIP_SUCCESS)
+        } else {
+            entry
+        };
         self.push(&entry);
     }
 
@@ -352,14 +373,29 @@ impl Acceptor {
             }
         }
         let (mut unwatched, mut unheard, mut few) = (false, false, false);
+        let mut blocked = Vec::new();
         for entry in self.ring.completion() {
-            if entry.user_data() >> 60 == ACCEPT && !cqueue::more(entry.flags()) {
-                self.accepting = false;
+            let (operation, more) = (entry.user_data() >> 60, cqueue::more(entry.flags()));
+            match operation {
+                ACCEPT if !more => self.accepting = false,
+                MAIL => unwatched |= !more,
+                BELL => unheard |= !more,
+                RECEIVE => few |= entry.result() == -libc::ENOBUFS,
+                SEND => {
+                    let number = entry.user_data() as u32;
+                    let outgoing = &mut self.outgoing[number as usize];
+                    if std::mem::take(&mut outgoing.quiet) && entry.result() == -libc::EAGAIN {
+                        blocked.push(number);
+                        continue;
+                    }
+                }
+                _ => {}
             }
-            unwatched |= entry.user_data() >> 60 == MAIL && !cqueue::more(entry.flags());
-            unheard |= entry.user_data() >> 60 == BELL && !cqueue::more(entry.flags());
-            few |= entry.user_data() >> 60 == RECEIVE && entry.result() == -libc::ENOBUFS;
             understand(&entry, &self.outgoing, &mut self.happened);
+        }
+        self.tell_quiet_sends();
+        for number in blocked {
+            self.send_rest(number);
         }
         if few {
             self.buffers.grow();
@@ -371,6 +407,28 @@ impl Acceptor {
             self.arm_bell();
         }
         Ok(())
+    }
+
+    /// Quiet sends that were submitted and made no event were taken whole.
+    fn tell_quiet_sends(&mut self) {
+        if self.quiet.is_empty() {
+            return;
+        }
+        let queue = self.ring.submission();
+        let uncertain = !queue.is_empty() || queue.cq_overflow();
+        drop(queue);
+        if uncertain {
+            return;
+        }
+        for number in self.quiet.drain(..) {
+            let outgoing = &mut self.outgoing[number as usize];
+            if std::mem::take(&mut outgoing.quiet) {
+                let length = outgoing.bytes.len() as i32;
+                // Before what came in answer to it.
+                self.happened
+                    .push_front(Happening::Sent(outgoing.key, number, length));
+            }
+        }
     }
 
     /// What has happened, in order.

@@ -86,7 +86,7 @@ fn round_trip() -> Result<(), String> {
                 Happening::Received(key, buffer, length) => {
                     let mut bytes = acceptor.bytes(buffer, length).to_vec();
                     acceptor.release(buffer);
-                    acceptor.send(key, &mut bytes);
+                    acceptor.send(key, &mut bytes, false);
                 }
                 Happening::Sent(key, ..) => {
                     acceptor.arm_reset(key);

@@ -90,6 +90,11 @@ impl RingConnection {
             && matches!(self.step, Step::Read | Step::Ignore)
     }
 
+    /// Whether there is nothing to do after the present output but to read what is yet to come.
+    pub fn only_reads_on(&self) -> bool {
+        self.step == Step::Read && self.waiting.is_none() && !self.ended && self.receiving
+    }
+
     /// Keeps bytes for later; returns how many are kept.
     pub fn keep(&mut self, bytes: &[u8]) -> usize {
         let unread = &mut self.waiting.get_or_insert_default().unread;

@@ -19,6 +19,8 @@ use crate::net::acceptor::Happening;
 pub const DOOR: u64 = u64::MAX;
 /// Received and not to be read yet: beyond this the client has to wait, as the kernel's window makes it.
 const UNREAD_BYTES: usize = 64 * 1024;
+/// Answers up to this size nearly always fit into the socket's buffer at once.
+const QUIET_BYTES: usize = 16 * 1024;
 /// Pause after the kernel refused a connection.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 /// Where connections come from: one listening socket for all threads.
@@ -293,7 +295,7 @@ impl RingLoop {
             return self.close(index);
         }
         if let Some(mut backlog) = connection.take_backlog() {
-            connection.sending = Some(acceptor.send(key, &mut backlog));
+            connection.sending = Some(acceptor.send(key, &mut backlog, false));
             return;
         }
         let step = connection.step;
@@ -422,7 +424,9 @@ impl RingLoop {
             return Flushed::Nothing;
         } else {
             let acceptor = &mut self.rings[ring].acceptor;
-            connection.sending = Some(acceptor.send(ring_key, wire));
+            // Nothing is to be done when it is sent, but to read what comes then.
+            let quiet = wire.len() <= QUIET_BYTES && connection.only_reads_on();
+            connection.sending = Some(acceptor.send(ring_key, wire, quiet));
         }
         Flushed::UnderWay
     }
