@@ -56,6 +56,9 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 	$(BIN)/prony-engine schema > docs/schema/engine.json
 	$(BIN)/python -m prony.report.schema > docs/schema/results.json
 
+bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENCH="--quick": 2)
+	$(BIN)/python -m bench $(BENCH)
+
 lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
 	  --no-emit-trusted-host --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
