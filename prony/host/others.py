@@ -76,11 +76,14 @@ def others_between(before: Census, after: Census, own: Collection[tuple[int, int
             gain = late.own_ticks + late.reaped_ticks
         gained.append((gain, late))
     ended = 0
+    inherited: dict[int, int] = {}
     for pid, early in before.processes.items():
         late_or_none = after.processes.get(pid)
         gone = late_or_none is None or late_or_none.started_ticks != early.started_ticks
         if gone and not _excluded(early, own):
             ended += early.own_ticks + early.reaped_ticks
+            heir = _heir(early, before, after)
+            inherited[heir] = inherited.get(heir, 0) + early.own_ticks + early.reaped_ticks
     still_there = sum(
         late.own_ticks - before.processes[late.pid].own_ticks
         for _, late in gained
@@ -88,9 +91,20 @@ def others_between(before: Census, after: Census, own: Collection[tuple[int, int
     )
     ticks = max(still_there, sum(gain for gain, _ in gained) - ended)
     complete = after.complete if before.complete else before.complete
+    fresh = [(gain - inherited.get(process.pid, 0), process) for gain, process in gained]
     return OthersUse(
-        ticks / TICKS_PER_S, _busiest(gained, after.t_monotonic_s - before.t_monotonic_s), complete
+        ticks / TICKS_PER_S, _busiest(fresh, after.t_monotonic_s - before.t_monotonic_s), complete
     )
+
+
+def _heir(ended: ProcessStat, before: Census, after: Census) -> int:
+    """The nearest ancestor that still lives: the time of a process that ended is in its reaped time."""
+    pid = ended.parent
+    seen: set[int] = set()
+    while pid not in after.processes and pid in before.processes and pid not in seen:
+        seen.add(pid)
+        pid = before.processes[pid].parent
+    return pid
 
 
 def _excluded(process: ProcessStat, own: Collection[tuple[int, int]]) -> bool:

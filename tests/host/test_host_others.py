@@ -6,6 +6,7 @@ import gzip
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,17 @@ def test_children_that_came_and_went_are_found_in_their_parent() -> None:
     assert use.cpu_s == pytest.approx(6)
     assert use.busiest is not None
     assert use.busiest.startswith("make")
+
+
+def test_the_busiest_is_not_blamed_for_what_its_children_used_before() -> None:
+    """A shell that waits for a finished build gets all of its time at once: 60 s of CPU in a 10 s window."""
+    child = replace(process(4, 55, name="make"), parent=3)
+    grandchild = replace(process(5, 3, name="cc"), parent=4)
+    before = people(0, process(3, 1, name="bash"), child, grandchild)
+    after = people(10, process(3, 1, reaped_s=60, name="bash"))
+    use = others_between(before, after, set())
+    assert use.cpu_s == pytest.approx(2)
+    assert use.busiest == "bash (pid 3), 20.0% of one CPU"
 
 
 def test_a_process_that_ended_unseen_takes_nothing_off_the_living() -> None:
