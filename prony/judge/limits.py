@@ -48,7 +48,7 @@ class CheckLimits(Record):
     value)."""
 
     arrivals_resolution_us: NotNegative = 5.0
-    """One thread cannot make, or tell apart, two sends closer than this: about a send and a look at the clock.
+    """One thread cannot make, or tell apart, two sends closer than this: a send and a look at the clock.
     It moves the distribution of the gaps by up to rate per thread x resolution, which is forgiven."""
 
     client_cpu_max: Share = 0.85
