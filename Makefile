@@ -60,7 +60,7 @@ bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENC
 	$(BIN)/python -m bench $(BENCH)
 
 bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python engine/benches/million.py
+	$(BIN)/python -m bench.million $(BENCH)
 
 lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \

@@ -1,8 +1,8 @@
 """Very many closed-loop users with think time in one engine against the reference server, and what the
 laboratory's judge says of them. Bounded in time; prints what was reached, whatever it was.
 
-    python engine/benches/million.py [--users 1000000] [--think-s 100] [--ramp-s 120] [--window-s 30]
-                                     [--engine PATH]
+    python -m bench.million [--users 1000000] [--think-s 100] [--ramp-s 120] [--window-s 30]
+                            [--engine PATH]
 """
 
 from __future__ import annotations
