@@ -25,6 +25,7 @@ $(STAMPS)/venv: requirements/lock.txt
 	@touch $@
 
 $(STAMPS)/installed: $(STAMPS)/venv pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony $(ENGINE_SOURCES)
+	@echo "building the engine (release): a few minutes the first time"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -79,13 +79,13 @@ def seed(value: int | None) -> int:
     return value
 
 
-def writable(file: Path) -> None:
+def writable(file: Path, option: str = "--report") -> None:
     """Raises UsageError when a report could not be written here, before any time is spent on measuring."""
     if file.is_dir():
         raise UsageError(
-            f"--report names {file}, which is a folder; name a file, such as {file / 'report.html'}"
+            f"{option} names {file}, which is a folder; name a file, such as {file / 'report.html'}"
         )
     if not file.parent.is_dir():
-        raise UsageError(f"--report names {file}, but there is no folder {file.parent}; create it first")
+        raise UsageError(f"{option} names {file}, but there is no folder {file.parent}; create it first")
     if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise UsageError(f"--report names {file}, where you may not write; name another file")
+        raise UsageError(f"{option} names {file}, where you may not write; name another file")

@@ -19,7 +19,7 @@ def command(
     from prony.report.html import write_html
     from prony.store import Store
 
-    options.writable(output)
+    options.writable(output, "--output")
     write_html(experiment_view(Store.open(db), which), output)
     typer.echo(f"report: {output}")
     return 0

@@ -13,7 +13,7 @@ from prony.evidence.trial import LoadFacts, TrialRecord
 from prony.judge.checks.descriptors import forecast_descriptors
 from prony.judge.checks.ports import forecast_ports
 from prony.judge.figures import figures
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.verdict import judge
 
 BYTES_PER_MB = 1e6
@@ -38,6 +38,8 @@ class Conclusion:
 def conclude(record: TrialRecord) -> Conclusion:
     """Judge one trial and derive its figures."""
     judgement = judge(record.evidence)
+    if record.failure is not None:
+        judgement = _failed(judgement, record.failure)
     found = figures(record.evidence)
     values = found.numbers()
     for reported, (name, divisor) in ACTUATOR.items():
@@ -45,6 +47,20 @@ def conclude(record: TrialRecord) -> Conclusion:
             values[name] = found.reported[reported] / divisor
     printable = judgement.verdict is not Status.INVALID and record.failure is None
     return Conclusion(judgement, values, found.requests_per_s if printable else None)
+
+
+def _failed(judgement: Judgement, failure: str) -> Judgement:
+    """A trial that ended before its time is invalid for that one reason; what was not measured is not listed."""
+    cause = Finding(
+        check="identity",
+        status=Status.INVALID,
+        reason=failure,
+        limit="the server that was started answers until it is told to stop",
+        advice="look at the server's log, mend it, and repeat",
+        essential=True,
+    )
+    known = tuple(f for f in judgement.findings if f.status is not Status.UNKNOWN and f.check != cause.check)
+    return Judgement(verdict=Status.INVALID, findings=(cause, *known), bound_by=judgement.bound_by)
 
 
 def refuse(load: LoadFacts, limits: Limits) -> None:
