@@ -50,7 +50,7 @@ def conclude(record: TrialRecord) -> Conclusion:
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:
-    """A trial that ended before its time is invalid for that reason alone; what was not measured is left out."""
+    """A trial that ended early is invalid for that reason alone; what was not measured is left out."""
     cause = Finding(
         check="identity",
         status=Status.INVALID,
