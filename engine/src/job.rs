@@ -13,6 +13,7 @@ use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
 use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Think};
+use crate::tls::config::ClientTls;
 
 /// One step, ready to be sent.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub struct OpenJob {
 #[derive(Debug)]
 pub struct Job {
     pub addresses: Arc<[Address]>,
+    /// How TLS is spoken; without it requests go out in plain.
+    pub tls: Option<Arc<ClientTls>>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
     /// Places for users: in a closed load all of them are taken.
@@ -63,6 +66,7 @@ pub struct Job {
     /// Close a connection after so many requests.
     pub max_requests: u32,
     pub connect_timeout_ns: u64,
+    pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
@@ -90,6 +94,19 @@ impl Job {
                 target.host
             ));
         }
+        let tls = match (&plan.target.tls, target.secure) {
+            (None, false) => None,
+            (Some(_), false) => {
+                return refuse(format!(
+                    "target.tls is set, but target.url is \"{}\", expected it to begin with https://",
+                    plan.target.url
+                ));
+            }
+            (tls, true) => Some(Arc::new(ClientTls::new(
+                tls.as_ref().unwrap_or(&crate::plan::Tls::default()),
+                &target.host,
+            )?)),
+        };
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
         for step in plan.scenarios.iter().flat_map(|scenario| &scenario.steps) {
@@ -110,6 +127,7 @@ impl Job {
         marks.dedup();
         Ok(Self {
             addresses: Arc::from(addresses),
+            tls,
             fixed: Arc::from(fixed),
             steps,
             users: shape.users,
@@ -121,6 +139,7 @@ impl Job {
                 Reuse::PerRequest => 1,
             },
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
+            tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
@@ -263,6 +282,8 @@ impl Quota {
 /// Host and port of a URL.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority {
+    /// Whether the scheme is https.
+    secure: bool,
     host: String,
     port: u16,
     /// As it goes into the `Host` header.
@@ -276,11 +297,10 @@ impl Authority {
                 "target.url is \"{url}\": {what}; expected something like http://127.0.0.1:8080"
             ))
         };
-        let Some(rest) = url.strip_prefix("http://") else {
-            return match url.split_once("://") {
-                Some(("https", _)) => wrong("this version speaks http only"),
-                _ => wrong("the scheme is missing or unknown"),
-            };
+        let (secure, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return wrong("the scheme is missing or unknown"),
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if !path.is_empty() {
@@ -297,6 +317,7 @@ impl Authority {
                 .map_or((authority, ""), |colon| authority.split_at(colon)),
         };
         let port = match port.strip_prefix(':') {
+            None if port.is_empty() && secure => 443,
             None if port.is_empty() => 80,
             Some(digits) => match digits.parse::<u16>() {
                 Ok(port) if port > 0 => port,
@@ -308,6 +329,7 @@ impl Authority {
             return wrong("the host is missing");
         }
         Ok(Self {
+            secure,
             host: host.to_owned(),
             port,
             written: authority.to_owned(),
@@ -328,13 +350,14 @@ mod tests {
             Ok(("a.b".into(), 81, "a.b:81".into()))
         );
         assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
+        assert_eq!(parts("https://a"), Ok(("a".into(), 443, "a".into())));
         assert_eq!(
             parts("http://[::1]:81"),
             Ok(("::1".into(), 81, "[::1]:81".into()))
         );
         for bad in [
             "a:80",
-            "https://a",
+            "https://a/b",
             "http://",
             "http://a:0",
             "http://a:x",

@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod schema;
 mod serve;
+mod tls;
 mod user;
 mod worker;
 

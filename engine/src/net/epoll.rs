@@ -1,9 +1,10 @@
 //! The driver that always exists: epoll, edge triggered, one read or write per call. It is also the cross-check of io_uring.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
+use super::outgoing::Outgoing;
 use super::sys::{Waker, checked, monotonic_ns, raise_file_limit, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
 
@@ -12,6 +13,8 @@ const BATCH: usize = 512;
 const BUFFER_BYTES: usize = 64 * 1024;
 const WAKE: u64 = u64::MAX;
 const NO_FD: RawFd = -1;
+/// In place of a fixed byte string: the bytes are among the owned ones.
+const OWNED: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Conn {
@@ -26,6 +29,9 @@ struct Conn {
 /// See the module.
 pub struct Epoll {
     config: Config,
+    /// Owned payloads that the kernel did not take completely.
+    owned: HashMap<ConnId, Outgoing>,
+    spare: Vec<u8>,
     epoll: OwnedFd,
     waker: Waker,
     conns: Vec<Conn>,
@@ -75,40 +81,44 @@ impl Epoll {
 
     /// Writes from `from` on; keeps what the kernel does not take.
     fn write(&mut self, conn: ConnId, fixed: u32, from: u32) {
+        let config = &self.config;
+        let bytes = &config.fixed[fixed as usize];
         let slot = &mut self.conns[conn as usize];
-        let mut from = from as usize;
-        let bytes = &self.config.fixed[fixed as usize];
-        while from < bytes.len() {
-            let rest = &bytes[from..];
-            // SAFETY: the slice is valid for its length.
-            let result = unsafe {
-                libc::send(
-                    slot.fd,
-                    rest.as_ptr().cast(),
-                    rest.len(),
-                    libc::MSG_NOSIGNAL,
-                )
-            };
-            if result >= 0 {
-                from += result as usize;
-                continue;
-            }
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::EAGAIN) => {
-                    slot.unsent = Some((fixed, from as u32));
-                    return;
-                }
-                code => {
-                    slot.unsent = None;
-                    let code = code.unwrap_or(libc::EIO);
-                    self.local.push_back((conn, slot.generation, code));
-                    return;
-                }
+        match write_some(slot.fd, bytes, from as usize) {
+            Ok(to) => slot.unsent = (to < bytes.len()).then_some((fixed, to as u32)),
+            Err(code) => {
+                slot.unsent = None;
+                self.local.push_back((conn, slot.generation, code));
             }
         }
+    }
+
+    /// The same for a payload of this send alone, and what follows it.
+    fn write_owned(&mut self, conn: ConnId, mut outgoing: Outgoing, from: u32) {
+        let slot = &mut self.conns[conn as usize];
         slot.unsent = None;
+        let mut from = from as usize;
+        let code = loop {
+            match write_some(slot.fd, outgoing.bytes(), from) {
+                Ok(to) if to < outgoing.bytes().len() => {
+                    slot.unsent = Some((OWNED, to as u32));
+                    self.owned.insert(conn, outgoing);
+                    return;
+                }
+                Ok(_) => {}
+                Err(code) => break code,
+            }
+            from = 0;
+            match outgoing.refill() {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.spare = outgoing.into_spare();
+                    return;
+                }
+                Err(error) => break error.raw_os_error().unwrap_or(libc::EIO),
+            }
+        };
+        self.local.push_back((conn, slot.generation, code));
     }
 
     fn wait_for_events(&mut self, until_ns: Option<u64>) -> i32 {
@@ -219,6 +229,27 @@ impl Epoll {
     }
 }
 
+/// Writes from `from` on until the kernel takes no more: up to where, or the `errno`.
+#[inline]
+fn write_some(fd: RawFd, bytes: &[u8], mut from: usize) -> Result<usize, i32> {
+    while from < bytes.len() {
+        let rest = &bytes[from..];
+        // SAFETY: the slice is valid for its length.
+        let result =
+            unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
+        if result >= 0 {
+            from += result as usize;
+            continue;
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EAGAIN) => break,
+            code => return Err(code.unwrap_or(libc::EIO)),
+        }
+    }
+    Ok(from)
+}
+
 impl Driver for Epoll {
     const NAME: &'static str = "epoll";
     const SEND_GROUP: usize = 1;
@@ -239,6 +270,8 @@ impl Driver for Epoll {
         let driver = Self {
             conns: (0..config.connections).map(closed).collect(),
             config,
+            owned: HashMap::new(),
+            spare: Vec::new(),
             epoll,
             waker: Waker::new()?,
             ready: Vec::with_capacity(BATCH),
@@ -266,8 +299,14 @@ impl Driver for Epoll {
 
     #[inline]
     fn send(&mut self, conn: ConnId, payload: Payload) {
-        let Payload::Fixed(fixed) = payload;
-        self.write(conn, fixed, 0);
+        match payload {
+            Payload::Fixed(fixed) => self.write(conn, fixed, 0),
+            Payload::Owned(outgoing) => self.write_owned(conn, outgoing, 0),
+        }
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -281,7 +320,9 @@ impl Driver for Epoll {
     fn close(&mut self, conn: ConnId) {
         let slot = &mut self.conns[conn as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        slot.unsent = None;
+        if let Some((OWNED, _)) = slot.unsent.take() {
+            self.owned.remove(&conn);
+        }
         slot.connecting = false;
         if slot.fd != NO_FD {
             // SAFETY: the descriptor belongs to this slot alone. Closing also takes it out of the epoll set.
@@ -337,7 +378,10 @@ impl Driver for Epoll {
                 && events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
             {
                 self.ready[self.at].events &= !(libc::EPOLLOUT as u32);
-                self.write(conn, fixed, from);
+                match self.owned.remove(&conn) {
+                    Some(outgoing) if fixed == OWNED => self.write_owned(conn, outgoing, from),
+                    _ => self.write(conn, fixed, from),
+                }
             }
             let ended = events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0;
             if !ended && events & libc::EPOLLIN as u32 == 0 {

@@ -4,14 +4,20 @@
 pub mod address;
 mod buffers;
 pub mod epoll;
+pub mod outgoing;
 pub mod probe;
 pub mod sys;
+pub mod tls;
 pub mod uring;
 
 use std::io;
 use std::sync::Arc;
 
 use address::Address;
+use outgoing::Outgoing;
+
+use crate::tls::Secured;
+use crate::tls::config::ClientTls;
 
 /// A connection, by the index that its user chose. There is at most one open connection per index.
 pub type ConnId = u32;
@@ -24,6 +30,8 @@ pub struct Config {
     pub addresses: Arc<[Address]>,
     /// Byte strings that are sent again and again, by index.
     pub fixed: Arc<[Vec<u8>]>,
+    /// For a driver that secures what it sends.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 /// What is sent.
@@ -31,12 +39,18 @@ pub struct Config {
 pub enum Payload {
     /// The byte string of this index in [`Config::fixed`].
     Fixed(u32),
+    /// Bytes made for this send.
+    Owned(Outgoing),
 }
 
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event {
     Connected(ConnId),
+    /// Of a driver that secures: the handshake ended well, and requests may be sent.
+    Secured(ConnId, Secured),
+    /// TLS failed, in the handshake or later, and why; the connection is of no more use.
+    Unsecured(ConnId, Box<String>),
     /// With the `errno` of the attempt.
     ConnectFailed(ConnId, i32),
     Received(Received),
@@ -46,6 +60,22 @@ pub enum Event {
     Broken(ConnId, Direction, i32),
     /// Another thread used the [`sys::Waker`].
     Woken,
+}
+
+impl Event {
+    /// The connection it is about.
+    pub fn conn(&self) -> Option<ConnId> {
+        match self {
+            Self::Connected(conn)
+            | Self::Secured(conn, _)
+            | Self::Unsecured(conn, _)
+            | Self::ConnectFailed(conn, _)
+            | Self::Closed(conn)
+            | Self::Broken(conn, _, _) => Some(*conn),
+            Self::Received(received) => Some(received.conn),
+            Self::Woken => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +115,8 @@ pub trait Driver: Sized {
     /// Whether bytes are fetched one connection at a time, so that each [`Event::Received`] has a time of its own. Otherwise all
     /// events of a batch had happened when [`Driver::wait`] returned.
     const FETCHES_LATE: bool;
+    /// Whether a connection must be secured before it is of use: [`Event::Connected`] is then followed by [`Event::Secured`].
+    const SECURES: bool = false;
 
     fn new(config: Config) -> io::Result<Self>;
 
@@ -93,6 +125,11 @@ pub trait Driver: Sized {
 
     /// Sends on an open connection, at the latest with the next [`Driver::flush`].
     fn send(&mut self, conn: ConnId, payload: Payload);
+
+    /// Memory of an owned payload that was sent, to make the next one in.
+    fn spare(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Hands everything prepared to the kernel without waiting.
     fn flush(&mut self) -> io::Result<()>;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
+use super::outgoing::Outgoing;
 use super::sys::Waker;
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
 use crate::tls::session::Session;
@@ -42,13 +43,15 @@ impl<D: Driver> Tls<D> {
     /// The driver beneath has connected: begins the handshake.
     fn begin(&mut self, conn: ConnId) -> Event {
         let mut outgoing = self.wire.spare();
+        outgoing.clear();
         match Session::begin(Arc::clone(&self.config), self.name.clone(), &mut outgoing) {
             Ok(session) => {
                 self.conns[conn as usize] = Some(Box::new(Conn {
                     session,
                     outgoing: Vec::new(),
                 }));
-                self.wire.send(conn, Payload::Owned(outgoing));
+                self.wire
+                    .send(conn, Payload::Owned(Outgoing::new(outgoing)));
             }
             Err(error) => self.pending.push_back(unsecured(conn, error.to_string())),
         }
@@ -70,10 +73,11 @@ impl<D: Driver> Tls<D> {
             Ok(opened) => {
                 if opened.urgent && !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
-                    self.wire.send(conn, Payload::Owned(outgoing));
+                    self.wire
+                        .send(conn, Payload::Owned(Outgoing::new(outgoing)));
                 }
                 if opened.secured {
-                    let secured = slot.session.secured(&self.config.alpn_protocols);
+                    let secured = slot.session.secured();
                     self.pending.push_back(Event::Secured(conn, secured));
                 }
                 if !self.plain.is_empty() {
@@ -88,10 +92,13 @@ impl<D: Driver> Tls<D> {
                 }
             }
             Err(error) => {
-                // The alert that tells the server why; it has no more than this chance.
+                // The alert that tells the server why; it must be on its way before the connection is closed.
                 if !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
-                    self.wire.send(conn, Payload::Owned(outgoing));
+                    self.wire
+                        .send(conn, Payload::Owned(Outgoing::new(outgoing)));
+                    // A driver that cannot flush says so at its next wait.
+                    let _ = self.wire.flush();
                 }
                 let reason = explain(&error, was_established);
                 self.pending.push_back(unsecured(conn, reason));
@@ -107,13 +114,14 @@ impl<D: Driver> Tls<D> {
         let mut out = std::mem::take(&mut slot.outgoing);
         if out.capacity() == 0 {
             out = self.wire.spare();
+            out.clear();
         }
         let sealed = match &payload {
             Payload::Fixed(fixed) => slot.session.seal(&self.fixed[*fixed as usize], &mut out),
-            Payload::Owned(bytes) => slot.session.seal(bytes, &mut out),
+            Payload::Owned(outgoing) => slot.session.seal(outgoing.bytes(), &mut out),
         };
         sealed.map_err(|error| error.to_string())?;
-        self.wire.send(conn, Payload::Owned(out));
+        self.wire.send(conn, Payload::Owned(Outgoing::new(out)));
         Ok(())
     }
 
@@ -127,7 +135,7 @@ impl<D: Driver> Tls<D> {
         }
         let mut out = std::mem::take(&mut slot.outgoing);
         if slot.session.end(&mut out).is_ok() {
-            self.wire.send(conn, Payload::Owned(out));
+            self.wire.send(conn, Payload::Owned(Outgoing::new(out)));
             // A driver that cannot flush says so at its next wait.
             let _ = self.wire.flush();
         }
@@ -155,10 +163,9 @@ impl<D: Driver> Driver for Tls<D> {
     const SECURES: bool = true;
 
     fn new(config: Config) -> io::Result<Self> {
-        let tls = config
-            .tls
-            .clone()
-            .ok_or_else(|| io::Error::other("a TLS driver was asked for without a configuration"))?;
+        let tls = config.tls.clone().ok_or_else(|| {
+            io::Error::other("a TLS driver was asked for without a configuration")
+        })?;
         Ok(Self {
             config: tls.for_thread(),
             name: tls.name.clone(),

@@ -13,6 +13,7 @@ use io_uring::{IoUring, cqueue, opcode};
 
 use super::address::Address;
 use super::buffers::BufferRing;
+use super::outgoing::Outgoing;
 use super::sys::{Waker, monotonic_ns, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
 
@@ -30,6 +31,8 @@ const SEND: u64 = 2;
 const RECEIVE: u64 = 3;
 const CANCEL: u64 = 4;
 const WAKE: u64 = 5;
+/// A send of owned bytes; the low half of its tag is the place of the bytes and not the connection.
+const SEND_OWNED: u64 = 6;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Conn {
@@ -42,6 +45,18 @@ struct Conn {
     sending: bool,
 }
 
+/// A payload of one send alone.
+struct Owned {
+    conn: ConnId,
+    generation: u32,
+    outgoing: Outgoing,
+    /// The connection was closed: nothing is to follow.
+    cancelled: bool,
+}
+
+/// More spare memory than this is given back.
+const MAX_SPARE_BYTES: usize = 1024 * 1024;
+
 /// See the module.
 pub struct Uring {
     // The order matters when dropped: the ring goes before the memory that the kernel may use through it.
@@ -50,6 +65,10 @@ pub struct Uring {
     wake_buffer: Box<[u8; 8]>,
     addresses: Arc<[Address]>,
     fixed: Arc<[Vec<u8>]>,
+    /// Owned payloads under way: they stay in their place until the kernel says that it is done with them.
+    owned: Vec<Option<Owned>>,
+    free: Vec<u32>,
+    spare: Vec<u8>,
     waker: Waker,
     conns: Vec<Conn>,
     direct: usize,
@@ -136,6 +155,93 @@ impl Uring {
         }
     }
 
+    fn push_owned(&mut self, place: u32) {
+        let Some(owned) = &self.owned[place as usize] else {
+            return;
+        };
+        let bytes = owned.outgoing.bytes();
+        let entry = opcode::Send::new(Fixed(owned.conn), bytes.as_ptr(), bytes.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(tag(SEND_OWNED, owned.generation, place));
+        self.push(entry);
+    }
+
+    fn send_owned(&mut self, conn: ConnId, outgoing: Outgoing) {
+        let owned = Some(Owned {
+            conn,
+            generation: self.conns[conn as usize].generation,
+            outgoing,
+            cancelled: false,
+        });
+        let place = if let Some(place) = self.free.pop() {
+            self.owned[place as usize] = owned;
+            place
+        } else {
+            self.owned.push(owned);
+            (self.owned.len() - 1) as u32
+        };
+        self.conns[conn as usize].sending = true;
+        self.push_owned(place);
+    }
+
+    /// A send of owned bytes ended: goes on with what follows them, or gives their place back.
+    fn sent_owned(&mut self, place: u32, result: i32) -> Option<Event> {
+        let owned = self.owned.get_mut(place as usize)?.as_mut()?;
+        let (conn, cancelled) = (owned.conn, owned.cancelled);
+        let more = if result < 0 || cancelled {
+            Ok(false)
+        } else if (result as usize) < owned.outgoing.bytes().len() {
+            Err(libc::EPIPE)
+        } else {
+            owned
+                .outgoing
+                .refill()
+                .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+        };
+        if more == Ok(true) {
+            self.push_owned(place);
+            return None;
+        }
+        if let Some(owned) = self.owned[place as usize].take() {
+            let spare = owned.outgoing.into_spare();
+            if spare.capacity() <= MAX_SPARE_BYTES {
+                self.spare = spare;
+            }
+        }
+        self.free.push(place);
+        if cancelled {
+            return None;
+        }
+        self.conns[conn as usize].sending = false;
+        let code = if result < 0 {
+            Some(-result)
+        } else {
+            more.err()
+        };
+        code.map(|code| Event::Broken(conn, Direction::Write, code))
+    }
+
+    /// Nothing of what this connection still had to send is to follow.
+    fn cancel_owned(&mut self, conn: ConnId, generation: u32) {
+        let of_conn = |owned: &Option<Owned>| {
+            owned
+                .as_ref()
+                .is_some_and(|owned| owned.conn == conn && owned.generation == generation)
+        };
+        let Some(place) = self.owned.iter().position(of_conn) else {
+            return;
+        };
+        if let Some(owned) = &mut self.owned[place] {
+            owned.cancelled = true;
+        }
+        let entry = opcode::AsyncCancel::new(tag(SEND_OWNED, generation, place as u32))
+            .build()
+            .user_data(CANCEL << 60)
+            .flags(Flags::SKIP_SUCCESS);
+        self.push(entry);
+    }
+
     fn cancel(&mut self, operation: u64, conn: ConnId) {
         let entry = opcode::AsyncCancel::new(self.tag(operation, conn))
             .build()
@@ -204,6 +310,9 @@ impl Uring {
         if operation == CANCEL {
             return None;
         }
+        if operation == SEND_OWNED {
+            return self.sent_owned(conn, entry.result());
+        }
         let slot = self.conns.get_mut(conn as usize)?;
         let current =
             slot.open && (slot.generation & 0x0fff_ffff) == (data >> 32) as u32 & 0x0fff_ffff;
@@ -263,6 +372,9 @@ impl Driver for Uring {
             wake_buffer: Box::new([0; 8]),
             addresses: config.addresses,
             fixed: config.fixed,
+            owned: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
             waker: Waker::new()?,
             conns: vec![Conn::default(); connections],
             direct,
@@ -285,7 +397,10 @@ impl Driver for Uring {
 
     #[inline]
     fn send(&mut self, conn: ConnId, payload: Payload) {
-        let Payload::Fixed(fixed) = payload;
+        let fixed = match payload {
+            Payload::Fixed(fixed) => fixed,
+            Payload::Owned(outgoing) => return self.send_owned(conn, outgoing),
+        };
         let bytes = &self.fixed[fixed as usize];
         let (pointer, length) = (bytes.as_ptr(), bytes.len());
         let entry = opcode::Send::new(Fixed(conn), pointer, length as u32)
@@ -299,6 +414,10 @@ impl Driver for Uring {
         } else {
             entry
         });
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -320,6 +439,7 @@ impl Driver for Uring {
             }
             if slot.sending {
                 self.cancel(SEND, conn);
+                self.cancel_owned(conn, slot.generation);
             }
             // Takes effect at once; operations under way keep the socket until they end, by the cancellations above. The only
             // failure would be an index out of range, which try_connect has excluded.

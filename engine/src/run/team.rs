@@ -10,6 +10,7 @@ use crate::net::Driver;
 use crate::net::epoll::Epoll;
 use crate::net::probe::round_trip;
 use crate::net::sys::{Waker, set_affinity, set_exact_timers};
+use crate::net::tls::Tls;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
 use crate::report::ThreadReady;
@@ -139,10 +140,11 @@ fn spawn(
         .spawn(move || {
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
-            if driver == Uring::NAME {
-                run::<Uring>(&job, post);
-            } else {
-                run::<Epoll>(&job, post);
+            match (driver == Uring::NAME, job.tls.is_some()) {
+                (true, false) => run::<Uring>(&job, post),
+                (true, true) => run::<Tls<Uring>>(&job, post),
+                (false, false) => run::<Epoll>(&job, post),
+                (false, true) => run::<Tls<Epoll>>(&job, post),
             }
         })
         .map_err(|error| format!("a thread cannot be started: {error}"))?;

@@ -16,15 +16,17 @@ use rustls::{
     SupportedProtocolVersion,
 };
 
+use super::PROTOCOLS;
 use crate::check::{PlanError, refuse};
 use crate::plan::{Tls, TlsVersion};
+use crate::report::TlsReady;
 
 /// Servers whose sessions a thread remembers: there is one target.
 const REMEMBERED: usize = 16;
 
 /// Whose certificates are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+enum Trust {
     System,
     File,
     /// Any certificate is taken.
@@ -36,7 +38,7 @@ pub struct ClientTls {
     config: ClientConfig,
     resumption: bool,
     pub name: ServerName<'static>,
-    pub trust: Trust,
+    ready: TlsReady,
 }
 
 impl std::fmt::Debug for ClientTls {
@@ -44,7 +46,6 @@ impl std::fmt::Debug for ClientTls {
         formatter
             .debug_struct("ClientTls")
             .field("name", &self.name)
-            .field("trust", &self.trust)
             .finish_non_exhaustive()
     }
 }
@@ -60,7 +61,9 @@ impl ClientTls {
         let builder = match trust {
             Trust::Anybody => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(TakesAny::new(&ring::default_provider()))),
+                .with_custom_certificate_verifier(Arc::new(TakesAny::new(
+                    &ring::default_provider(),
+                ))),
             Trust::System | Trust::File => builder.with_root_certificates(roots),
         };
         let mut config = match (&plan.client_cert, &plan.client_key) {
@@ -87,9 +90,26 @@ impl ClientTls {
         Ok(Self {
             config,
             resumption: plan.resumption,
+            ready: TlsReady {
+                insecure: trust == Trust::Anybody,
+                trust: match trust {
+                    Trust::System => "system",
+                    Trust::File => "file",
+                    Trust::Anybody => "any",
+                }
+                .to_owned(),
+                server_name: name.to_str().into_owned(),
+                resumption: plan.resumption,
+                alpn: plan.alpn.clone(),
+                client_certificate: plan.client_cert.is_some(),
+            },
             name,
-            trust,
         })
+    }
+
+    /// As the report shows it.
+    pub fn ready(&self) -> TlsReady {
+        self.ready.clone()
     }
 
     /// The configuration of one thread, with a memory of sessions of its own.
@@ -116,7 +136,9 @@ fn server_name(plan: &Tls, host: &str) -> Result<ServerName<'static>, PlanError>
 
 fn versions(plan: &Tls) -> Result<Vec<&'static SupportedProtocolVersion>, PlanError> {
     if plan.min_version > plan.max_version {
-        return refuse("target.tls.min_version is 1.3 and max_version is 1.2, expected min_version <= max_version");
+        return refuse(
+            "target.tls.min_version is 1.3 and max_version is 1.2, expected min_version <= max_version",
+        );
     }
     let both = [
         (TlsVersion::V1_2, &rustls::version::TLS12),
@@ -186,12 +208,17 @@ fn unreadable(key: &str, file: &Path, error: &dyn std::fmt::Display) -> PlanErro
 }
 
 fn alpn(plan: &Tls) -> Result<Vec<Vec<u8>>, PlanError> {
-    if let Some(other) = plan.alpn.iter().find(|name| !name.starts_with("http/1.")) {
+    let known = |name: &&String| !PROTOCOLS.contains(&name.as_str());
+    if let Some(other) = plan.alpn.iter().find(known) {
         return refuse(format!(
-            "target.tls.alpn offers \"{other}\", but this version speaks HTTP/1.1: expected http/1.1, or an empty list"
+            "target.tls.alpn offers \"{other}\", but this version speaks HTTP/1.1: expected http/1.1, http/1.0, or an empty list"
         ));
     }
-    Ok(plan.alpn.iter().map(|name| name.clone().into_bytes()).collect())
+    Ok(plan
+        .alpn
+        .iter()
+        .map(|name| name.clone().into_bytes())
+        .collect())
 }
 
 /// Takes any certificate, but not a server that does not hold the certificate's key.

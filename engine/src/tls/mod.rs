@@ -4,13 +4,16 @@
 pub mod config;
 pub mod session;
 
+/// What may be offered by ALPN: what the engine speaks.
+pub const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
+
 /// What a handshake ended with. Small, for it travels as an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Secured {
     /// The protocol version and the cipher suite by their numbers at IANA.
     pub version: u16,
     pub cipher_suite: u16,
-    /// The protocol that the server chose: its place in the list of those offered, from 1; 0 when it chose none.
+    /// The protocol that the server chose: its place in [`PROTOCOLS`], from 1; 0 when it chose none.
     pub alpn: u8,
     /// Whether an earlier session was resumed.
     pub resumed: bool,

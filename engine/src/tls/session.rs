@@ -10,7 +10,7 @@ use rustls::unbuffered::{
 };
 use rustls::{ClientConfig, Error, HandshakeKind};
 
-use super::Secured;
+use super::{PROTOCOLS, Secured};
 
 /// What a record adds to its plain bytes, at most (RFC 8446, section 5.2, and RFC 5246, section 6.2), and how much it holds.
 const RECORD_OVERHEAD_BYTES: usize = 64;
@@ -83,14 +83,7 @@ impl Session {
                 self.partial.drain(..driven.used);
             })
         };
-        let driven = match result {
-            Ok(driven) => driven,
-            Err(error) => {
-                // What can still be said is the alert; that it is not taken makes the error no better.
-                let _ = drive(&mut self.connection, &mut [], &mut Vec::new(), out);
-                return Err(error);
-            }
-        };
+        let driven = result?;
         if self.partial.is_empty() {
             // Idle connections keep no memory for what comes rarely.
             self.partial = Vec::new();
@@ -107,8 +100,8 @@ impl Session {
         Ok(opened)
     }
 
-    /// What the handshake ended with; `offered` are the protocols that were offered by ALPN.
-    pub fn secured(&self, offered: &[Vec<u8>]) -> Secured {
+    /// What the handshake ended with.
+    pub fn secured(&self) -> Secured {
         let connection = &self.connection;
         let chosen = connection.alpn_protocol();
         Secured {
@@ -116,9 +109,9 @@ impl Session {
             cipher_suite: connection
                 .negotiated_cipher_suite()
                 .map_or(0, |suite| u16::from(suite.suite())),
-            alpn: offered
+            alpn: PROTOCOLS
                 .iter()
-                .position(|name| Some(name.as_slice()) == chosen)
+                .position(|name| Some(name.as_bytes()) == chosen)
                 .map_or(0, |place| place as u8 + 1),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
@@ -195,7 +188,14 @@ fn drive(
         let UnbufferedStatus {
             mut discard, state, ..
         } = connection.process_tls_records(&mut wire[driven.used..]);
-        let reached = match state? {
+        let state = match state {
+            Ok(state) => state,
+            Err(error) => {
+                put_alert(connection, &mut wire[driven.used + discard..], out);
+                return Err(error);
+            }
+        };
+        let reached = match state {
             ConnectionState::ReadTraffic(mut traffic) => {
                 while let Some(record) = traffic.next_record() {
                     let record = record?;
@@ -225,6 +225,15 @@ fn drive(
             driven.reached = reached;
             return Ok(driven);
         }
+    }
+}
+
+/// After an error: what can still be said is why. `wire` is what the failed call left of its bytes.
+fn put_alert(connection: &mut UnbufferedClientConnection, wire: &mut [u8], out: &mut Vec<u8>) {
+    let status = connection.process_tls_records(wire);
+    if let Ok(ConnectionState::EncodeTlsData(mut data)) = status.state {
+        // That the alert cannot be said makes the error no better.
+        let _ = encode(&mut data, out);
     }
 }
 
