@@ -50,6 +50,10 @@ pub enum Event {
     /// Of a driver that secures: the handshake ended well, and requests may be sent.
     Secured(ConnId, Secured),
     /// TLS failed, in the handshake or later, and why; the connection is of no more use.
+    #[expect(
+        clippy::box_collection,
+        reason = "events are moved often and this one is rare"
+    )]
     Unsecured(ConnId, Box<String>),
     /// With the `errno` of the attempt.
     ConnectFailed(ConnId, i32),
