@@ -314,3 +314,33 @@ fn what_cannot_be_followed_is_refused_with_the_key() {
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("https://"), "{}", ended.stderr);
 }
+
+#[test]
+fn an_open_load_keeps_secured_connections_ready_and_survives_a_server_that_cannot_be_trusted() {
+    let (identity, other) = (Identity::new(), Identity::new());
+    for driver in drivers() {
+        let open = |plan: &mut Value| {
+            plan["load"] = json!({"model": "open", "arrivals": "constant", "max_users": 16, "connections": 4,
+                "phases": [{"duration_ms": 500, "from_per_s": 400.0, "to_per_s": 400.0}]});
+            plan["stop"] = json!({"after_ms": 30_000});
+        };
+        let server = identity.serve("");
+        let ended = run(&https(&server, driver, &identity.ca(), open));
+        let counted = totals(&ended);
+        assert_counts(counted, &json!({"offered": 200, "failed": 0, "errors": {}}));
+        let sent = &counted["sent"];
+        assert_eq!(counted["completed"], *sent);
+        assert_eq!(counted["tls_handshakes"], counted["connections_opened"]);
+        assert_eq!(server.stop()["requests"], *sent);
+
+        let server = identity.serve("");
+        let ended = run(&https(&server, driver, &other.ca(), open));
+        let counted = totals(&ended);
+        assert_counts(
+            counted,
+            &json!({"offered": 200, "completed": 0, "tls_handshakes": 0}),
+        );
+        assert!(counted["errors"]["tls"].as_u64().unwrap() > 0, "{counted}");
+        assert_eq!(server.stop()["requests"], 0);
+    }
+}
