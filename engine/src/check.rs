@@ -1,7 +1,9 @@
 //! Refuses a plan that cannot be run, in one sentence that says what was found and what was expected.
 //! Pure functions of the plan; it must not know of sockets or threads.
 
-use crate::plan::{Load, Plan, RatePhase, Session, Step, Think, VERSION, Window};
+mod scenario;
+
+use crate::plan::{AtEnd, Load, Plan, RatePhase, Session, Think, VERSION, Window};
 
 /// A plan that cannot be run: one sentence for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +26,6 @@ pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, PlanError> {
 pub const MAX_USERS: u32 = 16_000_000;
 /// A year: durations beyond it are a mistake in the plan.
 const MAX_DURATION_MS: f64 = 366.0 * 24.0 * 3_600_000.0;
-const MAX_STEPS: usize = 1_000;
 const MAX_PHASES: usize = 10_000;
 /// More than a network can carry.
 const MAX_RATE_PER_S: f64 = 1e8;
@@ -52,7 +53,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     check_threads(plan)?;
     check_load(plan)?;
-    check_scenarios(plan)?;
+    scenario::check(plan)?;
     check_stop(plan)?;
     match plan.window {
         Window::All | Window::Commanded => {}
@@ -128,7 +129,7 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                     "load.ramp_down_ms is {ramp_down_ms}, which ends at stop.after_ms: expected that to be set, and both ramps to fit into it"
                 ));
             }
-            check_think(think)
+            check_think("load.think", think)
         }
         Load::Open {
             phases,
@@ -154,19 +155,27 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             if let Some(deadline_ms) = deadline_ms {
                 duration("load.deadline_ms", *deadline_ms, false)?;
             }
+            if plan
+                .feeders
+                .iter()
+                .any(|feeder| feeder.at_end == Some(AtEnd::Stop))
+            {
+                return refuse(
+                    "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle",
+                );
+            }
             if plan.stop.iterations_per_user.is_some() {
                 return refuse(
                     "stop.iterations_per_user goes with a closed load: a user of an open one walks the scenario once",
                 );
             }
             if *session == Session::Request {
-                if plan
-                    .scenarios
-                    .iter()
-                    .any(|scenario| scenario.steps.len() > 1)
-                {
+                if plan.scenarios.iter().any(|scenario| {
+                    let repeated = scenario.steps.iter().any(|step| step.repeat > 1);
+                    scenario.steps.len() > 1 || scenario.loops > 1 || repeated
+                }) {
                     return refuse(
-                        "load.session is request, expected a scenario of one step: with session user an arrival walks all of them",
+                        "load.session is request, expected scenarios of one step, sent once: with session user an arrival walks all of them",
                     );
                 }
                 if *think != Think::None {
@@ -175,7 +184,7 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                     );
                 }
             }
-            check_think(think)
+            check_think("load.think", think)
         }
     }
 }
@@ -229,101 +238,26 @@ fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_think(think: &Think) -> Result<(), PlanError> {
+fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
     match *think {
         Think::None => Ok(()),
-        Think::Constant { ms } => duration("load.think.ms", ms, true),
+        Think::Constant { ms } => duration(&format!("{key}.ms"), ms, true),
         Think::Uniform { min_ms, max_ms } => {
-            duration("load.think.min_ms", min_ms, true)?;
-            duration("load.think.max_ms", max_ms, true)?;
+            duration(&format!("{key}.min_ms"), min_ms, true)?;
+            duration(&format!("{key}.max_ms"), max_ms, true)?;
             if min_ms > max_ms {
                 return refuse(format!(
-                    "load.think.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
+                    "{key}.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
                 ));
             }
             Ok(())
         }
-        Think::Exponential { mean_ms } => duration("load.think.mean_ms", mean_ms, false),
+        Think::Exponential { mean_ms } => duration(&format!("{key}.mean_ms"), mean_ms, false),
         Think::Gaussian { mean_ms, stdev_ms } => {
-            duration("load.think.mean_ms", mean_ms, true)?;
-            duration("load.think.stdev_ms", stdev_ms, true)
+            duration(&format!("{key}.mean_ms"), mean_ms, true)?;
+            duration(&format!("{key}.stdev_ms"), stdev_ms, true)
         }
     }
-}
-
-fn check_scenarios(plan: &Plan) -> Result<(), PlanError> {
-    let [scenario] = plan.scenarios.as_slice() else {
-        return refuse(format!(
-            "scenarios holds {} scenarios, but this version runs exactly one",
-            plan.scenarios.len()
-        ));
-    };
-    if scenario.steps.is_empty() || scenario.steps.len() > MAX_STEPS {
-        return refuse(format!(
-            "scenario \"{}\" has {} steps, expected 1 to {MAX_STEPS}",
-            scenario.name,
-            scenario.steps.len()
-        ));
-    }
-    scenario.steps.iter().try_for_each(check_step)
-}
-
-fn check_step(step: &Step) -> Result<(), PlanError> {
-    if step.method.is_empty() || !step.method.bytes().all(is_token_byte) {
-        return refuse(format!(
-            "method is {:?}, expected a word such as GET",
-            step.method
-        ));
-    }
-    if !step.path.starts_with('/') && step.path != "*" {
-        return refuse(format!(
-            "path is {:?}, expected it to begin with /",
-            step.path
-        ));
-    }
-    if step.path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-        return refuse(format!(
-            "path is {:?}, expected no blanks or control characters: encode them as %20 and the like",
-            step.path
-        ));
-    }
-    for (name, value) in &step.headers {
-        if name.is_empty() || !name.bytes().all(is_token_byte) {
-            return refuse(format!(
-                "header name is {name:?}, expected letters, digits and dashes"
-            ));
-        }
-        if value
-            .bytes()
-            .any(|byte| byte == b'\r' || byte == b'\n' || byte == 0)
-        {
-            return refuse(format!(
-                "header {name} has a line break in its value, expected one line"
-            ));
-        }
-    }
-    if let Some(code) = step
-        .expect
-        .status
-        .iter()
-        .find(|code| !(200..=599).contains(*code))
-    {
-        return refuse(format!(
-            "expect.status holds {code}, expected codes from 200 to 599"
-        ));
-    }
-    if step.expect.body_contains.iter().any(String::is_empty) {
-        return refuse("expect.body_contains holds an empty text, expected at least one character");
-    }
-    if step.expect.body_contains.len() > 64 {
-        return refuse("expect.body_contains holds more than 64 texts, expected at most 64");
-    }
-    Ok(())
-}
-
-/// A `tchar` of RFC 9110, section 5.6.2.
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn check_stop(plan: &Plan) -> Result<(), PlanError> {

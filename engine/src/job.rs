@@ -4,16 +4,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
 use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
-use crate::http::request::write_request;
 use crate::net::address::{Address, resolve};
 use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
 use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Think};
+use crate::scenario::capture::Look;
+use crate::scenario::compile::Scenarios;
+use crate::scenario::request::Ink;
+use crate::scenario::vars::Vars;
 use crate::tls::config::ClientTls;
+
+/// The longest body over TLS: it is encrypted in memory before it is sent.
+const MAX_SEALED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One step, ready to be sent.
 #[derive(Debug)]
@@ -24,7 +33,16 @@ pub struct StepJob {
     closing: u32,
     pub head_request: bool,
     pub expectation: Expectation,
+    /// Whether something of the answer is kept to look at.
+    pub looks: bool,
+    /// Also of its body.
+    pub looks_at_body: bool,
+    /// The pause after it.
+    pub think: ThinkTime,
 }
+
+/// In place of an index: the request is written for every send.
+pub const WRITTEN_ANEW: u32 = u32::MAX;
 
 impl StepJob {
     /// Index of the bytes to send.
@@ -56,9 +74,9 @@ pub struct Job {
     pub tls: Option<Arc<ClientTls>>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
+    pub scenarios: Scenarios,
     /// Places for users: in a closed load all of them are taken.
     pub users: u32,
-    pub think: ThinkTime,
     pub ramp_up: Ramp,
     /// With the end of the run, before which it lies.
     pub ramp_down: Ramp,
@@ -107,21 +125,47 @@ impl Job {
                 &target.host,
             )?)),
         };
+        let shape = Shape::new(&plan.load);
+        let scenarios = Scenarios::compile(plan, &target.written)?;
+        let longest = scenarios
+            .steps
+            .iter()
+            .map(|step| step.request.streamed_bytes())
+            .max();
+        if let Some(bytes) = longest.filter(|bytes| tls.is_some() && *bytes > MAX_SEALED_BYTES) {
+            return refuse(format!(
+                "body.file has {bytes} bytes, but over https a body is encrypted in memory, whole: expected at most {MAX_SEALED_BYTES}"
+            ));
+        }
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
-        for step in plan.scenarios.iter().flat_map(|scenario| &scenario.steps) {
-            let bytes = write_request(step, &target.written);
-            let staying = fixed.len() as u32;
-            fixed.push(bytes.staying);
-            fixed.push(bytes.closing);
+        let all = plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
+        for (step, compiled) in all.zip(&scenarios.steps) {
+            let (staying, closing) = if compiled.request.is_fixed() {
+                let index = fixed.len() as u32;
+                for last in [false, true] {
+                    let mut ink = Ink {
+                        shared: &scenarios.shared,
+                        vars: &mut Vars::default(),
+                        rng: &mut SmallRng::seed_from_u64(plan.seed),
+                    };
+                    let written = compiled.request.write(last, &mut ink, Vec::new());
+                    fixed.push(written.into_spare());
+                }
+                (index, index + 1)
+            } else {
+                (WRITTEN_ANEW, WRITTEN_ANEW)
+            };
             steps.push(StepJob {
                 staying,
-                closing: staying + 1,
+                closing,
                 head_request: step.method == "HEAD",
                 expectation: Expectation::new(&step.expect),
+                looks: compiled.look.is_some(),
+                looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body),
+                think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),
             });
         }
-        let shape = Shape::new(&plan.load);
         let mut marks = plan.marks.clone();
         marks.sort_unstable();
         marks.dedup();
@@ -130,8 +174,8 @@ impl Job {
             tls,
             fixed: Arc::from(fixed),
             steps,
+            scenarios,
             users: shape.users,
-            think: ThinkTime::new(&shape.think),
             ramp_up: shape.ramp_up,
             ramp_down: shape.ramp_down,
             max_requests: match plan.connection.reuse {

@@ -9,6 +9,7 @@ mod pace;
 mod plan;
 mod report;
 mod run;
+mod scenario;
 mod schema;
 mod serve;
 mod tls;

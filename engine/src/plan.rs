@@ -1,10 +1,14 @@
 //! The load to offer, as the laboratory hands it over: the first line on stdin of `prony-engine run`.
 //! Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must not know how a load is offered.
 
+mod scenario;
+
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use scenario::*;
 
 /// The version of the contract that this engine speaks.
 pub const VERSION: u32 = 1;
@@ -21,8 +25,17 @@ pub struct Plan {
     #[serde(default)]
     pub threads: Threads,
     pub load: Load,
-    /// What the users do. This version runs exactly one scenario.
+    /// What the users do.
     pub scenarios: Vec<Scenario>,
+    /// When a user draws its scenario, by the weights.
+    #[serde(default)]
+    pub scenario_choice: ScenarioChoice,
+    /// Files whose rows fill placeholders.
+    #[serde(default)]
+    pub feeders: Vec<FeederPlan>,
+    /// Whether each user keeps the cookies that it is given and sends them back.
+    #[serde(default)]
+    pub cookies: bool,
     #[serde(default)]
     pub connection: Connection,
     pub stop: Stop,
@@ -229,69 +242,6 @@ pub enum Think {
         mean_ms: f64,
         stdev_ms: f64,
     },
-}
-
-/// The steps that a user walks, over and over.
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Scenario {
-    #[serde(default = "default_scenario_name")]
-    pub name: String,
-    pub steps: Vec<Step>,
-}
-
-fn default_scenario_name() -> String {
-    "main".to_owned()
-}
-
-/// One request and what its answer must look like.
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
-    #[serde(default = "default_method")]
-    pub method: String,
-    /// Path and query, beginning with `/`.
-    pub path: String,
-    /// Name and value; `Host` and, with a body, `Content-Length` are added when they are not listed.
-    #[serde(default)]
-    pub headers: Vec<(String, String)>,
-    #[serde(default)]
-    pub body: Option<String>,
-    #[serde(default)]
-    pub expect: Expect,
-}
-
-fn default_method() -> String {
-    "GET".to_owned()
-}
-
-/// What a right answer looks like; what is not set is not checked.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Expect {
-    /// Status codes that are right; an empty list accepts any.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub status: Vec<u16>,
-    /// Every one of these must occur in the body.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub body_contains: Vec<String>,
-    /// The whole body.
-    #[serde(default)]
-    pub body_equals: Option<String>,
-    /// Length of the body after any chunking is undone.
-    #[serde(default)]
-    pub body_bytes: Option<u64>,
-    /// Name and text that the value must contain of headers that must be there.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub headers: Vec<(String, String)>,
-}
-
-fn null_is_empty<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// How long a connection lives.

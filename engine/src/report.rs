@@ -12,6 +12,8 @@ use serde::Serialize;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::gaps::Gap;
 use crate::measure::histogram::Durations;
+use crate::measure::steps::StepFigures;
+use crate::scenario::compile::StepName;
 use crate::tls::{PROTOCOLS, Secured};
 
 /// Answers that are listed one by one.
@@ -247,6 +249,8 @@ pub struct WindowReport {
     pub complete: bool,
     /// Of the requests that completed or timed out.
     pub service_time: Option<HistogramReport>,
+    /// By step name; empty when the scenarios have a single one.
+    pub steps: Vec<StepReport>,
     /// Open load: from the intended send; of the same requests.
     pub latency: Option<HistogramReport>,
     /// Open load: from the intended send to the actual one, or to the attempt to connect where no connection was ready.
@@ -258,6 +262,30 @@ pub struct WindowReport {
     pub threads: Vec<ThreadReport>,
     pub gaps: Vec<GapReport>,
     pub gaps_total: u64,
+}
+
+/// The requests of one step.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StepReport {
+    pub scenario: String,
+    pub name: String,
+    pub completed: u64,
+    pub failed: u64,
+    pub status: BTreeMap<u16, u64>,
+    pub service_time: Option<HistogramReport>,
+}
+
+impl StepReport {
+    pub fn new(name: &StepName, figures: &StepFigures) -> Self {
+        Self {
+            scenario: name.scenario.clone(),
+            name: name.step.clone(),
+            completed: figures.completed,
+            failed: figures.failed,
+            status: figures.status.iter().copied().collect(),
+            service_time: HistogramReport::new(&figures.service_time),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

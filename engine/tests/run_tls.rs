@@ -144,6 +144,8 @@ fn long_chunked_and_dripping_answers_and_long_requests_pass_through_tls() {
     for driver in drivers() {
         let server = identity.serve("");
         let body = "x".repeat(300_000);
+        let file = identity.folder.path().join("body");
+        fs::write(&file, vec![b'y'; 2_000_000]).unwrap();
         let ended = run(&https(&server, driver, &identity.ca(), |plan| {
             plan["stop"] = json!({"iterations_per_user": 2});
             plan["scenarios"][0]["steps"] = json!([
@@ -151,14 +153,16 @@ fn long_chunked_and_dripping_answers_and_long_requests_pass_through_tls() {
                 {"path": "/?bytes=100000&chunked=yes", "expect": {"body_bytes": 100_000}},
                 {"path": "/?bytes=20&drip=1ms", "expect": {"body_bytes": 20}},
                 {"method": "POST", "path": "/echo", "body": body, "expect": {"body_bytes": 300_000}},
+                {"method": "POST", "path": "/echo", "body": {"file": file}, "expect": {"body_bytes": 2_000_000}},
+                {"path": "/${random int 1 9}", "headers": [["X-Length", "${random string 20}"]]},
                 {"path": "/?close=announced"},
             ]);
         }));
         assert_counts(
             totals(&ended),
-            &json!({"completed": 40, "failed": 0, "errors": {}, "tls_handshakes": 8}),
+            &json!({"completed": 56, "failed": 0, "errors": {}, "tls_handshakes": 8}),
         );
-        assert_eq!(server.stop()["requests"], 40);
+        assert_eq!(server.stop()["requests"], 56);
     }
 }
 
@@ -308,6 +312,18 @@ fn what_cannot_be_followed_is_refused_with_the_key() {
             ended.stderr
         );
     }
+    let huge = identity.folder.path().join("huge");
+    fs::File::create(&huge).unwrap().set_len(65 << 20).unwrap();
+    let ended = run(&https(&server, "epoll", &identity.ca(), |plan| {
+        plan["scenarios"][0]["steps"] =
+            json!([{"method": "PUT", "path": "/", "body": {"file": huge}}]);
+    }));
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.stderr.contains("expected at most"),
+        "{}",
+        ended.stderr
+    );
     let ended = run(&https(&server, "epoll", &identity.ca(), |plan| {
         plan["target"]["url"] = format!("http://{}", server.address()).into();
     }));

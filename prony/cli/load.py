@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
@@ -13,10 +13,21 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.load.contract import OpenLoop, TlsOptions
+    from prony.plan.workload import Workload
 
 
 def command(
     url: str = typer.Argument(..., help="What to request, such as http://127.0.0.1:8080/path."),
+    method: str | None = typer.Option(
+        None, "--method", "-X", help="The method [default: GET, with a body POST]."
+    ),
+    header: list[str] = typer.Option(
+        [], "--header", "-H", help="A header, such as 'Accept: */*'; may be given again."
+    ),
+    body: str | None = typer.Option(
+        None, "--body", "--data", help="The body; @FILE sends a file. ${…} placeholders: docs/engine.md."
+    ),
+    body_file: Path | None = typer.Option(None, "--body-file", help="A file that is sent as the body."),
     users: int | None = typer.Option(
         None,
         "--users",
@@ -73,11 +84,13 @@ def command(
     from prony.store import Store
 
     target = Target.parse(url)
+    sends = request(target.path, method, header, body, body_file)
     chosen: Any = options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))
     open_loop = _open_loop(rate, arrivals, max_users, users, think)
     ramp_up_s = options.seconds(ramp_up or "0s", "--ramp-up")
     load = RunningLoad(
         target=target,
+        workload=sends,
         users=options.users(10 if users is None else users),
         think_ms=options.seconds(think or "0s", "--think") * 1000,
         ramp_up_s=ramp_up_s,
@@ -107,6 +120,38 @@ def _tls(https: bool, ca: Path | None, insecure: bool) -> TlsOptions:
     if ca is not None and not ca.is_file():
         raise UsageError(f"--ca names {ca}, which is not a file; name a PEM file with certificates")
     return TlsOptions(ca=ca, insecure=insecure)
+
+
+def request(
+    path: str, method: str | None, headers: list[str], body: str | None, body_file: Path | None
+) -> Workload:
+    """The one request that is repeated. Raises UsageError for what cannot be sent."""
+    from pydantic import ValidationError
+
+    from prony.plan.workload import Method, from_url
+
+    if body is not None and body.startswith("@"):
+        if body_file is not None:
+            raise UsageError("both --data @FILE and --body-file were given; give one")
+        body_file = Path(body[1:])
+        body = None
+    if body is not None and body_file is not None:
+        raise UsageError("both --body and --body-file were given; give one")
+    if body_file is not None and not body_file.is_file():
+        raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
+    word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"
+    chosen: Any = options.one_of(word, "--method", get_args(Method))
+    pairs: dict[str, str] = {}
+    for line in headers:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip() or "\n" in line or "\r" in line:
+            raise UsageError(f"--header is '{line}'; expected a name, a colon and a value: 'Accept: */*'")
+        pairs[name.strip()] = value.strip()
+    try:
+        return from_url(path, chosen, pairs, body, None if body_file is None else str(body_file.resolve()))
+    except ValidationError as fault:
+        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"the request cannot be sent: {reason}") from fault
 
 
 def _duration_s(duration: str | None, requests: int | None) -> float | None:

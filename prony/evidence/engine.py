@@ -112,6 +112,17 @@ class Counters(EngineRecord):
     """Open model: arrivals refused by the cap on users."""
 
 
+class StepFigures(EngineRecord):
+    """The requests of one step of a scenario over the window."""
+
+    scenario: str
+    name: str
+    completed: int = 0
+    failed: int = 0
+    status: dict[str, int] = Field(default_factory=dict)
+    service_time: Histogram | None = None
+
+
 class Window(Counters):
     """The measured part of the run."""
 
@@ -120,6 +131,8 @@ class Window(Counters):
     complete: bool = True
     service_time: Histogram | None = None
     latency: Histogram | None = None
+    steps: tuple[StepFigures, ...] = ()
+    """By step name; empty when the workload has a single one."""
     threads: tuple[EngineThread, ...] = ()
     gaps: tuple[Gap, ...] = ()
     gaps_total: int = 0

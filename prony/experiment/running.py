@@ -23,7 +23,7 @@ from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, OpenLoop, TlsOptions
 from prony.load.engine import EngineRun
 from prony.load.reference import calibrate
-from prony.plan.workload import Workload, from_url
+from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store
 from prony.trial.probing import probe_workload
@@ -74,6 +74,7 @@ class RunningLoad:
     """
 
     target: Target
+    workload: Workload
     users: int
     duration_s: float | None
     total_requests: int | None
@@ -91,11 +92,6 @@ class RunningLoad:
         if self.open_loop is not None:
             return f"open-{self.open_loop.rate_per_s:g}-{self.open_loop.arrivals}"
         return f"closed-{self.users}" + (f"-think-{self.think_ms:g}ms" if self.think_ms else "")
-
-    @property
-    def workload(self) -> Workload:
-        """One GET of the URL's path."""
-        return from_url(self.target.path)
 
     @property
     def bound_s(self) -> float:
@@ -185,6 +181,7 @@ def _spec(load: RunningLoad) -> dict[str, object]:
     return {
         "servers": [load.target.base],
         "url": load.target.url,
+        "request": load.workload.steps[0].model_dump(mode="json", exclude_defaults=True),
         "load": load.name,
         "users": load.users if load.open_loop is None else None,
         "think_ms": load.think_ms,
@@ -209,7 +206,8 @@ def _reach(load: RunningLoad) -> tuple[Probe, ...]:
         )
     if not probes[-1].meets_expectation:
         raise EnvironmentFault(
-            f"GET {target.url} answers {probes[-1].why_not}; load on an error page says nothing; correct it"
+            f"{load.workload.steps[0].method} {target.url} answers {probes[-1].why_not}; "
+            "load on an error page says nothing; correct it"
         )
     return probes
 

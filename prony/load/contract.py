@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from prony.evidence.base import Record
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
 
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
@@ -71,7 +71,13 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
         "load": _closed(load) if load.open_loop is None else _open(load, load.open_loop),
-        "scenarios": [{"name": load.workload.name, "steps": [_step(step) for step in load.workload.steps]}],
+        "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
+        "scenario_choice": load.workload.scenario_choice,
+        "feeders": [
+            {"name": name, "file": feeder.file, "order": feeder.order, "at_end": feeder.at_end}
+            for name, feeder in load.workload.feeders.items()
+        ],
+        "cookies": load.workload.cookies,
         "connection": {"reuse": "keep_alive", "max_requests": None},
         "stop": {
             "after_ms": None if load.after_s is None else round(load.after_s * 1000),
@@ -91,6 +97,15 @@ def _target(load: EngineLoad) -> dict[str, Any]:
         return {"url": load.url}
     ca = None if load.tls.ca is None else str(load.tls.ca.absolute())
     return {"url": load.url, "tls": {"ca": ca, "insecure": load.tls.insecure}}
+
+
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "weight": scenario.weight,
+        "loops": scenario.loops,
+        "steps": [_step(step) for step in scenario.steps],
+    }
 
 
 def _closed(load: EngineLoad) -> dict[str, Any]:
@@ -116,15 +131,29 @@ def _open(load: EngineLoad, open_loop: OpenLoop) -> dict[str, Any]:
 
 def _step(step: Step) -> dict[str, Any]:
     plan: dict[str, Any] = {
+        "name": step.name,
+        "repeat": step.repeat,
         "method": step.method,
         "path": step.path,
         "headers": [[name, value] for name, value in step.headers.items()],
     }
     if step.body is not None:
-        plan["body"] = {"text": step.body}
+        plan["body"] = {"text": step.body, "chunked": step.chunked}
+    if step.body_file is not None:
+        plan["body"] = {"file": step.body_file, "chunked": step.chunked}
+    if step.auth is not None:
+        plan["auth"] = step.auth.model_dump(exclude_none=True)
+    if step.think is not None:
+        plan["think"] = step.think.model_dump(exclude_none=True)
+    if step.capture:
+        plan["capture"] = [_capture(name, capture) for name, capture in step.capture.items()]
     if step.expect is not None:
         plan["expect"] = _expect(step.expect)
     return plan
+
+
+def _capture(name: str, capture: Capture) -> dict[str, Any]:
+    return {"name": name, **capture.model_dump(by_alias=True)}
 
 
 def _expect(expect: Expectation) -> dict[str, Any]:
@@ -134,4 +163,8 @@ def _expect(expect: Expectation) -> dict[str, Any]:
         "body_contains": list(expect.body_contains),
         "body_equals": expect.body_equals,
         "body_bytes": expect.body_bytes,
+        "json": [
+            *({"pointer": pointer} for pointer in expect.json_exists),
+            *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
+        ],
     }

@@ -12,7 +12,7 @@ from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Expectation, Scenario, Step, Workload
 
 WARM_S = 0.5
 MEASURED_S = 1.5
@@ -34,15 +34,10 @@ def calibrate(
     server = _start(partition, body_bytes)
     try:
         url = f"http://{_address(server)}"
-        steps = tuple(
-            Step(name=step.name, method=step.method, path=step.path, headers=step.headers, body=step.body,
-                 expect=Expectation(status=(200,)))
-            for step in workload.steps
-        )  # fmt: skip
         run = EngineRun(
             EngineLoad(
                 url=url,
-                workload=workload.model_copy(update={"steps": steps}),
+                workload=_for_reference(workload),
                 users=users,
                 cpus=partition.client,
                 driver=driver,
@@ -55,6 +50,31 @@ def calibrate(
             run.close()
     finally:
         _stop(server)
+
+
+def _for_reference(workload: Workload) -> Workload:
+    """The same requests, of which the reference server's answer is a right one: nothing but its status is
+    expected, and what is captured is never missing. Nobody thinks: the ceiling is asked for.
+    """
+
+    def step(step: Step) -> Step:
+        captures = {
+            name: capture.model_copy(update={"default": capture.default or "0"})
+            for name, capture in step.capture.items()
+        }
+        return step.model_copy(
+            update={"expect": Expectation(status=(200,)), "capture": captures, "think": None}
+        )
+
+    def scenario(scenario: Scenario) -> Scenario:
+        return scenario.model_copy(update={"steps": tuple(map(step, scenario.steps))})
+
+    return workload.model_copy(
+        update={
+            "steps": tuple(map(step, workload.steps)),
+            "scenarios": tuple(map(scenario, workload.scenarios)),
+        }
+    )
 
 
 def _measure(run: EngineRun, body_bytes: int) -> Calibration:

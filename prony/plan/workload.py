@@ -5,11 +5,12 @@ Must not know servers or how the load is offered.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
@@ -18,9 +19,13 @@ from prony.plan.yamlfile import nearest, read_mapping, validate
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
+PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
+
 
 class Expectation(Record):
     """What a right answer looks like. Everything given must hold."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     status: tuple[int, ...] = (200,)
     headers: dict[str, str] = Field(default_factory=dict)
@@ -28,6 +33,10 @@ class Expectation(Record):
     body_equals: str | None = None
     body_contains: tuple[str, ...] = ()
     body_bytes: int | None = None
+    json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
+    """JSON pointer (RFC 6901) -> the value that must be there."""
+    json_exists: tuple[str, ...] = ()
+    """JSON pointers at which there must be something."""
 
     def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:
         """None when the answer is right, else one sentence. `headers` has lower-case names."""
@@ -44,25 +53,163 @@ class Expectation(Record):
         for part in self.body_contains:
             if part.encode() not in body:
                 return f"the body does not contain {part!r}"
+        return self._why_not_json(body)
+
+    def _why_not_json(self, body: bytes) -> str | None:
+        if not self.json_values and not self.json_exists:
+            return None
+        try:
+            found = json.loads(body)
+        except ValueError:
+            return f"the body ({len(body)} bytes) is not JSON"
+        for pointer in (*self.json_exists, *self.json_values):
+            try:
+                value = at_pointer(found, pointer)
+            except LookupError:
+                return f"the JSON has nothing at {pointer}"
+            if pointer in self.json_values and value != self.json_values[pointer]:
+                return f"the JSON has {value!r} at {pointer}, expected {self.json_values[pointer]!r}"
         return None
 
 
+def at_pointer(value: Any, pointer: str) -> Any:
+    """What a JSON pointer (RFC 6901) points at; LookupError when there is nothing."""
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list):
+            if not re.fullmatch(r"0|[1-9][0-9]*", key):
+                raise LookupError(pointer)
+            value = value[int(key)]
+        elif isinstance(value, dict):
+            value = value[key]
+        else:
+            raise LookupError(pointer)
+    return value
+
+
+class Capture(Record):
+    """A value taken from an answer, for `${name}` in later steps: exactly one of json (a pointer), header and
+    regex.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    json_pointer: str | None = Field(default=None, alias="json")
+    header: str | None = None
+    regex: str | None = None
+    group: int | None = Field(default=None, ge=0)
+    default: str | None = None
+    """Used when nothing is found; without it that is an error."""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if sum(origin is not None for origin in (self.json_pointer, self.header, self.regex)) != 1:
+            raise ValueError("expected exactly one of json, header and regex")
+        return self
+
+
+class Basic(Record):
+    """User and password of RFC 7617."""
+
+    user: str
+    password: str
+
+
+class Auth(Record):
+    """Written as the Authorization header: exactly one of basic and bearer."""
+
+    basic: Basic | None = None
+    bearer: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.basic is None) == (self.bearer is None):
+            raise ValueError("expected exactly one of basic and bearer")
+        return self
+
+
+class StepThink(Record):
+    """The pause after a step, as the engine's think times."""
+
+    kind: Literal["none", "constant", "uniform", "exponential", "gaussian"]
+    ms: float | None = None
+    min_ms: float | None = None
+    max_ms: float | None = None
+    mean_ms: float | None = None
+    stdev_ms: float | None = None
+
+    @model_validator(mode="after")
+    def _has_its_numbers(self) -> Self:
+        needed = {
+            "none": set[str](),
+            "constant": {"ms"},
+            "uniform": {"min_ms", "max_ms"},
+            "exponential": {"mean_ms"},
+            "gaussian": {"mean_ms", "stdev_ms"},
+        }[self.kind]
+        given = self.model_dump(exclude_none=True).keys() - {"kind"}
+        if given != needed:
+            raise ValueError(f"{self.kind} takes {' and '.join(sorted(needed)) or 'no numbers'}")
+        return self
+
+
+class Feeder(Record):
+    """A CSV file whose first line names its columns; `${name.column}` is a value of the user's row."""
+
+    file: str
+    order: Literal["sequence", "random", "unique_per_user"]
+    at_end: Literal["recycle", "stop"] | None = None
+    """When the rows are used up: begin again, or the user ends. Not with random, which has no end."""
+
+    @model_validator(mode="after")
+    def _end_is_declared(self) -> Self:
+        if (self.order == "random") != (self.at_end is None):
+            raise ValueError("at_end is expected with sequence and unique_per_user, and not with random")
+        return self
+
+
 class Step(Record):
-    """One request of the scenario."""
+    """One request of the scenario. Path, header values, bearer token and body may hold `${…}` placeholders
+    (docs/engine.md).
+    """
 
     name: str = "request"
     method: Method = "GET"
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
     body: str | None = None
+    body_file: str | None = None
+    """Sent as it is; a path beside the workload's file."""
+    chunked: bool = False
+    auth: Auth | None = None
     expect: Expectation | None = None
+    capture: dict[str, Capture] = Field(default_factory=dict)
+    think: StepThink | None = None
+    """The pause after this step, in place of the load's."""
+    repeat: int = Field(default=1, ge=1)
 
     @field_validator("path")
     @classmethod
     def _path_is_absolute(cls, path: str) -> str:
-        if not path.startswith("/") or re.search(r"[\s\x00-\x1f\x7f]", path):
+        plain = PLACEHOLDER.sub("x", path)
+        if not plain.startswith("/") or re.search(r"[\s\x00-\x1f\x7f]", plain):
             raise ValueError("expected a path that starts with '/' and has no blanks (encode them as %20)")
         return path
+
+    @model_validator(mode="after")
+    def _one_body(self) -> Self:
+        if self.body is not None and self.body_file is not None:
+            raise ValueError("expected at most one of body and body_file")
+        return self
+
+
+class Scenario(Record):
+    """Steps that a user walks, one of several ways to use the server."""
+
+    name: str
+    weight: float = Field(default=1.0, gt=0)
+    loops: int = Field(default=1, ge=1)
+    steps: tuple[Step, ...] = Field(min_length=1)
 
 
 class Published(Record):
@@ -77,26 +224,61 @@ class Published(Record):
 
 
 class Workload(Record):
-    """A scenario of one or more steps; every user walks it again and again."""
+    """A scenario of one or more steps, or several scenarios; every user walks one again and again."""
 
     name: str
     title: str = ""
-    steps: tuple[Step, ...] = Field(min_length=1)
+    steps: tuple[Step, ...] = ()
+    loops: int = Field(default=1, ge=1)
+    """How often the steps are walked in one iteration."""
+    scenarios: tuple[Scenario, ...] = ()
+    """In place of steps: several, drawn by their weights."""
+    scenario_choice: Literal["per_user", "per_iteration"] = "per_user"
+    feeders: dict[str, Feeder] = Field(default_factory=dict)
+    cookies: bool = False
+    """Whether each user keeps its cookies and sends them back."""
     users: int = Field(default=10, ge=1)
     """Users when the command line names none."""
     delay_ms: float | None = Field(default=None, gt=0)
     """How long the server waits by design; with a limit on workers it makes a ceiling that is not CPU."""
     published: Published | None = None
 
+    @model_validator(mode="after")
+    def _steps_or_scenarios(self) -> Self:
+        if not self.steps and not self.scenarios:
+            raise ValueError("the key 'steps' is missing (or 'scenarios', each with steps of its own)")
+        if self.steps and self.scenarios:
+            raise ValueError("expected steps or scenarios, not both")
+        if self.scenarios and self.loops != 1:
+            raise ValueError("loops stands with steps; with scenarios each has its own")
+        return self
+
+    @property
+    def walks(self) -> tuple[Scenario, ...]:
+        """The scenarios, also when there is but one."""
+        return self.scenarios or (Scenario(name=self.name, loops=self.loops, steps=self.steps),)
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps of all scenarios."""
+        return tuple(step for scenario in self.walks for step in scenario.steps)
+
     @property
     def content_declared(self) -> bool:
         """Whether every step says what a right answer looks like."""
-        return all(step.expect is not None for step in self.steps)
+        return all(step.expect is not None for step in self.all_steps)
 
 
-def from_url(path: str) -> Workload:
-    """The workload of `prony load URL`: one GET, nothing declared about the answer."""
-    return Workload(name="url", title=f"GET {path}", steps=(Step(path=path),))
+def from_url(
+    path: str,
+    method: Method = "GET",
+    headers: dict[str, str] | None = None,
+    body: str | None = None,
+    body_file: str | None = None,
+) -> Workload:
+    """The workload of `prony load URL`: one request, nothing declared about the answer."""
+    step = Step(path=path, method=method, headers=headers or {}, body=body, body_file=body_file)
+    return Workload(name="url", title=f"{method} {path}", steps=(step,))
 
 
 def known() -> dict[str, Path]:
@@ -123,4 +305,27 @@ def read(path: Path) -> Workload:
     """One workload file. The name is the file's name unless the file says otherwise."""
     data, lines = read_mapping(path)
     data.setdefault("name", path.stem)
-    return validate(Workload, data, path, lines)
+    return _beside(validate(Workload, data, path, lines), path.parent)
+
+
+def _beside(workload: Workload, folder: Path) -> Workload:
+    """The workload with the files that it names looked for beside its own."""
+
+    def step(step: Step) -> Step:
+        file = step.body_file
+        return step if file is None else step.model_copy(update={"body_file": str((folder / file).resolve())})
+
+    def scenario(scenario: Scenario) -> Scenario:
+        return scenario.model_copy(update={"steps": tuple(map(step, scenario.steps))})
+
+    feeders = {
+        name: feeder.model_copy(update={"file": str((folder / feeder.file).resolve())})
+        for name, feeder in workload.feeders.items()
+    }
+    return workload.model_copy(
+        update={
+            "steps": tuple(map(step, workload.steps)),
+            "scenarios": tuple(map(scenario, workload.scenarios)),
+            "feeders": feeders,
+        }
+    )

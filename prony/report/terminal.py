@@ -11,11 +11,14 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from prony.evidence.engine import Window
 from prony.judge.finding import Finding, Status
+from prony.judge.histogram import HistogramError, decode
 from prony.report.export import load_json, to_json
 from prony.report.grid import table
 from prony.report.labels import label_of, named, rounded
 from prony.report.model import SEVERITY, ExperimentView, PairView, TrialView
+from prony.report.steps import step_lines
 from prony.report.style import STATUS_STYLE
 from prony.report.summary import (
     HEADLINE,
@@ -32,7 +35,7 @@ from prony.report.summary import (
     verdict_word,
     verdict_words,
 )
-from prony.report.wording import counted, duration, number, ratio
+from prony.report.wording import counted, duration, milliseconds, number, ratio
 
 __all__ = ["load_json", "render", "render_load", "to_json"]
 
@@ -56,6 +59,8 @@ def render(view: ExperimentView, console: Console) -> None:
     mark = QUICK if view.quick else ""
     names = [server.address for server in view.servers]
     out.table(sections(view), names, mark, SPREAD_NOTE)
+    for server in view.servers:
+        _steps(view.of(server.address), f"Step by step, {server.address}", out)
     _sentences(view, out)
     _history(view, out)
     _rejected(view, out)
@@ -87,6 +92,14 @@ class _Printer:
         for line in table(made, names, self.width, mark=mark, heading=heading):
             line.rstrip()
             self._console.print(line, highlight=False, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _steps(trials: Sequence[TrialView], title: str, out: _Printer) -> None:
+    lines = step_lines(trials)
+    if lines:
+        out.heading(title, "median over trials" if len(trials) > 1 else "")
+    for line in lines:
+        out.text(Text(line), 2)
 
 
 def _verdict_line(status: Status, words: str) -> Text:
@@ -224,6 +237,9 @@ def render_load(trial: TrialView, console: Console) -> None:
             for figure in known:
                 value = rounded(figure, trial.figures[figure])
                 out.text(Text(f"{named(figure).ljust(widest)}  {value:>10}"), 2)
+            if figures is LOAD_FIGURES and window is not None and (both := _both_times(window)):
+                out.text(Text(both, style="dim"), 2)
+    _steps([trial], "Step by step", out)
     bad = sorted(
         (f for f in judgement.findings if f.status is not Status.VALID), key=lambda f: SEVERITY[f.status]
     )
@@ -232,6 +248,23 @@ def render_load(trial: TrialView, console: Console) -> None:
     for finding in bad:
         _one_finding(finding, out)
     out.line()
+
+
+def _both_times(window: Window) -> str:
+    """Of an open loop, in which the times above are latencies: what the service times were."""
+    if window.latency is None or window.service_time is None:
+        return ""
+    try:
+        decoded = decode(window.service_time)
+    except HistogramError:
+        return ""
+    shown = [
+        f"p{percentile} {milliseconds(found)}"
+        for percentile in (50, 99)
+        if (found := decoded.percentile_ns(percentile)) is not None
+    ]
+    said = f"times are from the moment a request was due; from its actual send {', '.join(shown)}"
+    return said if shown else ""
 
 
 def _one_finding(finding: Finding, out: _Printer) -> None:

@@ -39,7 +39,7 @@ def http_probe(
     method: str = "GET",
     path: str = "/",
     headers: Mapping[str, str] | None = None,
-    body: bytes | str | None = None,
+    body: bytes | memoryview | str | None = None,
     timeout_s: float = 5.0,
     tls: bool = False,
     close_shows_within_s: float = CLOSE_SHOWS_WITHIN_S,

@@ -5,9 +5,15 @@ Must not be used while a window is open: measured requests are the engine's alon
 
 from __future__ import annotations
 
+import base64
+import mmap
+from pathlib import Path
+
+from prony.errors import UsageError
 from prony.evidence.server import Probe
 from prony.plan.workload import Step, Workload
 from prony.server.probe import http_probe
+from prony.trial.rendering import Values
 
 PROBE_TIMEOUT_S = 2.0
 
@@ -15,24 +21,31 @@ PROBE_TIMEOUT_S = 2.0
 def probe_workload(
     host: str, port: int, workload: Workload, *, tls: bool = False
 ) -> tuple[Probe, ...] | None:
-    """Every step once, in order; None when the server does not answer yet."""
+    """Every step of every scenario once, in order, up to the first wrong answer; None when the server does
+    not answer yet. Raises UsageError for a placeholder or file that is not there.
+    """
     probes: list[Probe] = []
-    for step in workload.steps:
-        try:
-            probes.append(_probe(host, port, step, tls))
-        except OSError:
-            return None
+    for scenario in workload.walks:
+        values = Values(workload.feeders)
+        for step in scenario.steps:
+            try:
+                probe = _probe(host, port, step, values, tls)
+            except OSError:
+                return None
+            probes.append(probe)
+            if not probe.meets_expectation:
+                return tuple(probes)
     return tuple(probes)
 
 
-def _probe(host: str, port: int, step: Step, tls: bool) -> Probe:
+def _probe(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe:
     answer = http_probe(
         host,
         port,
         step.method,
-        step.path,
-        step.headers,
-        None if step.body is None else step.body.encode(),
+        values.render(step.path, path=True),
+        _headers(step, values),
+        _body(step, values),
         PROBE_TIMEOUT_S,
         tls=tls,
     )
@@ -41,6 +54,8 @@ def _probe(host: str, port: int, step: Step, tls: bool) -> Probe:
         why_not = step.expect.why_not(answer.status, headers, answer.body)
     else:
         why_not = None if answer.status < 400 else f"status {answer.status}"
+    if why_not is None:
+        why_not = values.take(step.capture, headers, answer.body)
     return Probe(
         step=step.name,
         status=answer.status,
@@ -50,3 +65,29 @@ def _probe(host: str, port: int, step: Step, tls: bool) -> Probe:
         why_not=why_not,
         keeps_alive=answer.keeps_alive,
     )
+
+
+def _headers(step: Step, values: Values) -> dict[str, str]:
+    headers = {name: values.render(value) for name, value in step.headers.items()}
+    if step.auth is not None and step.auth.basic is not None:
+        pair = f"{step.auth.basic.user}:{step.auth.basic.password}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    elif step.auth is not None and step.auth.bearer is not None:
+        headers["Authorization"] = f"Bearer {values.render(step.auth.bearer)}"
+    return headers
+
+
+def _body(step: Step, values: Values) -> bytes | memoryview | None:
+    if step.body_file is not None:
+        file = Path(step.body_file)
+        try:
+            with file.open("rb") as opened:
+                if file.stat().st_size == 0:
+                    return b""
+                # Not read into memory: the file may be as large as the engine streams.
+                return memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+        except OSError as fault:
+            raise UsageError(
+                f"step '{step.name}': the body's file {file} cannot be read: {fault.strerror}"
+            ) from fault
+    return None if step.body is None else values.render(step.body).encode()

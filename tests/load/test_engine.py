@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,6 +19,7 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.load.reference import calibrate
 from prony.plan.workload import Expectation, Step, Workload
+from prony.trial.probing import probe_workload
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 DRIVERS = ("io_uring", "epoll")
@@ -72,6 +74,70 @@ def test_a_total_of_requests_is_exact_and_the_server_agrees(reference: Reference
     assert report.window.service_time.count == 3000
     assert sum(row.completed for row in report.rows) == 3000
     assert reference.finish()["requests"] == 3000
+
+
+CRUD = Workload.model_validate(
+    {
+        "name": "crud",
+        "steps": [
+            {
+                "name": "create",
+                "method": "POST",
+                "path": "/echo",
+                "headers": {"Content-Type": "application/json"},
+                "body": '{"id":"p-${sequence}","name":"${people.name | json}"}',
+                "expect": {"json_exists": ["/id"]},
+                "capture": {"id": {"json": "/id"}, "kind": {"header": "content-type"}},
+            },
+            {
+                "name": "read",
+                "method": "POST",
+                "path": "/echo?id=${id}",
+                "body": "${id} ${kind}",
+                "repeat": 2,
+                "think": {"kind": "constant", "ms": 1},
+                "expect": {"body_contains": ["p-", "application/json"]},
+            },
+        ],
+        "feeders": {"people": {"file": "", "order": "sequence", "at_end": "recycle"}},
+        "cookies": True,
+    }
+)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_scenario_goes_from_the_workload_to_figures_per_step(
+    reference: Reference, driver: str, tmp_path: Path
+) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text('name\n"Ada ""the first"""\nGrace\n')
+    feeder = CRUD.feeders["people"].model_copy(update={"file": str(people)})
+    workload = CRUD.model_copy(update={"feeders": {"people": feeder}})
+    address = urlsplit(reference.url)
+    probes = probe_workload(address.hostname or "", address.port or 0, workload)
+    assert probes is not None
+    assert [(probe.step, probe.why_not) for probe in probes] == [("create", None), ("read", None)]
+    report = EngineRun(load(reference.url, driver=driver, workload=workload, total_requests=300)).run_to_end(
+        40
+    )
+    assert report.totals.completed == 300
+    assert report.totals.errors == {}
+    assert report.window is not None
+    steps = {step.name: step for step in report.window.steps}
+    assert steps.keys() == {"create", "read"}
+    assert steps["create"].completed + steps["read"].completed == 300
+    assert steps["read"].service_time is not None
+    assert steps["read"].service_time.count == steps["read"].completed
+    assert steps["create"].status == {"200": steps["create"].completed}
+
+
+def test_a_scenario_is_calibrated_although_the_reference_server_knows_nothing_of_it(tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("name\nAda\n")
+    feeder = CRUD.feeders["people"].model_copy(update={"file": str(people)})
+    workload = CRUD.model_copy(update={"feeders": {"people": feeder}})
+    cpus = CpuPartition(server=(0,), client=(0,), shared=True)
+    assert calibrate(cpus, workload, 2, 10).ceiling_per_s > 0
 
 
 def test_the_window_opens_when_the_lab_says_so(reference: Reference) -> None:

@@ -1,6 +1,11 @@
 """What a right answer looks like: everything that is declared must hold."""
 
-from prony.plan.workload import Expectation
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.plan.workload import Expectation, read
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
 
@@ -20,3 +25,44 @@ def test_each_part_is_checked() -> None:
 
 def test_one_of_several_statuses_will_do() -> None:
     assert Expectation(status=(200, 404)).why_not(404, {}, b"") is None
+
+
+def test_json_is_expected_by_pointer() -> None:
+    expect = Expectation.model_validate({"json": {"/a/0": 1}, "json_exists": ["/b~1c"]})
+    assert expect.why_not(200, {}, b'{"a":[1],"b/c":null}') is None
+    assert "nothing at /b~1c" in (expect.why_not(200, {}, b'{"a":[1]}') or "")
+    assert "expected 1" in (expect.why_not(200, {}, b'{"a":[2],"b/c":0}') or "")
+    assert "not JSON" in (expect.why_not(200, {}, b"<html>") or "")
+
+
+def test_files_are_looked_for_beside_the_workload(tmp_path: Path) -> None:
+    file = tmp_path / "people.yaml"
+    file.write_text(
+        "feeders: {people: {file: people.csv, order: sequence, at_end: recycle}}\n"
+        "steps: [{path: '/${people.name}', body_file: photo.bin, method: PUT}]\n"
+    )
+    workload = read(file)
+    assert workload.feeders["people"].file == str(tmp_path / "people.csv")
+    assert workload.steps[0].body_file == str(tmp_path / "photo.bin")
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("title: nothing", "the key 'steps' is missing"),
+        ("steps: [{path: '/a b'}]", "no blanks"),
+        ("steps: [{path: /, body: a, body_file: b}]", "at most one"),
+        ("steps: [{path: /, capture: {id: {json: /id, header: x}}}]", "exactly one of json"),
+        ("steps: [{path: /, auth: {}}]", "exactly one of basic"),
+        ("steps: [{path: /, think: {kind: uniform, ms: 1}}]", "max_ms and min_ms"),
+        ("steps: [{path: /, repeat: 0}]", "repeat"),
+        ("{feeders: {f: {file: a, order: sequence}}, steps: [{path: /}]}", "at_end is expected"),
+        ("{scenarios: [{name: a, steps: []}]}", "steps"),
+    ],
+)
+def test_what_cannot_be_walked_is_refused(tmp_path: Path, text: str, part: str) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as refusal:
+        read(file)
+    assert part in str(refusal.value)

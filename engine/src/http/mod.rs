@@ -4,5 +4,4 @@
 pub mod chunked;
 pub mod expect;
 pub mod head;
-pub mod request;
 pub mod response;

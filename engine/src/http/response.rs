@@ -4,12 +4,15 @@
 use super::chunked::Chunked;
 use super::expect::{BodyCheck, Expectation, Unmet};
 use super::head::{BadAnswer, Framing, Head, MAX_HEAD_BYTES, Recent, read_head};
+use crate::scenario::look::Seen;
 
 /// What must be known of the request to read its answer.
 pub struct Exchange<'a> {
     pub head_request: bool,
     pub expectation: &'a Expectation,
     pub recent: &'a mut Recent,
+    /// Where a copy of the answer goes, when one is wanted.
+    pub seen: Option<&'a mut Seen>,
 }
 
 /// A whole answer.
@@ -38,6 +41,8 @@ struct Body {
     head: Head,
     left: Left,
     check: BodyCheck,
+    /// The copy so far, when one is wanted.
+    seen: Option<Box<Seen>>,
 }
 
 #[derive(Debug)]
@@ -65,8 +70,8 @@ impl ResponseReader {
             && let Some((length, head)) = exchange.recent.head(input)
             && head.framing == Framing::Length((input.len() - length) as u64)
         {
-            let body = &input[length..];
-            return Ok(Some(whole(head, body, exchange, false)));
+            let (head_bytes, body) = input.split_at(length);
+            return Ok(Some(whole(head, head_bytes, body, exchange, false)));
         }
         self.feed_slowly(input, exchange)
     }
@@ -105,7 +110,7 @@ impl ResponseReader {
                 self.partial = Some(Box::new(Partial::Head(input.to_vec())));
                 return Ok(None);
             };
-            let rest = &input[length..];
+            let (head_bytes, rest) = input.split_at(length);
             if head.status < 200 && head.status != 101 {
                 input = rest;
                 continue;
@@ -114,7 +119,8 @@ impl ResponseReader {
                 && bytes <= rest.len() as u64
             {
                 let body = &rest[..bytes as usize];
-                return Ok(Some(whole(head, body, exchange, body.len() < rest.len())));
+                let surplus = body.len() < rest.len();
+                return Ok(Some(whole(head, head_bytes, body, exchange, surplus)));
             }
             let left = match head.framing {
                 Framing::Length(bytes) => Left::Bytes(bytes),
@@ -125,6 +131,11 @@ impl ResponseReader {
                 head,
                 left,
                 check: BodyCheck::default(),
+                seen: exchange.seen.as_ref().map(|wanted| {
+                    let mut seen = Box::new(Seen::new(wanted.with_body));
+                    seen.begin(head_bytes);
+                    seen
+                }),
             };
             return self.read_body(body, rest, exchange);
         }
@@ -134,26 +145,32 @@ impl ResponseReader {
         &mut self,
         mut body: Body,
         input: &[u8],
-        exchange: &Exchange<'_>,
+        exchange: &mut Exchange<'_>,
     ) -> Result<Option<Answer>, BadAnswer> {
-        let check = &mut body.check;
+        let (check, seen) = (&mut body.check, &mut body.seen);
+        let mut feed = |piece: &[u8]| {
+            check.feed(exchange.expectation, piece);
+            if let Some(seen) = seen {
+                seen.feed(piece);
+            }
+        };
         let (used, done) = match &mut body.left {
             Left::Bytes(left) => {
                 let used = usize::try_from(*left)
                     .unwrap_or(usize::MAX)
                     .min(input.len());
-                check.feed(exchange.expectation, &input[..used]);
+                feed(&input[..used]);
                 *left -= used as u64;
                 (used, *left == 0)
             }
             Left::Chunked(chunked) => {
                 let used = chunked
-                    .read(input, |piece| check.feed(exchange.expectation, piece))
+                    .read(input, feed)
                     .map_err(|_| BadAnswer::Malformed)?;
                 (used, chunked.is_done())
             }
             Left::UntilClose => {
-                check.feed(exchange.expectation, input);
+                feed(input);
                 (input.len(), false)
             }
         };
@@ -165,7 +182,7 @@ impl ResponseReader {
     }
 
     /// The server closed its side: an answer that ends by that is complete, anything else is not.
-    pub fn close(&mut self, exchange: &Exchange<'_>) -> Option<Answer> {
+    pub fn close(&mut self, exchange: &mut Exchange<'_>) -> Option<Answer> {
         match self.partial.take().map(|partial| *partial) {
             Some(Partial::Body(body)) if matches!(body.left, Left::UntilClose) => {
                 Some(body.finish(exchange, false))
@@ -181,7 +198,10 @@ impl ResponseReader {
 }
 
 impl Body {
-    fn finish(self, exchange: &Exchange<'_>, surplus: bool) -> Answer {
+    fn finish(self, exchange: &mut Exchange<'_>, surplus: bool) -> Answer {
+        if let (Some(wanted), Some(seen)) = (&mut exchange.seen, self.seen) {
+            **wanted = *seen;
+        }
         Answer {
             status: self.head.status,
             body_bytes: self.check.seen(),
@@ -197,7 +217,17 @@ impl Body {
 
 /// An answer whose body lies in one piece.
 #[inline]
-fn whole(head: Head, body: &[u8], exchange: &mut Exchange<'_>, surplus: bool) -> Answer {
+fn whole(
+    head: Head,
+    head_bytes: &[u8],
+    body: &[u8],
+    exchange: &mut Exchange<'_>,
+    surplus: bool,
+) -> Answer {
+    if let Some(seen) = &mut exchange.seen {
+        seen.begin(head_bytes);
+        seen.feed(body);
+    }
     Answer {
         status: head.status,
         body_bytes: body.len() as u64,
@@ -264,17 +294,19 @@ mod tests {
                 head_request: self.head_request,
                 expectation: &self.expectation,
                 recent: &mut self.recent,
+                seen: None,
             };
             self.reader.feed(input, &mut exchange)
         }
 
         fn close(&mut self) -> Option<Answer> {
-            let exchange = Exchange {
+            let mut exchange = Exchange {
                 head_request: self.head_request,
                 expectation: &self.expectation,
                 recent: &mut self.recent,
+                seen: None,
             };
-            self.reader.close(&exchange)
+            self.reader.close(&mut exchange)
         }
     }
 

@@ -35,10 +35,12 @@ pub enum ErrorKind {
     ExpectStatus,
     ExpectHeader,
     ExpectBody,
+    /// A value that a later step needs was not in the answer.
+    Capture,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -54,6 +56,7 @@ impl ErrorKind {
         Self::ExpectStatus,
         Self::ExpectHeader,
         Self::ExpectBody,
+        Self::Capture,
     ];
 }
 

@@ -7,4 +7,5 @@ pub mod gaps;
 pub mod histogram;
 pub mod recorder;
 pub mod schedule;
+pub mod steps;
 pub mod uniformity;

@@ -4,6 +4,7 @@
 use super::counters::{Counters, ErrorKind};
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
+use super::steps::StepFigures;
 use super::uniformity::Uniformity;
 
 /// Why a segment ended.
@@ -67,6 +68,8 @@ pub struct Segment {
     pub to_ns: u64,
     pub counters: Counters,
     pub service_time: Durations,
+    /// By step; empty with a single one.
+    pub steps: Vec<StepFigures>,
     pub loop_lag: Durations,
     pub loops: u64,
     /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
@@ -94,6 +97,7 @@ pub struct Recorder {
     from_ns: u64,
     pub counters: Counters,
     service_time: Durations,
+    steps: Vec<StepFigures>,
     pub loop_lag: Durations,
     pub open_load: OpenLoad,
     /// Gaps of Poisson arrivals since the window opened.
@@ -123,6 +127,7 @@ impl Recorder {
             from_ns,
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
+            steps: Vec::new(),
             loop_lag: Durations::new(Digits::Two),
             open_load: OpenLoad::default(),
             gaps: Uniformity::default(),
@@ -138,6 +143,36 @@ impl Recorder {
             connections_open: 0,
             cpu_before_ns: cpu_ns,
             wall_before_ns: wall_ns,
+        }
+    }
+
+    /// Keeps figures per step from now on, when there are several.
+    pub fn with_steps(mut self, steps: usize) -> Self {
+        if steps > 1 {
+            self.steps.resize_with(steps, StepFigures::default);
+        }
+        self
+    }
+
+    #[inline]
+    pub fn counts_steps(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// A whole answer of this step was read; `failed`: it is not as declared.
+    pub fn step_completed(&mut self, step: usize, service_ns: u64, status: u16, failed: bool) {
+        if let Some(step) = self.steps.get_mut(step) {
+            step.complete(service_ns, status, failed);
+        }
+    }
+
+    /// A request of this step ended without an answer; with the time that a timeout took.
+    pub fn step_failed(&mut self, step: usize, service_ns: Option<u64>) {
+        if let Some(step) = self.steps.get_mut(step) {
+            step.failed += 1;
+            if let Some(ns) = service_ns {
+                step.service_time.record(ns);
+            }
         }
     }
 
@@ -265,6 +300,7 @@ impl Recorder {
             to_ns: at_ns,
             counters: std::mem::take(&mut self.counters),
             service_time: std::mem::replace(&mut self.service_time, Durations::new(Digits::Three)),
+            steps: self.steps.iter_mut().map(std::mem::take).collect(),
             loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,

@@ -1,16 +1,66 @@
-//! Bytes that are sent once: made for this send and given back, as memory, when the kernel has taken them.
+//! Bytes that are sent once: a request that was written for this send, and, behind it, a file that is read while it goes out.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// A file is read and sent in pieces of this size.
+const PIECE_BYTES: u64 = 256 * 1024;
+
+/// A file that follows the bytes.
+#[derive(Debug)]
+pub struct Rest {
+    file: Arc<File>,
+    at: u64,
+    left: u64,
+    /// In the chunked coding, one chunk per piece.
+    chunked: bool,
+    /// The last, empty chunk has been made.
+    ended: bool,
+}
+
+impl Rest {
+    pub fn new(file: Arc<File>, length: u64, chunked: bool) -> Self {
+        Self {
+            file,
+            at: 0,
+            left: length,
+            chunked,
+            ended: !chunked,
+        }
+    }
+
+    /// How many bytes will still go out.
+    fn wire_bytes(&self) -> u64 {
+        if !self.chunked {
+            return self.left;
+        }
+        let framing = |piece: u64| {
+            if piece == 0 {
+                0
+            } else {
+                format!("{piece:x}").len() as u64 + 4
+            }
+        };
+        let whole = self.left / PIECE_BYTES * framing(PIECE_BYTES);
+        self.left + whole + framing(self.left % PIECE_BYTES) + 5
+    }
+}
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     bytes: Vec<u8>,
+    rest: Option<Box<Rest>>,
 }
 
 impl Outgoing {
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes }
+    pub fn new(bytes: Vec<u8>, rest: Option<Rest>) -> Self {
+        Self {
+            bytes,
+            rest: rest.map(Box::new),
+        }
     }
 
     /// The bytes to send now.
@@ -19,15 +69,72 @@ impl Outgoing {
         &self.bytes
     }
 
-    /// After [`Self::bytes`] were sent: puts what follows in their place. False when nothing does.
-    pub fn refill(&mut self) -> io::Result<bool> {
-        self.bytes.clear();
-        Ok(false)
+    /// The bytes and all that follows.
+    pub fn wire_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.rest.as_ref().map_or(0, |rest| rest.wire_bytes())
     }
 
-    /// The memory, to be used again.
-    pub fn into_spare(mut self) -> Vec<u8> {
+    /// After [`Self::bytes`] were sent: puts what follows in their place. False when nothing does; an error when the file cannot be
+    /// read or has become shorter.
+    pub fn refill(&mut self) -> io::Result<bool> {
+        let Some(rest) = &mut self.rest else {
+            return Ok(false);
+        };
         self.bytes.clear();
+        let piece = rest.left.min(PIECE_BYTES) as usize;
+        if piece > 0 {
+            if rest.chunked {
+                self.bytes
+                    .extend_from_slice(format!("{piece:x}\r\n").as_bytes());
+            }
+            let from = self.bytes.len();
+            self.bytes.resize(from + piece, 0);
+            rest.file.read_exact_at(&mut self.bytes[from..], rest.at)?;
+            if rest.chunked {
+                self.bytes.extend_from_slice(b"\r\n");
+            }
+            rest.at += piece as u64;
+            rest.left -= piece as u64;
+        }
+        if rest.left == 0 && !rest.ended {
+            rest.ended = true;
+            self.bytes.extend_from_slice(b"0\r\n\r\n");
+        }
+        Ok(!self.bytes.is_empty())
+    }
+
+    /// The memory, to be used again, with whatever it held last.
+    pub fn into_spare(self) -> Vec<u8> {
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announced_length_is_what_goes_out() {
+        let file = tempfile::tempfile().unwrap();
+        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, 2 * PIECE_BYTES + 17] {
+            file.set_len(length).unwrap();
+            for chunked in [false, true] {
+                let rest = Rest::new(Arc::new(file.try_clone().unwrap()), length, chunked);
+                let mut outgoing = Outgoing::new(b"head".to_vec(), Some(rest));
+                let announced = outgoing.wire_bytes();
+                let mut sent = outgoing.bytes().len();
+                while outgoing.refill().unwrap() {
+                    sent += outgoing.bytes().len();
+                }
+                assert_eq!(announced, sent as u64, "{length} {chunked}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        let mut outgoing = Outgoing::new(Vec::new(), Some(Rest::new(Arc::new(file), 10, false)));
+        assert!(outgoing.refill().is_err());
     }
 }

@@ -51,7 +51,7 @@ impl<D: Driver> Tls<D> {
                     outgoing: Vec::new(),
                 }));
                 self.wire
-                    .send(conn, Payload::Owned(Outgoing::new(outgoing)));
+                    .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
             }
             Err(error) => self.pending.push_back(unsecured(conn, error.to_string())),
         }
@@ -74,7 +74,7 @@ impl<D: Driver> Tls<D> {
                 if opened.urgent && !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
                     self.wire
-                        .send(conn, Payload::Owned(Outgoing::new(outgoing)));
+                        .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
                 }
                 if opened.secured {
                     let secured = slot.session.secured();
@@ -96,7 +96,7 @@ impl<D: Driver> Tls<D> {
                 if !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
                     self.wire
-                        .send(conn, Payload::Owned(Outgoing::new(outgoing)));
+                        .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
                     // A driver that cannot flush says so at its next wait.
                     let _ = self.wire.flush();
                 }
@@ -116,12 +116,23 @@ impl<D: Driver> Tls<D> {
             out = self.wire.spare();
             out.clear();
         }
-        let sealed = match &payload {
-            Payload::Fixed(fixed) => slot.session.seal(&self.fixed[*fixed as usize], &mut out),
-            Payload::Owned(outgoing) => slot.session.seal(outgoing.bytes(), &mut out),
-        };
-        sealed.map_err(|error| error.to_string())?;
-        self.wire.send(conn, Payload::Owned(Outgoing::new(out)));
+        match payload {
+            Payload::Fixed(fixed) => slot
+                .session
+                .seal(&self.fixed[fixed as usize], &mut out)
+                .map_err(|error| error.to_string())?,
+            // A file that follows is sealed whole: its records cannot be made one by one while the driver beneath sends.
+            Payload::Owned(mut outgoing) => loop {
+                slot.session
+                    .seal(outgoing.bytes(), &mut out)
+                    .map_err(|error| error.to_string())?;
+                if !outgoing.refill().map_err(|error| error.to_string())? {
+                    break;
+                }
+            },
+        }
+        self.wire
+            .send(conn, Payload::Owned(Outgoing::new(out, None)));
         Ok(())
     }
 
@@ -135,7 +146,8 @@ impl<D: Driver> Tls<D> {
         }
         let mut out = std::mem::take(&mut slot.outgoing);
         if slot.session.end(&mut out).is_ok() {
-            self.wire.send(conn, Payload::Owned(Outgoing::new(out)));
+            self.wire
+                .send(conn, Payload::Owned(Outgoing::new(out, None)));
             // A driver that cannot flush says so at its next wait.
             let _ = self.wire.flush();
         }

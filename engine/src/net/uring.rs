@@ -142,19 +142,6 @@ impl Uring {
         Ok(())
     }
 
-    /// Hands everything over and lets the kernel post what has happened, without a timer and without sleeping.
-    fn look(&mut self) -> io::Result<usize> {
-        let submission = self.ring.submission();
-        let prepared = submission.len() as u32;
-        drop(submission);
-        // SAFETY: no argument is passed. The count of entries is that of the ring, synchronised when `submission` was dropped.
-        unsafe {
-            self.ring
-                .submitter()
-                .enter::<()>(prepared, 0, GET_EVENTS, None)
-        }
-    }
-
     fn push_owned(&mut self, place: u32) {
         let Some(owned) = &self.owned[place as usize] else {
             return;
@@ -240,6 +227,19 @@ impl Uring {
             .user_data(CANCEL << 60)
             .flags(Flags::SKIP_SUCCESS);
         self.push(entry);
+    }
+
+    /// Hands everything over and lets the kernel post what has happened, without a timer and without sleeping.
+    fn look(&mut self) -> io::Result<usize> {
+        let submission = self.ring.submission();
+        let prepared = submission.len() as u32;
+        drop(submission);
+        // SAFETY: no argument is passed. The count of entries is that of the ring, synchronised when `submission` was dropped.
+        unsafe {
+            self.ring
+                .submitter()
+                .enter::<()>(prepared, 0, GET_EVENTS, None)
+        }
     }
 
     fn cancel(&mut self, operation: u64, conn: ConnId) {

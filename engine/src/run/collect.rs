@@ -9,6 +9,7 @@ use crate::measure::recorder::{Cut, Segment};
 use crate::report::{
     CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport, ms,
 };
+use crate::scenario::compile::StepName;
 
 /// One interval row of all threads.
 struct Row {
@@ -276,6 +277,7 @@ impl Collector {
         stopped_ns: u64,
         in_order: bool,
         ready: &[ThreadReady],
+        steps: &[StepName],
     ) -> (CounterReport, Option<WindowReport>) {
         let mut totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
         if self.open {
@@ -291,7 +293,7 @@ impl Collector {
                 } else {
                     window.closes_ns <= stopped_ns
                 };
-                window.report(started_ns, ready, complete)
+                window.report(started_ns, ready, steps, complete)
             });
         (totals, window)
     }

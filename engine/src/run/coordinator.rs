@@ -166,7 +166,10 @@ impl<'a> Coordinator<'a> {
             _ => (Reason::Duration, deadline_ns),
         };
         let in_order = !matches!(reason, Reason::Signal | Reason::StdinClosed);
-        let (totals, window) = self.collector.finish(stopped_ns, in_order, &self.threads);
+        let steps = &self.prepared.job.scenarios.figures;
+        let (totals, window) = self
+            .collector
+            .finish(stopped_ns, in_order, &self.threads, steps);
         self.output.write(&Event::Finished(Box::new(Finished {
             reason,
             elapsed_ms: ms(stopped_ns.saturating_sub(self.started_ns)),

@@ -4,10 +4,13 @@ use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::recorder::{OpenLoad, Segment};
+use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::report::{
-    CounterReport, GapReport, HistogramReport, ThreadReady, ThreadReport, WindowReport, ms, seconds,
+    CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
+    ms, seconds,
 };
+use crate::scenario::compile::StepName;
 
 /// One window under way or closed.
 pub struct Measured {
@@ -19,6 +22,7 @@ pub struct Measured {
     pub closed: usize,
     counters: Counters,
     service_time: Durations,
+    steps: Vec<StepFigures>,
     cycle_ns: u128,
     overdue: u64,
     open: bool,
@@ -54,6 +58,7 @@ impl Measured {
             closed: 0,
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
+            steps: Vec::new(),
             cycle_ns: 0,
             overdue: 0,
             open,
@@ -69,6 +74,7 @@ impl Measured {
     pub fn add(&mut self, segment: &Segment, last: bool) {
         self.counters.add(&segment.counters);
         self.service_time.add(&segment.service_time);
+        add_all(&mut self.steps, &segment.steps);
         self.open_load.add(&segment.open_load);
         let thread = &mut self.threads[segment.thread];
         thread.span_ns += segment.to_ns - segment.from_ns;
@@ -86,7 +92,13 @@ impl Measured {
         }
     }
 
-    pub fn report(self, started_ns: u64, ready: &[ThreadReady], complete: bool) -> WindowReport {
+    pub fn report(
+        self,
+        started_ns: u64,
+        ready: &[ThreadReady],
+        steps: &[StepName],
+        complete: bool,
+    ) -> WindowReport {
         let (gaps, gaps_total) = self.gaps.finish();
         let spans: u128 = self
             .threads
@@ -118,6 +130,11 @@ impl Measured {
             duration_s: seconds(spans) / self.threads.len() as f64,
             complete,
             service_time: HistogramReport::new(&self.service_time),
+            steps: steps
+                .iter()
+                .zip(&self.steps)
+                .map(|(name, figures)| StepReport::new(name, figures))
+                .collect(),
             latency: HistogramReport::new(&self.open_load.latency),
             send_lag: HistogramReport::new(&self.open_load.send_lag),
             arrival_gaps: (tested > 0).then_some(tested),

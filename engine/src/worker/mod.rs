@@ -4,6 +4,7 @@
 mod open;
 mod pool;
 mod retire;
+mod scenes;
 #[cfg(test)]
 mod simulation;
 mod walk;
@@ -27,6 +28,7 @@ use crate::pace::wheel::Wheel;
 use crate::user::{Phase, User};
 use open::Open;
 use retire::Retirement;
+use scenes::Scenes;
 
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
@@ -124,6 +126,7 @@ struct Worker<'a, D: Driver> {
     post: &'a Post,
     users: Vec<User>,
     steps: Vec<StepState>,
+    scenes: Scenes,
     wheel: Wheel,
     schedule: Schedule,
     recorder: Recorder,
@@ -181,9 +184,11 @@ impl<'a, D: Driver> Worker<'a, D> {
         Self {
             users: (0..users).map(|_| User::new(phase)).collect(),
             steps: job.steps.iter().map(|_| StepState::default()).collect(),
+            scenes: Scenes::new(&job, users, post.thread, post.threads),
             wheel,
             schedule: Schedule::new(start, job.interval_ns, stop_ns),
-            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns()),
+            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns())
+                .with_steps(job.scenarios.figures.len()),
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)

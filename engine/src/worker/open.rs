@@ -202,6 +202,8 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         user.step = 0;
         user.iterations = 0;
+        // Never without a row: a checked open load has no feeder that ends.
+        self.begin_iteration(index, None);
         self.recorder.users += 1;
         self.alive += 1;
         self.begin(index)

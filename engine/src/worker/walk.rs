@@ -6,6 +6,7 @@ use super::Worker;
 use crate::http::expect::Unmet;
 use crate::http::head::BadAnswer;
 use crate::http::response::{Answer, Exchange};
+use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Payload, Received};
 use crate::tls::Secured;
@@ -101,7 +102,12 @@ impl<D: Driver> Worker<'_, D> {
         user.on_connection = user.on_connection.saturating_add(1);
         let step = &self.job.steps[usize::from(user.step)];
         let fixed = step.request(user.on_connection >= self.job.max_requests);
-        self.driver.send(index, Payload::Fixed(fixed));
+        if fixed == WRITTEN_ANEW {
+            let last = user.on_connection >= self.job.max_requests;
+            self.send_written(index, last);
+        } else {
+            self.driver.send(index, Payload::Fixed(fixed));
+        }
         true
     }
 
@@ -117,8 +123,9 @@ impl<D: Driver> Worker<'_, D> {
         }
         let step = &self.job.steps[usize::from(user.step)];
         let fixed = step.request(user.on_connection >= self.job.max_requests);
-        self.recorder
-            .sent(at_ns, self.job.fixed[fixed as usize].len() as u64);
+        // The bytes of a request that was written anew were counted when they were.
+        let bytes = self.job.fixed.get(fixed as usize).map_or(0, Vec::len);
+        self.recorder.sent(at_ns, bytes as u64);
         let mut limit_ns = at_ns + self.job.request_timeout_ns;
         if let Some(open) = &self.open {
             limit_ns = open.limit_ns(index, limit_ns);
@@ -216,6 +223,7 @@ impl<D: Driver> Worker<'_, D> {
         }
         self.request_ended();
         self.recorder.counters.fail(kind);
+        self.step_failed(index);
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;
@@ -225,13 +233,10 @@ impl<D: Driver> Worker<'_, D> {
         }
         user.phase = Phase::BackingOff;
         let due_ns = self.now_ns + user.back_off_ns();
-        let walked = user.next_step(self.job.steps.len());
-        if (walked && user.iterations >= self.job.iterations_per_user)
-            || self.retirement.has_come(index)
-        {
-            self.end_user(index);
-        } else {
+        if self.move_on(index) && !self.retirement.has_come(index) {
             self.wheel.set(index, due_ns);
+        } else {
+            self.end_user(index);
         }
     }
 
@@ -248,6 +253,7 @@ impl<D: Driver> Worker<'_, D> {
                 head_request: step.head_request,
                 expectation: &step.expectation,
                 recent: &mut self.steps[usize::from(user.step)].recent,
+                seen: self.scenes.wanted(step),
             };
             let result = user.reader.feed(bytes, &mut exchange);
             tls_alert = result.is_err() && bytes.starts_with(&TLS_ALERT);
@@ -294,14 +300,27 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;
+        let step = usize::from(user.step);
+        let looked = if self.job.steps[step].looks {
+            self.look(index, &answer)
+        } else {
+            None
+        };
+        let user = &mut self.users[index as usize];
         let failed = match answer.unmet {
             Some(Unmet::Status) => Some(ErrorKind::ExpectStatus),
             Some(Unmet::Header) => Some(ErrorKind::ExpectHeader),
             Some(Unmet::Body) => Some(ErrorKind::ExpectBody),
-            None => answer.surplus.then_some(ErrorKind::Protocol),
+            None => looked.or(answer.surplus.then_some(ErrorKind::Protocol)),
         };
         if let Some(kind) = failed {
             self.recorder.counters.fail(kind);
+        }
+        if self.recorder.counts_steps() {
+            let figure = self.job.scenarios.steps[step].figure;
+            let service_ns = self.now_ns.saturating_sub(user.sent_ns);
+            self.recorder
+                .step_completed(figure, service_ns, answer.status, failed.is_some());
         }
         let last = user.on_connection >= self.job.max_requests;
         if last || closed || !answer.keep_alive || self.driver.is_sending(index) {
@@ -315,6 +334,21 @@ impl<D: Driver> Worker<'_, D> {
         self.advance(index)
     }
 
+    /// The step of this user's request failed.
+    fn step_failed(&mut self, index: u32) {
+        let step = usize::from(self.users[index as usize].step);
+        let figure = self.job.scenarios.steps[step].figure;
+        self.recorder.step_failed(figure, None);
+    }
+
+    /// The same, with the time that it had: as in the totals it is kept as a sample.
+    fn step_timed_out(&mut self, index: u32) {
+        let user = &self.users[index as usize];
+        let figure = self.job.scenarios.steps[usize::from(user.step)].figure;
+        let service_ns = self.now_ns.saturating_sub(user.sent_ns);
+        self.recorder.step_failed(figure, Some(service_ns));
+    }
+
     /// A request in flight ended without an answer; its connection is of no more use.
     fn lose(&mut self, index: u32, kind: ErrorKind, by_client: bool) -> io::Result<()> {
         self.request_ended();
@@ -322,8 +356,10 @@ impl<D: Driver> Worker<'_, D> {
         if kind == ErrorKind::Timeout {
             self.recorder.timed_out(self.now_ns, user.sent_ns);
             self.record_latency(index);
+            self.step_timed_out(index);
         } else {
             self.recorder.lost(self.now_ns, kind);
+            self.step_failed(index);
         }
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
@@ -337,12 +373,13 @@ impl<D: Driver> Worker<'_, D> {
         match user.phase {
             Phase::InFlight => {
                 let step = &self.job.steps[usize::from(user.step)];
-                let exchange = Exchange {
+                let mut exchange = Exchange {
                     head_request: step.head_request,
                     expectation: &step.expectation,
                     recent: &mut self.steps[usize::from(user.step)].recent,
+                    seen: self.scenes.wanted(step),
                 };
-                match user.reader.close(&exchange) {
+                match user.reader.close(&mut exchange) {
                     Some(answer) => self.on_answer(index, answer, true),
                     None => self.lose(index, ErrorKind::PrematureClose, false),
                 }
@@ -390,15 +427,12 @@ impl<D: Driver> Worker<'_, D> {
 
     /// After a request: on to the next step, thinking first where users think.
     fn advance(&mut self, index: u32) -> io::Result<()> {
-        let user = &mut self.users[index as usize];
-        let walked = user.next_step(self.job.steps.len());
-        if (walked && user.iterations >= self.job.iterations_per_user)
-            || self.retirement.has_come(index)
-        {
+        let before = usize::from(self.users[index as usize].step);
+        if !self.move_on(index) || self.retirement.has_come(index) {
             self.end_user(index);
             return Ok(());
         }
-        let think_ns = self.job.think.draw(&mut self.rng);
+        let think_ns = self.job.steps[before].think.draw(&mut self.rng);
         let due_ns = self.now_ns + think_ns.unwrap_or(0);
         if let Some(open) = &mut self.open {
             open.intend(index, due_ns);
@@ -406,6 +440,7 @@ impl<D: Driver> Worker<'_, D> {
         match think_ns {
             None => self.begin_request(index),
             Some(_) => {
+                let user = &mut self.users[index as usize];
                 user.phase = Phase::Thinking;
                 user.since_ns = self.now_ns;
                 self.wheel.set(index, due_ns);
@@ -419,7 +454,12 @@ impl<D: Driver> Worker<'_, D> {
         match user.phase {
             Phase::Waiting => {
                 self.recorder.users += 1;
-                self.begin_request(index)
+                if self.begin_iteration(index, None) {
+                    self.begin_request(index)
+                } else {
+                    self.end_user(index);
+                    Ok(())
+                }
             }
             Phase::BackingOff => self.begin_request(index),
             Phase::Thinking => {

@@ -1,0 +1,183 @@
+//! Refuses scenarios that cannot be run. What is inside placeholders is checked when they are compiled.
+
+use super::{PlanError, check_think, refuse};
+use crate::plan::{Plan, Scenario, Step};
+
+const MAX_STEPS: usize = 1_000;
+const MAX_LOOPS: u32 = 1_000_000_000;
+
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    if plan.scenarios.is_empty() {
+        return refuse("scenarios is empty, expected at least one scenario");
+    }
+    for (place, scenario) in plan.scenarios.iter().enumerate() {
+        check_scenario(scenario)?;
+        if plan.scenarios[..place]
+            .iter()
+            .any(|other| other.name == scenario.name)
+        {
+            return refuse(format!(
+                "scenarios holds two named {:?}, expected different names",
+                scenario.name
+            ));
+        }
+    }
+    let steps: usize = plan
+        .scenarios
+        .iter()
+        .map(|scenario| scenario.steps.len())
+        .sum();
+    if steps > MAX_STEPS {
+        return refuse(format!(
+            "scenarios hold {steps} steps together, expected at most {MAX_STEPS}"
+        ));
+    }
+    for (place, feeder) in plan.feeders.iter().enumerate() {
+        let name = &feeder.name;
+        if name.is_empty() || name.contains(['.', ' ', '|', '}']) {
+            return refuse(format!(
+                "feeders holds one named {name:?}, expected a name without dots, blanks, | and }}"
+            ));
+        }
+        if plan.feeders[..place]
+            .iter()
+            .any(|other| other.name == *name)
+        {
+            return refuse(format!(
+                "feeders holds two named {name:?}, expected different names"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_scenario(scenario: &Scenario) -> Result<(), PlanError> {
+    let name = &scenario.name;
+    if scenario.steps.is_empty() {
+        return refuse(format!(
+            "scenario {name:?} has no steps, expected at least one"
+        ));
+    }
+    if !(scenario.weight.is_finite() && scenario.weight > 0.0) {
+        return refuse(format!(
+            "scenario {name:?} has the weight {}, expected a number above 0",
+            scenario.weight
+        ));
+    }
+    if !(1..=MAX_LOOPS).contains(&scenario.loops) {
+        return refuse(format!(
+            "scenario {name:?} has loops {}, expected 1 to {MAX_LOOPS}",
+            scenario.loops
+        ));
+    }
+    for (place, step) in scenario.steps.iter().enumerate() {
+        check_step(step).map_err(|error| {
+            PlanError(format!("scenario {name:?}, step {}: {error}", place + 1))
+        })?;
+    }
+    Ok(())
+}
+
+fn check_step(step: &Step) -> Result<(), PlanError> {
+    if step.method.is_empty() || !step.method.bytes().all(is_token_byte) {
+        return refuse(format!(
+            "method is {:?}, expected a word such as GET",
+            step.method
+        ));
+    }
+    let path = without_placeholders(&step.path);
+    if !path.starts_with('/') && path != "*" {
+        return refuse(format!(
+            "path is {:?}, expected it to begin with /",
+            step.path
+        ));
+    }
+    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return refuse(format!(
+            "path is {:?}, expected no blanks or control characters: encode them as %20 and the like",
+            step.path
+        ));
+    }
+    for (name, value) in &step.headers {
+        if name.is_empty() || !name.bytes().all(is_token_byte) {
+            return refuse(format!(
+                "header name is {name:?}, expected letters, digits and dashes"
+            ));
+        }
+        if value
+            .bytes()
+            .any(|byte| byte == b'\r' || byte == b'\n' || byte == 0)
+        {
+            return refuse(format!(
+                "header {name} has a line break in its value, expected one line"
+            ));
+        }
+    }
+    if !(1..=MAX_LOOPS).contains(&step.repeat) {
+        return refuse(format!(
+            "repeat is {}, expected 1 to {MAX_LOOPS}",
+            step.repeat
+        ));
+    }
+    if let Some(think) = &step.think {
+        check_think("think", think)?;
+    }
+    check_expectation(step)
+}
+
+fn check_expectation(step: &Step) -> Result<(), PlanError> {
+    if let Some(code) = step
+        .expect
+        .status
+        .iter()
+        .find(|code| !(200..=599).contains(*code))
+    {
+        return refuse(format!(
+            "expect.status holds {code}, expected codes from 200 to 599"
+        ));
+    }
+    if step.expect.body_contains.iter().any(String::is_empty) {
+        return refuse("expect.body_contains holds an empty text, expected at least one character");
+    }
+    if step.expect.body_contains.len() > 64 {
+        return refuse("expect.body_contains holds more than 64 texts, expected at most 64");
+    }
+    Ok(())
+}
+
+/// The text with a letter in place of every placeholder.
+fn without_placeholders(text: &str) -> String {
+    let text = text.replace("$${", "x{");
+    let mut plain = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once("${")
+        && let Some((_, behind)) = after.split_once('}')
+    {
+        plain.push_str(before);
+        plain.push('x');
+        rest = behind;
+    }
+    plain + rest
+}
+
+/// A `tchar` of RFC 9110, section 5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_left_out_of_the_check() {
+        for (text, plain) in [
+            ("/a/${random int 1 2}?b=${id}", "/a/x?b=x"),
+            ("/a", "/a"),
+            ("/$${a b}", "/x{a b}"),
+            ("/${never closed", "/${never closed"),
+        ] {
+            assert_eq!(without_placeholders(text), plain);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Rows of a CSV file, handed to users one per iteration. The file is read once, before the load starts.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::Rng;
+
+use crate::check::{PlanError, refuse};
+use crate::plan::{AtEnd, FeederOrder, FeederPlan};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Feeder {
+    order: FeederOrder,
+    recycle: bool,
+    columns: usize,
+    rows: u32,
+    /// All values one after the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Of the sequence: the next row, over all threads.
+    next: AtomicU64,
+}
+
+/// More rows than this are a mistake in the plan.
+const MAX_ROWS: u32 = 100_000_000;
+
+impl Feeder {
+    /// Reads the file; returns the names of the columns too.
+    pub fn read(plan: &FeederPlan) -> Result<(Self, Vec<String>), PlanError> {
+        let name = &plan.name;
+        let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
+        let mut reader = csv::Reader::from_path(Path::new(&plan.file))
+            .map_err(|error| wrong(format!("{} cannot be read: {error}", plan.file)))?;
+        let columns: Vec<String> = reader
+            .headers()
+            .map_err(|error| wrong(format!("{} is not CSV: {error}", plan.file)))?
+            .iter()
+            .map(|column| column.trim().to_owned())
+            .collect();
+        check_columns(plan, &columns)?;
+        let mut feeder = Self {
+            order: plan.order,
+            recycle: plan.at_end == Some(AtEnd::Recycle),
+            columns: columns.len(),
+            rows: 0,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            next: AtomicU64::new(0),
+        };
+        let mut record = csv::ByteRecord::new();
+        while reader
+            .read_byte_record(&mut record)
+            .map_err(|error| wrong(format!("{} is not CSV: {error}", plan.file)))?
+        {
+            for value in &record {
+                feeder.bytes.extend_from_slice(value);
+                feeder.ends.push(feeder.bytes.len());
+            }
+            feeder.rows += 1;
+            if feeder.rows > MAX_ROWS {
+                return refuse(format!(
+                    "feeder {name:?}: {} has more than {MAX_ROWS} rows, expected fewer",
+                    plan.file
+                ));
+            }
+        }
+        if feeder.rows == 0 {
+            return refuse(format!(
+                "feeder {name:?}: {} has no row after its line of column names, expected at least one",
+                plan.file
+            ));
+        }
+        Ok((feeder, columns))
+    }
+
+    /// A value; empty where there is none.
+    pub fn value(&self, row: u32, column: usize) -> &[u8] {
+        if column >= self.columns {
+            return &[];
+        }
+        let at = row as usize * self.columns + column;
+        let begin = at
+            .checked_sub(1)
+            .map_or(Some(0), |before| self.ends.get(before).copied());
+        match (begin, self.ends.get(at)) {
+            (Some(begin), Some(end)) => &self.bytes[begin..*end],
+            _ => &[],
+        }
+    }
+
+    /// Whether a user keeps its first row.
+    pub fn stays_with_user(&self) -> bool {
+        self.order == FeederOrder::UniquePerUser
+    }
+
+    /// The row for a user's next iteration; `None` when there is no more, and the user ends. `user`: its number among those of all
+    /// threads, in the order of their starts.
+    pub fn draw(&self, user: u64, rng: &mut impl Rng) -> Option<u32> {
+        let rows = u64::from(self.rows);
+        let drawn = match self.order {
+            FeederOrder::Sequence => self.next.fetch_add(1, Ordering::Relaxed),
+            FeederOrder::Random => rng.random_range(0..rows),
+            FeederOrder::UniquePerUser => user,
+        };
+        if drawn >= rows && !self.recycle {
+            return None;
+        }
+        Some((drawn % rows) as u32)
+    }
+}
+
+fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), PlanError> {
+    let name = &plan.name;
+    for (place, column) in columns.iter().enumerate() {
+        if column.is_empty() || column.contains([' ', '|', '}']) {
+            return refuse(format!(
+                "feeder {name:?}: column {} of {} is named {column:?}, expected a name without blanks, | and }}",
+                place + 1,
+                plan.file
+            ));
+        }
+        if columns[..place].contains(column) {
+            return refuse(format!(
+                "feeder {name:?}: {} has two columns named {column:?}, expected different names",
+                plan.file
+            ));
+        }
+    }
+    match (plan.order, plan.at_end) {
+        (FeederOrder::Random, Some(_)) => refuse(format!(
+            "feeder {name:?}: at_end is set, but rows drawn at random have no end; leave it out"
+        )),
+        (FeederOrder::Random, None) | (_, Some(_)) => Ok(()),
+        (_, None) => refuse(format!(
+            "feeder {name:?}: at_end is missing, expected recycle (begin again at the first row) or stop (the user ends)"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    fn plan(file: &Path, order: &str, at_end: Option<&str>) -> FeederPlan {
+        serde_json::from_value(serde_json::json!(
+            {"name": "people", "file": file, "order": order, "at_end": at_end}
+        ))
+        .unwrap()
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn values_are_those_of_the_file() {
+        let file = file("name,town\nAda,\"London, UK\"\nGrace,\n");
+        let (feeder, columns) = Feeder::read(&plan(file.path(), "sequence", Some("stop"))).unwrap();
+        assert_eq!(columns, ["name", "town"]);
+        assert_eq!(feeder.value(0, 1), b"London, UK");
+        assert_eq!(feeder.value(1, 0), b"Grace");
+        assert_eq!(feeder.value(1, 1), b"");
+        assert_eq!(feeder.value(7, 7), b"");
+    }
+
+    #[test]
+    fn rows_come_in_their_order_and_end_as_declared() {
+        let file = file("a\n1\n2\n");
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut draws = |order: &str, at_end: Option<&str>, users: [u64; 3]| {
+            let (feeder, _) = Feeder::read(&plan(file.path(), order, at_end)).unwrap();
+            users.map(|user| feeder.draw(user, &mut rng))
+        };
+        assert_eq!(
+            draws("sequence", Some("stop"), [0; 3]),
+            [Some(0), Some(1), None]
+        );
+        assert_eq!(
+            draws("sequence", Some("recycle"), [0; 3]),
+            [Some(0), Some(1), Some(0)]
+        );
+        assert_eq!(
+            draws("unique_per_user", Some("stop"), [1, 1, 2]),
+            [Some(1), Some(1), None]
+        );
+        assert!(draws("random", None, [0; 3]).iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn files_that_cannot_feed_are_refused() {
+        let refusal = |text: &str, order: &str, at_end: Option<&str>| {
+            let file = file(text);
+            Feeder::read(&plan(file.path(), order, at_end))
+                .unwrap_err()
+                .0
+        };
+        assert!(refusal("a\n", "random", None).contains("no row"));
+        assert!(refusal("a,a\n1,2\n", "random", None).contains("two columns"));
+        assert!(refusal("a,b\n1\n", "random", None).contains("not CSV"));
+        assert!(refusal("a\n1\n", "sequence", None).contains("at_end is missing"));
+        assert!(refusal("a\n1\n", "random", Some("stop")).contains("no end"));
+        let missing = Feeder::read(&plan(Path::new("nowhere.csv"), "random", None)).unwrap_err();
+        assert!(missing.0.contains("cannot be read"), "{missing}");
+    }
+}

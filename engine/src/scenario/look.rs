@@ -1,0 +1,82 @@
+//! What a step keeps of its answer to look at: the head, and the body when it is asked for. Only answers of steps that capture,
+//! expect JSON or keep cookies are kept, one at a time, and only up to a limit.
+
+/// Longer bodies are not kept: what is looked for in them counts as not found.
+pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+
+/// A copy of one answer.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub head: Vec<u8>,
+    pub body: Vec<u8>,
+    pub with_body: bool,
+    pub too_long: bool,
+}
+
+impl Seen {
+    pub fn new(with_body: bool) -> Self {
+        Self {
+            with_body,
+            ..Self::default()
+        }
+    }
+
+    /// Forgets the answer before.
+    pub fn begin(&mut self, head: &[u8]) {
+        self.head.clear();
+        self.head.extend_from_slice(head);
+        self.body.clear();
+        self.too_long = false;
+    }
+
+    pub fn feed(&mut self, piece: &[u8]) {
+        if !self.with_body || self.too_long {
+            return;
+        }
+        if self.body.len() + piece.len() > MAX_KEPT_BYTES {
+            self.too_long = true;
+            self.body.clear();
+        } else {
+            self.body.extend_from_slice(piece);
+        }
+    }
+
+    /// The values of the headers of this name, in their order.
+    pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        // The head was read as HTTP before: after the first line every line is a name, a colon and a value.
+        self.head
+            .split(|byte| *byte == b'\n')
+            .skip(1)
+            .filter_map(move |line| {
+                let colon = memchr::memchr(b':', line)?;
+                line[..colon]
+                    .eq_ignore_ascii_case(name.as_bytes())
+                    .then(|| line[colon + 1..].trim_ascii())
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_found_by_name_in_their_order() {
+        let mut seen = Seen::new(true);
+        seen.begin(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nX: y:z\r\nset-cookie:b=2\r\n\r\n");
+        let found: Vec<&[u8]> = seen.headers("Set-Cookie").collect();
+        assert_eq!(found, [b"a=1".as_slice(), b"b=2"]);
+        assert_eq!(seen.headers("x").next(), Some(b"y:z".as_slice()));
+        assert_eq!(seen.headers("nothing").next(), None);
+    }
+
+    #[test]
+    fn a_body_beyond_the_limit_is_not_kept() {
+        let mut seen = Seen::new(true);
+        seen.begin(b"");
+        seen.feed(&vec![b'x'; MAX_KEPT_BYTES]);
+        assert!(!seen.too_long);
+        seen.feed(b"y");
+        assert!(seen.too_long && seen.body.is_empty());
+    }
+}

@@ -1,0 +1,12 @@
+//! Scenarios: which request a user sends next, what it fills in, and what it keeps of the answer. Pure: it must not know of sockets,
+//! drivers or clocks.
+
+pub mod capture;
+pub mod compile;
+pub mod cookies;
+pub mod feeder;
+pub mod look;
+pub mod request;
+pub mod template;
+pub mod vars;
+pub mod walk;

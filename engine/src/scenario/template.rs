@@ -1,0 +1,481 @@
+//! Text with `${…}` placeholders, compiled once and rendered into bytes for every request. A placeholder that is not known is
+//! refused when it is compiled; rendering cannot fail. It knows nothing of HTTP.
+
+use std::sync::atomic::Ordering;
+
+use rand::Rng;
+
+use super::vars::{Shared, Vars};
+
+/// Where a rendered value goes: what could break the frame around it is taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Blanks, control characters and what is not ASCII are written as `%xx`.
+    Path,
+    /// Control characters become blanks: a value cannot begin another header.
+    Header,
+    Body,
+}
+
+/// What a placeholder asks for beside its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    None,
+    /// Escaped as the inside of a JSON string.
+    Json,
+    /// Everything but unreserved characters as `%xx` (RFC 3986, section 2.3).
+    Url,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(Box<[u8]>),
+    Value(Source, Filter),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    /// One counter for all threads: every number is drawn exactly once.
+    Sequence {
+        counter: usize,
+        start: i64,
+        step: i64,
+    },
+    /// A counter of each user's own.
+    UserSequence {
+        counter: usize,
+        start: i64,
+        step: i64,
+    },
+    Int {
+        low: i64,
+        high: i64,
+    },
+    Choice(Vec<Box<[u8]>>),
+    Letters(usize),
+    Uuid,
+    Column {
+        feeder: usize,
+        column: usize,
+    },
+    Captured(usize),
+}
+
+/// What a template may refer to, and what it adds to while it is compiled.
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// Name and columns, by number of the feeder.
+    pub feeders: Vec<(String, Vec<String>)>,
+    /// Names of the captured values, by number.
+    pub captured: Vec<String>,
+    /// How many of `captured` an earlier step of this scenario has set, by number.
+    pub visible: Vec<usize>,
+    sequences: Vec<Counter>,
+    user_sequences: Vec<Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Counter {
+    /// Places with the same name share a counter; a place without a name has its own.
+    name: Option<String>,
+    start: i64,
+    step: i64,
+}
+
+impl Scope {
+    pub fn sequences(&self) -> usize {
+        self.sequences.len()
+    }
+
+    pub fn user_sequences(&self) -> usize {
+        self.user_sequences.len()
+    }
+
+    /// The number of a captured value, new or known.
+    pub fn capture(&mut self, name: &str) -> usize {
+        if let Some(slot) = self.captured.iter().position(|known| known == name) {
+            return slot;
+        }
+        self.captured.push(name.to_owned());
+        self.captured.len() - 1
+    }
+}
+
+/// A placeholder that cannot be compiled: at which character, counted from 1, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadTemplate {
+    pub at: usize,
+    pub why: String,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+/// The longest random string: longer ones are a mistake in the plan.
+const MAX_LETTERS: usize = 1 << 20;
+const ALPHANUMERIC: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+impl Template {
+    /// Bytes without placeholders.
+    pub fn literal(bytes: impl Into<Box<[u8]>>) -> Self {
+        let mut template = Self::default();
+        template.push_literal(bytes.into());
+        template
+    }
+
+    /// Compiles text; `$${` stands for `${` itself.
+    pub fn compile(text: &str, scope: &mut Scope) -> Result<Self, BadTemplate> {
+        let mut template = Self::default();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(dollar) = rest.find('$') {
+            literal.push_str(&rest[..dollar]);
+            let from = &rest[dollar..];
+            let bad = |why: String| BadTemplate {
+                at: text[..text.len() - from.len()].chars().count() + 1,
+                why,
+            };
+            if let Some(after) = from.strip_prefix("$${") {
+                literal.push_str("${");
+                rest = after;
+            } else if let Some(inside) = from.strip_prefix("${") {
+                let Some((words, after)) = inside.split_once('}') else {
+                    return Err(bad("the placeholder that begins here has no }".to_owned()));
+                };
+                let (source, filter) =
+                    value(words, scope).map_err(|why| bad(format!("${{{words}}} {why}")))?;
+                template.push_literal(std::mem::take(&mut literal).into_bytes().into());
+                template.parts.push(Part::Value(source, filter));
+                rest = after;
+            } else {
+                literal.push('$');
+                rest = &from[1..];
+            }
+        }
+        literal.push_str(rest);
+        template.push_literal(literal.into_bytes().into());
+        Ok(template)
+    }
+
+    fn push_literal(&mut self, bytes: Box<[u8]>) {
+        if !bytes.is_empty() {
+            self.parts.push(Part::Literal(bytes));
+        }
+    }
+
+    /// Whether it renders the same bytes every time.
+    pub fn is_literal(&self) -> bool {
+        self.parts
+            .iter()
+            .all(|part| matches!(part, Part::Literal(_)))
+    }
+
+    /// The captured values without which it cannot be rendered.
+    pub fn needs(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Value(Source::Captured(slot), _) => Some(*slot),
+            _ => None,
+        })
+    }
+
+    /// Whether it uses something that belongs to a user.
+    pub fn uses_vars(&self) -> bool {
+        self.parts.iter().any(|part| {
+            matches!(
+                part,
+                Part::Value(
+                    Source::Captured(_) | Source::Column { .. } | Source::UserSequence { .. },
+                    _
+                )
+            )
+        })
+    }
+
+    /// Appends the rendered bytes. A captured value that is not there renders as nothing; who sends looks at [`Self::needs`] first.
+    pub fn render(
+        &self,
+        place: Place,
+        shared: &Shared,
+        vars: &mut Vars,
+        rng: &mut impl Rng,
+        out: &mut Vec<u8>,
+    ) {
+        for part in &self.parts {
+            match part {
+                Part::Literal(bytes) => out.extend_from_slice(bytes),
+                Part::Value(source, filter) => {
+                    let from = out.len();
+                    source.render(shared, vars, rng, out);
+                    make_safe(out, from, place, *filter);
+                }
+            }
+        }
+    }
+}
+
+impl Source {
+    fn render(&self, shared: &Shared, vars: &mut Vars, rng: &mut impl Rng, out: &mut Vec<u8>) {
+        match self {
+            Self::Sequence {
+                counter,
+                start,
+                step,
+            } => {
+                let drawn = shared
+                    .sequences
+                    .get(*counter)
+                    .map_or(0, |next| next.fetch_add(1, Ordering::Relaxed));
+                number(nth(*start, *step, drawn), out);
+            }
+            Self::UserSequence {
+                counter,
+                start,
+                step,
+            } => {
+                let drawn = vars.counters.get_mut(*counter).map_or(0, |next| {
+                    *next += 1;
+                    *next - 1
+                });
+                number(nth(*start, *step, drawn), out);
+            }
+            Self::Int { low, high } => number(rng.random_range(*low..=*high), out),
+            Self::Choice(words) => {
+                if let Some(word) = words.get(rng.random_range(0..words.len().max(1))) {
+                    out.extend_from_slice(word);
+                }
+            }
+            Self::Letters(count) => {
+                out.extend((0..*count).map(|_| ALPHANUMERIC[rng.random_range(0..62)]));
+            }
+            Self::Uuid => {
+                let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
+                let uuid = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
+                out.extend_from_slice(uuid.hyphenated().encode_lower(&mut text).as_bytes());
+            }
+            Self::Column { feeder, column } => {
+                if let (Some(feeder), Some(row)) =
+                    (shared.feeders.get(*feeder), vars.rows.get(*feeder))
+                {
+                    out.extend_from_slice(feeder.value(*row, *column));
+                }
+            }
+            Self::Captured(slot) => {
+                if let Some(Some(value)) = vars.captured.get(*slot) {
+                    out.extend_from_slice(value);
+                }
+            }
+        }
+    }
+}
+
+/// The n-th number of a sequence; a sequence that leaves 64 bits begins again at the other end.
+fn nth(start: i64, step: i64, n: u64) -> i64 {
+    start.wrapping_add(step.wrapping_mul(n as i64))
+}
+
+fn number(value: i64, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    out.extend_from_slice(buffer.format(value).as_bytes());
+}
+
+/// Rewrites what was rendered from `from` on where its place or its filter asks for it.
+fn make_safe(out: &mut Vec<u8>, from: usize, place: Place, filter: Filter) {
+    match filter {
+        Filter::None => {}
+        Filter::Url => percent_encode(out, from, |byte| {
+            byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+        }),
+        Filter::Json => {
+            let text = serde_json::Value::from(String::from_utf8_lossy(&out[from..])).to_string();
+            out.truncate(from);
+            out.extend_from_slice(&text.as_bytes()[1..text.len() - 1]);
+        }
+    }
+    match place {
+        Place::Path => percent_encode(out, from, |byte| byte.is_ascii_graphic() && byte != b'#'),
+        Place::Header => {
+            for byte in &mut out[from..] {
+                if *byte < b' ' && *byte != b'\t' || *byte == 0x7f {
+                    *byte = b' ';
+                }
+            }
+        }
+        Place::Body => {}
+    }
+}
+
+fn percent_encode(out: &mut Vec<u8>, from: usize, stays: impl Fn(u8) -> bool) {
+    if out[from..].iter().all(|byte| stays(*byte)) {
+        return;
+    }
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let plain = out.split_off(from);
+    for byte in plain {
+        if stays(byte) {
+            out.push(byte);
+        } else {
+            let (high, low) = (byte >> 4, byte & 15);
+            out.extend([b'%', DIGITS[usize::from(high)], DIGITS[usize::from(low)]]);
+        }
+    }
+}
+
+/// The inside of a placeholder: words, then an optional filter after `|`.
+fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
+    let (words, filter) = match inside.split_once('|') {
+        None => (inside, Filter::None),
+        Some((words, filter)) => match filter.trim() {
+            "json" => (words, Filter::Json),
+            "url" => (words, Filter::Url),
+            _ => {
+                return Err("has an unknown filter after |, expected json or url".to_owned());
+            }
+        },
+    };
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let source = match words.as_slice() {
+        [] => return Err("is empty, expected a name or a generator".to_owned()),
+        ["sequence", options @ ..] => sequence(options, scope)?,
+        ["uuid"] => Source::Uuid,
+        ["random", "int", low, high] => {
+            let (low, high) = (integer(low)?, integer(high)?);
+            if low > high {
+                return Err(format!(
+                    "has the range {low} to {high}, expected the lower bound first"
+                ));
+            }
+            Source::Int { low, high }
+        }
+        ["random", "string", length] => match length.parse() {
+            Ok(length @ 1..=MAX_LETTERS) => Source::Letters(length),
+            _ => {
+                return Err(format!(
+                    "has the length {length}, expected a number from 1 to {MAX_LETTERS}"
+                ));
+            }
+        },
+        ["random", "choice", first, more @ ..] => Source::Choice(
+            std::iter::once(first)
+                .chain(more)
+                .map(|word| word.as_bytes().into())
+                .collect(),
+        ),
+        ["random", ..] => {
+            return Err(
+                "is not a known random value, expected random int LOW HIGH, random string LENGTH or random choice WORD…"
+                    .to_owned(),
+            );
+        }
+        [name] => named(name, scope)?,
+        _ => return Err(unknown(scope)),
+    };
+    Ok((source, filter))
+}
+
+fn integer(word: &str) -> Result<i64, String> {
+    word.parse()
+        .map_err(|_| format!("holds {word:?} where a whole number was expected"))
+}
+
+fn sequence(options: &[&str], scope: &mut Scope) -> Result<Source, String> {
+    let mut counter = Counter {
+        name: None,
+        start: 1,
+        step: 1,
+    };
+    let mut per_user = false;
+    for option in options {
+        match option.split_once('=') {
+            Some(("start", value)) => counter.start = integer(value)?,
+            Some(("step", value)) => counter.step = integer(value)?,
+            Some(("name", value)) if !value.is_empty() => counter.name = Some(value.to_owned()),
+            Some(("per", "user")) => per_user = true,
+            Some(("per", "run")) => per_user = false,
+            _ => {
+                return Err(format!(
+                    "has the option {option:?}, expected start=N, step=N, name=WORD, per=run or per=user"
+                ));
+            }
+        }
+    }
+    let (start, step) = (counter.start, counter.step);
+    let known = if per_user {
+        &mut scope.user_sequences
+    } else {
+        &mut scope.sequences
+    };
+    let same = |other: &Counter| other.name.is_some() && other.name == counter.name;
+    let counter = match known.iter().position(same) {
+        Some(place) if known[place] == counter => place,
+        Some(_) => {
+            return Err(
+                "has the name of another sequence with another start or step, expected the same ones".to_owned(),
+            );
+        }
+        None => {
+            known.push(counter);
+            known.len() - 1
+        }
+    };
+    Ok(if per_user {
+        Source::UserSequence {
+            counter,
+            start,
+            step,
+        }
+    } else {
+        Source::Sequence {
+            counter,
+            start,
+            step,
+        }
+    })
+}
+
+fn named(name: &str, scope: &Scope) -> Result<Source, String> {
+    if let Some(slot) = scope.captured.iter().position(|known| known == name) {
+        if scope.visible.contains(&slot) {
+            return Ok(Source::Captured(slot));
+        }
+        return Err("is not captured by an earlier step of this scenario".to_owned());
+    }
+    let column = scope
+        .feeders
+        .iter()
+        .enumerate()
+        .find_map(|(feeder, (prefix, columns))| {
+            let column = name.strip_prefix(prefix.as_str())?.strip_prefix('.')?;
+            let column = columns.iter().position(|known| known == column)?;
+            Some(Source::Column { feeder, column })
+        });
+    column.ok_or_else(|| unknown(scope))
+}
+
+fn unknown(scope: &Scope) -> String {
+    let mut known: Vec<String> = scope
+        .visible
+        .iter()
+        .map(|slot| scope.captured[*slot].clone())
+        .collect();
+    for (feeder, columns) in &scope.feeders {
+        known.extend(columns.iter().map(|column| format!("{feeder}.{column}")));
+    }
+    known.extend(
+        [
+            "sequence",
+            "uuid",
+            "random int LOW HIGH",
+            "random string LENGTH",
+            "random choice WORD…",
+        ]
+        .map(str::to_owned),
+    );
+    format!("is not known here, expected one of: {}", known.join(", "))
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

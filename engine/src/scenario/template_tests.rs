@@ -1,0 +1,187 @@
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::*;
+use crate::scenario::vars::Shape;
+
+/// A template with what it draws from.
+struct Rendered {
+    template: Template,
+    shared: Shared,
+    vars: Vars,
+    rng: SmallRng,
+}
+
+impl Rendered {
+    fn new(text: &str) -> Result<Self, BadTemplate> {
+        let mut scope = Scope {
+            captured: vec!["id".to_owned(), "later".to_owned()],
+            visible: vec![0],
+            ..Scope::default()
+        };
+        let template = Template::compile(text, &mut scope)?;
+        let shared = Shared {
+            sequences: (0..scope.sequences()).map(|_| AtomicU64::new(0)).collect(),
+            ..Shared::default()
+        };
+        let mut vars = Vars::new(Shape {
+            captured: 2,
+            counters: scope.user_sequences(),
+            feeders: 0,
+        });
+        vars.captured[0] = Some(b"a \"7\"\r\n\xff".as_slice().into());
+        Ok(Self {
+            template,
+            shared,
+            vars,
+            rng: SmallRng::seed_from_u64(1),
+        })
+    }
+
+    fn bytes(&mut self, place: Place) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.template
+            .render(place, &self.shared, &mut self.vars, &mut self.rng, &mut out);
+        out
+    }
+
+    fn next(&mut self) -> String {
+        String::from_utf8(self.bytes(Place::Body)).unwrap()
+    }
+}
+
+fn texts(text: &str, count: usize) -> Vec<String> {
+    let mut rendered = Rendered::new(text).unwrap();
+    (0..count).map(|_| rendered.next()).collect()
+}
+
+fn refusal(text: &str) -> BadTemplate {
+    Template::compile(text, &mut Scope::default()).unwrap_err()
+}
+
+#[test]
+fn sequences_count_as_they_are_told() {
+    assert_eq!(texts("a${sequence}", 3), ["a1", "a2", "a3"]);
+    assert_eq!(
+        texts("${sequence start=10 step=-5}", 4),
+        ["10", "5", "0", "-5"]
+    );
+    assert_eq!(texts("${sequence}/${sequence}", 2), ["1/1", "2/2"]);
+    assert_eq!(
+        texts("${sequence name=n}/${sequence name=n}", 2),
+        ["1/2", "3/4"]
+    );
+    assert_eq!(texts("${sequence per=user start=7}", 2), ["7", "8"]);
+    assert!(
+        refusal("${sequence name=n}${sequence name=n step=2}")
+            .why
+            .contains("another")
+    );
+}
+
+#[test]
+fn random_values_are_within_their_bounds() {
+    let drawn: BTreeSet<String> = texts("${random int -1 1}", 200).into_iter().collect();
+    assert_eq!(
+        drawn.iter().map(String::as_str).collect::<Vec<_>>(),
+        ["-1", "0", "1"]
+    );
+    let chosen: BTreeSet<String> = texts("${random choice red green}", 200)
+        .into_iter()
+        .collect();
+    assert_eq!(chosen.len(), 2);
+    let letters = texts("${random string 12}", 2);
+    assert!(letters[0] != letters[1] && letters.iter().all(|text| text.len() == 12));
+    let uuids = texts("${uuid}", 2);
+    assert!(
+        uuids[0] != uuids[1]
+            && uuids
+                .iter()
+                .all(|text| text.len() == 36 && &text[14..15] == "4")
+    );
+}
+
+#[test]
+fn captured_values_are_made_safe_for_their_place() {
+    let at = |text: &str, place: Place| Rendered::new(text).unwrap().bytes(place);
+    assert_eq!(at("${id}", Place::Body), b"a \"7\"\r\n\xff");
+    assert_eq!(at("${id}", Place::Header), b"a \"7\"  \xff");
+    assert_eq!(at("/${id}", Place::Path), b"/a%20\"7\"%0D%0A%FF");
+    assert_eq!(at("${id | url}", Place::Body), b"a%20%227%22%0D%0A%FF");
+    let json = String::from_utf8(at("\"${id|json}\"", Place::Body)).unwrap();
+    assert_eq!(
+        serde_json::from_str::<String>(&json).unwrap(),
+        "a \"7\"\r\n\u{fffd}"
+    );
+}
+
+#[test]
+fn a_dollar_alone_is_a_dollar_and_two_escape_a_placeholder() {
+    assert_eq!(texts("5$ $x $${uuid} $", 1), ["5$ $x ${uuid} $"]);
+    assert!(Rendered::new("$${uuid}").unwrap().template.is_literal());
+}
+
+#[test]
+fn what_cannot_be_rendered_is_refused_where_it_stands() {
+    for (text, at, part) in [
+        ("é${nme}", 2, "not known"),
+        ("ab${", 3, "no }"),
+        ("${}", 1, "empty"),
+        ("${later}", 1, "not known"),
+        ("${random int 2 1}", 1, "lower bound first"),
+        ("${random int a 1}", 1, "whole number"),
+        ("${random}", 1, "random int LOW HIGH"),
+        ("${random string 0}", 1, "from 1 to"),
+        ("${sequence by=2}", 1, "start=N"),
+        ("${uuid|xml}", 1, "json or url"),
+        ("${uuid}${two words}", 8, "not known"),
+    ] {
+        let bad = refusal(text);
+        assert!(bad.at == at && bad.why.contains(part), "{text}: {bad:?}");
+    }
+    let later = Rendered::new("${later}").err().unwrap();
+    assert!(later.why.contains("earlier step"), "{later:?}");
+}
+
+proptest! {
+    /// A template renders what replacing its placeholders one by one gives.
+    #[test]
+    fn a_template_renders_what_a_naive_renderer_renders(words in proptest::collection::vec("[a-z$ ]{0,6}[a-z ]", 1..6), id in "[a-z0-9]{1,8}", count in 1usize..4) {
+        // No word ends in a dollar sign, which would escape the placeholder behind it.
+        let text = words.join("${id}") + "${sequence start=5 step=3}";
+        let mut rendered = Rendered::new(&text).unwrap();
+        rendered.vars.captured[0] = Some(id.as_bytes().into());
+        for n in 0..count {
+            let naive = text
+                .replace("${id}", &id)
+                .replace("${sequence start=5 step=3}", &(5 + 3 * n).to_string());
+            prop_assert_eq!(rendered.next(), naive);
+        }
+    }
+
+    /// Any text is either refused or rendered; neither panics.
+    #[test]
+    fn any_text_compiles_or_is_refused(text in "([a-z ${}|=0-9é-]|\\$\\{|sequence|random|int|string|uuid|id| -?[0-9]{1,20}|choice)*") {
+        if let Ok(mut rendered) = Rendered::new(&text) {
+            for place in [Place::Path, Place::Header, Place::Body] {
+                rendered.bytes(place);
+            }
+        }
+    }
+
+    /// Nothing that is rendered into a path or a header can end its line.
+    #[test]
+    fn no_value_breaks_out_of_its_line(value in proptest::collection::vec(any::<u8>(), 0..30)) {
+        let mut rendered = Rendered::new("${id}").unwrap();
+        rendered.vars.captured[0] = Some(value.into());
+        for place in [Place::Path, Place::Header] {
+            let bytes = rendered.bytes(place);
+            prop_assert!(!bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+            prop_assert!(place == Place::Header || !bytes.contains(&b' '));
+        }
+    }
+}

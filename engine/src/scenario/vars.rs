@@ -1,0 +1,47 @@
+//! What templates draw from: the counters and feeders that all threads share, and the values that belong to one user.
+
+use std::sync::atomic::AtomicU64;
+
+use super::cookies::Jar;
+use super::feeder::Feeder;
+
+/// Shared by all threads; only the counters change while the load runs.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub sequences: Vec<AtomicU64>,
+    pub feeders: Vec<Feeder>,
+}
+
+/// The values of one user. A scenario that uses none of them has none of these.
+#[derive(Debug, Default)]
+pub struct Vars {
+    pub captured: Box<[Option<Box<[u8]>>]>,
+    pub counters: Box<[u64]>,
+    /// The present row of each feeder.
+    pub rows: Box<[u32]>,
+    pub cookies: Jar,
+}
+
+/// How many values of each kind a user has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shape {
+    pub captured: usize,
+    pub counters: usize,
+    pub feeders: usize,
+}
+
+impl Vars {
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            captured: vec![None; shape.captured].into(),
+            counters: vec![0; shape.counters].into(),
+            rows: vec![0; shape.feeders].into(),
+            cookies: Jar::default(),
+        }
+    }
+
+    /// Captured values belong to one iteration: a later one must not go on with those of a request that failed since.
+    pub fn forget_captured(&mut self) {
+        self.captured.fill(None);
+    }
+}

@@ -1,0 +1,186 @@
+//! What users carry through their scenarios: their place in loops, their values, what they send and what they keep of an answer.
+//! Users of a plain scenario carry nothing, and their table is empty.
+
+use rand::rngs::SmallRng;
+
+use super::Worker;
+use crate::http::response::Answer;
+use crate::job::{Job, StepJob};
+use crate::measure::counters::ErrorKind;
+use crate::net::{Driver, Payload};
+use crate::scenario::capture::Missed;
+use crate::scenario::look::Seen;
+use crate::scenario::request::Ink;
+use crate::scenario::vars::Vars;
+use crate::scenario::walk::Position;
+
+/// What one user carries.
+#[derive(Default)]
+struct Carried {
+    position: Position,
+    vars: Option<Box<Vars>>,
+}
+
+/// See the module.
+pub(super) struct Scenes {
+    users: Vec<Carried>,
+    /// For requests that need no user's values.
+    nothing: Vars,
+    /// The answer that is looked at.
+    pub(super) seen: Seen,
+    /// Number of the thread and how many there are.
+    thread: usize,
+    threads: usize,
+    /// Users of this thread that have started: in an open load many, one after the other, at the same place.
+    started: u64,
+}
+
+impl Scenes {
+    pub(super) fn new(job: &Job, users: usize, thread: usize, threads: usize) -> Self {
+        let plain = job.scenarios.walk.is_plain() && job.scenarios.shape.is_none();
+        let count = if plain { 0 } else { users };
+        Self {
+            users: (0..count).map(|_| Carried::default()).collect(),
+            nothing: Vars::default(),
+            seen: Seen::new(true),
+            thread,
+            threads,
+            started: 0,
+        }
+    }
+
+    /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no row is left for this user.
+    fn begin(
+        &mut self,
+        job: &Job,
+        index: u32,
+        before: Option<u16>,
+        rng: &mut SmallRng,
+    ) -> Option<u16> {
+        let carried = &mut self.users[index as usize];
+        let (step, position) = job.scenarios.walk.begin(before, rng);
+        carried.position = position;
+        if let Some(shape) = job.scenarios.shape {
+            let starts = before.is_none();
+            let number = self.started * self.threads as u64 + self.thread as u64;
+            self.started += u64::from(starts);
+            if starts {
+                carried.vars = None;
+            }
+            let vars = carried
+                .vars
+                .get_or_insert_with(|| Box::new(Vars::new(shape)));
+            vars.forget_captured();
+            for (row, feeder) in vars.rows.iter_mut().zip(&job.scenarios.shared.feeders) {
+                if starts || !feeder.stays_with_user() {
+                    *row = feeder.draw(number, rng)?;
+                }
+            }
+        }
+        Some(step)
+    }
+
+    /// The step after this one; `None`: the iteration has ended, or cannot go on without a value that was not captured.
+    fn next(&mut self, job: &Job, index: u32, step: u16) -> Option<u16> {
+        let carried = &mut self.users[index as usize];
+        let next = job.scenarios.walk.next(step, &mut carried.position)?;
+        let captured = carried.vars.as_ref().map(|vars| &vars.captured);
+        let has = |slot: &usize| captured.is_some_and(|values| values[*slot].is_some());
+        job.scenarios.steps[usize::from(next)]
+            .needs
+            .iter()
+            .all(has)
+            .then_some(next)
+    }
+
+    /// Where the answer of this step is copied to, if it is looked at.
+    #[inline]
+    pub(super) fn wanted(&mut self, step: &StepJob) -> Option<&mut Seen> {
+        if !step.looks {
+            return None;
+        }
+        self.seen.with_body = step.looks_at_body;
+        Some(&mut self.seen)
+    }
+
+    fn vars(&mut self, index: u32) -> &mut Vars {
+        self.users
+            .get_mut(index as usize)
+            .and_then(|carried| carried.vars.as_deref_mut())
+            .unwrap_or(&mut self.nothing)
+    }
+}
+
+impl<D: Driver> Worker<'_, D> {
+    /// A user starts, or begins its next iteration after a step of the one before. False: it has nothing to go on with.
+    #[inline]
+    pub(super) fn begin_iteration(&mut self, index: u32, before: Option<u16>) -> bool {
+        if self.scenes.users.is_empty() {
+            return true;
+        }
+        let begun = self.scenes.begin(&self.job, index, before, &mut self.rng);
+        if let Some(step) = begun {
+            self.users[index as usize].step = step;
+        }
+        begun.is_some()
+    }
+
+    /// Goes on to the next step, in the next iteration where one has ended. False: the user has ended.
+    #[inline]
+    pub(super) fn move_on(&mut self, index: u32) -> bool {
+        let user = &mut self.users[index as usize];
+        let before = user.step;
+        let walked = if self.scenes.users.is_empty() {
+            user.next_step(self.job.steps.len())
+        } else if let Some(next) = self.scenes.next(&self.job, index, before) {
+            user.step = next;
+            false
+        } else {
+            user.iterations += 1;
+            true
+        };
+        if !walked {
+            return true;
+        }
+        user.iterations < self.job.iterations_per_user && self.begin_iteration(index, Some(before))
+    }
+
+    /// Writes the request of this step for this user, and hands it to the driver.
+    #[inline(never)]
+    pub(super) fn send_written(&mut self, index: u32, last: bool) {
+        let step = usize::from(self.users[index as usize].step);
+        let spare = self.driver.spare();
+        let mut ink = Ink {
+            shared: &self.job.scenarios.shared,
+            vars: self.scenes.vars(index),
+            rng: &mut self.rng,
+        };
+        let outgoing = self.job.scenarios.steps[step]
+            .request
+            .write(last, &mut ink, spare);
+        self.recorder.counters.bytes_sent += outgoing.wire_bytes();
+        self.driver.send(index, Payload::Owned(outgoing));
+    }
+
+    /// Takes what the step wants from the answer that was seen; what was wrong with it.
+    #[inline(never)]
+    pub(super) fn look(&mut self, index: u32, answer: &Answer) -> Option<ErrorKind> {
+        let step = usize::from(self.users[index as usize].step);
+        let look = self.job.scenarios.steps[step].look.as_ref()?;
+        let seen = std::mem::take(&mut self.scenes.seen);
+        let vars = self.scenes.vars(index);
+        if look.cookies {
+            vars.cookies.keep(&seen);
+        }
+        // Nothing is taken from an answer that is wrong already.
+        let missed = match answer.unmet {
+            None => look.take(&seen, vars),
+            Some(_) => None,
+        };
+        self.scenes.seen = seen;
+        missed.map(|missed| match missed {
+            Missed::Expectation => ErrorKind::ExpectBody,
+            Missed::Capture => ErrorKind::Capture,
+        })
+    }
+}

@@ -1,0 +1,118 @@
+"""Placeholders and captures for the one request per step that is sent before the load. The engine renders
+what is measured; this follows its rules (docs/engine.md) closely enough for a probe.
+
+Must not be used while a window is open.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from prony.errors import UsageError
+from prony.plan.workload import Capture, Feeder, at_pointer
+
+PART = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+IN_A_PATH = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+class Values:
+    """What placeholders stand for, step after step. A sequence gives the number before its first, so that the
+    probe takes nothing away from the load.
+    """
+
+    def __init__(self, feeders: Mapping[str, Feeder]) -> None:
+        self._known: dict[str, str] = {}
+        for name, feeder in feeders.items():
+            self._known |= {f"{name}.{column}": value for column, value in _first_row(name, feeder).items()}
+
+    def render(self, text: str, *, path: bool = False) -> str:
+        """The text with its placeholders filled in. Raises UsageError for one that is not known."""
+
+        def one(match: re.Match[str]) -> str:
+            inside = match[1]
+            if inside is None:
+                return "${"
+            value = self._value(inside)
+            return quote(value, safe=IN_A_PATH) if path else value
+
+        return PART.sub(one, text)
+
+    def take(self, captures: Mapping[str, Capture], headers: Mapping[str, str], body: bytes) -> str | None:
+        """Keep what the step captures; None, or which value was not there. `headers` has lower-case names."""
+        for name, capture in captures.items():
+            value = _found(capture, headers, body)
+            if value is None:
+                value = capture.default
+            if value is None:
+                return f"there is nothing to capture as '{name}'"
+            self._known[name] = value
+        return None
+
+    def _value(self, inside: str) -> str:
+        words, _, wanted = inside.partition("|")
+        value = self._generated(words.split())
+        match wanted.strip():
+            case "json":
+                return json.dumps(value, ensure_ascii=False)[1:-1]
+            case "url":
+                return quote(value, safe="-._~")
+            case _:
+                return value
+
+    def _generated(self, words: list[str]) -> str:
+        match words:
+            case ["sequence", *options]:
+                numbers = dict(option.split("=", 1) for option in options if "=" in option)
+                return str(int(numbers.get("start", "1")) - int(numbers.get("step", "1")))
+            case ["uuid"]:
+                return str(uuid.uuid4())
+            case ["random", "int", low, high]:
+                return str(random.randint(int(low), int(high)))
+            case ["random", "string", length]:
+                return "".join(random.choices(LETTERS, k=int(length)))
+            case ["random", "choice", *choices] if choices:
+                return random.choice(choices)
+            case [name] if name in self._known:
+                return self._known[name]
+        known = ", ".join(self._known) or "none"
+        raise UsageError(
+            f"the placeholder ${{{' '.join(words)}}} is not known; known names: {known}; "
+            "and sequence, uuid, random"
+        )
+
+
+def _first_row(name: str, feeder: Feeder) -> dict[str, str]:
+    try:
+        with Path(feeder.file).open(encoding="utf-8", newline="") as file:
+            row = next(csv.DictReader(file), None)
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"the feeder '{name}' cannot be read: {fault}") from fault
+    if row is None:
+        raise UsageError(f"the feeder '{name}' ({feeder.file}) has no row after its column names")
+    return {column.strip(): value or "" for column, value in row.items() if column is not None}
+
+
+def _found(capture: Capture, headers: Mapping[str, str], body: bytes) -> str | None:
+    if capture.header is not None:
+        return headers.get(capture.header.lower())
+    if capture.regex is not None:
+        match = re.search(capture.regex, body.decode(errors="replace"))
+        if match is None:
+            return None
+        group = match[capture.group if capture.group is not None else min(1, match.re.groups)]
+        return None if group is None else str(group)
+    try:
+        value = at_pointer(json.loads(body), capture.json_pointer or "")
+    except (ValueError, LookupError):
+        return None
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,40 @@
+"""The one request of `prony load`, said as one says it to curl."""
+
+from pathlib import Path
+
+import pytest
+
+from prony.cli.load import request
+from prony.errors import UsageError
+
+
+def test_a_bare_url_is_a_get() -> None:
+    step = request("/a", None, [], None, None).steps[0]
+    assert (step.method, step.path, step.headers, step.body) == ("GET", "/a", {}, None)
+
+
+def test_a_body_makes_a_post_unless_a_method_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "body.json"
+    file.write_text("{}")
+    step = request("/", None, ["Content-Type: application/json"], "x=1", None).steps[0]
+    assert (step.method, step.body, step.headers) == ("POST", "x=1", {"Content-Type": "application/json"})
+    for text, named in ((f"@{file}", None), (None, file)):
+        step = request("/", "put", [], text, named).steps[0]
+        assert (step.method, step.body, step.body_file) == ("PUT", None, str(file))
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "body", "file", "part"),
+    [
+        ("FETCH", [], None, None, "--method is 'FETCH'"),
+        (None, ["Accept"], None, None, "a colon"),
+        (None, ["A: b\r\nC: d"], None, None, "a colon"),
+        (None, [], "@nowhere.bin", None, "is not there"),
+        (None, [], "x", Path("y"), "give one"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(
+    method: str | None, headers: list[str], body: str | None, file: Path | None, part: str
+) -> None:
+    with pytest.raises(UsageError, match=part):
+        request("/", method, headers, body, file)

@@ -1,0 +1,53 @@
+"""`prony load` with arrivals at a rate, and with users who think: the command as a user runs it."""
+
+from __future__ import annotations
+
+from tests.e2e.conftest import Lab
+from tests.load.test_load_models import server
+
+
+def findings(shown: dict[str, object]) -> dict[str, dict[str, object]]:
+    listed = shown["findings"]
+    assert isinstance(listed, list)
+    return {finding["check"]: finding for finding in listed}
+
+
+def test_an_open_loop_is_measured_and_judged_by_its_schedule(lab: Lab) -> None:
+    with server("--delay", "fixed:200ms") as url:
+        words = ("--rate", "30", "--arrivals", "poisson", "--ramp-up", "1s", "--warmup", "1s", "-d", "2s")
+        shown = lab.json("load", url + "/", *words, "--seed", "1")
+    found = findings(shown)
+    assert {"schedule", "arrivals", "little"} <= set(found)
+    assert "think" not in found
+    assert found["schedule"]["status"] != "unknown"
+    assert found["arrivals"]["status"] != "unknown"
+    # From the intended send: never less than what the server waits by design.
+    times = shown["service_time_ms"]
+    assert times["mean"] >= 199
+    assert not shown["errors"]
+
+
+def test_a_server_that_cannot_keep_up_ends_with_the_code_for_invalid(lab: Lab) -> None:
+    with server("--workers", "1", "--delay", "fixed:100ms") as url:
+        done = lab.run("load", url + "/", "--rate", "60", "--max-users", "6", "--warmup", "1s", "-d", "2s")
+    assert done.returncode == 3, done.stderr
+    assert "blocked by the cap on users" in " ".join(done.stdout.split())
+
+
+def test_both_times_are_printed(lab: Lab) -> None:
+    with server("--delay", "fixed:20ms") as url:
+        done = lab.run("load", url + "/", "--rate", "40", "--warmup", "1s", "-d", "2s")
+    if done.returncode == 3:  # a host that stood still: nothing but the finding is printed
+        assert "INVALID" in done.stdout
+        return
+    assert "from the moment a request was due" in " ".join(done.stdout.split())
+
+
+def test_users_who_think_are_judged_by_their_think_times(lab: Lab) -> None:
+    with server() as url:
+        shown = lab.json("load", url + "/", "-c", "4", "--think", "200ms", "--warmup", "1s", "-d", "2s")
+    found = findings(shown)
+    assert found["think"]["status"] != "unknown"
+    assert "schedule" not in found
+    # Four users, each once in 200 ms and a little more.
+    assert shown["requests"] <= 4 * 11

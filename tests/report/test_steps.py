@@ -1,0 +1,48 @@
+"""Figures per step: printed when there is more than one step, and only where the samples suffice."""
+
+from dataclasses import replace
+
+from prony.evidence.engine import StepFigures
+from prony.report.model import TrialView
+from prony.report.steps import step_lines
+
+from . import factory
+
+
+def with_steps(trial: TrialView, *steps: StepFigures) -> TrialView:
+    evidence = trial.record.evidence
+    assert evidence.engine is not None
+    assert evidence.engine.window is not None
+    window = evidence.engine.window.model_copy(update={"steps": steps})
+    engine = evidence.engine.model_copy(update={"window": window})
+    evidence = evidence.model_copy(update={"engine": engine})
+    return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+
+
+def step(name: str, count: int, failed: int = 0, scenario: str = "crud") -> StepFigures:
+    times = factory.histogram(2e6, count, 1, draws=count)
+    return StepFigures(scenario=scenario, name=name, completed=count, failed=failed, service_time=times)
+
+
+def test_a_line_per_step_with_what_the_samples_support() -> None:
+    trial = with_steps(factory.experiment().trials[0], step("create", 1000), step("read", 100, failed=3))
+    head, create, read = step_lines([trial])
+    assert head.split()[:3] == ["step", "requests/s", "failed"]
+    assert create.split()[:3] == ["create", "100", "0"]
+    assert "–" not in create
+    assert read.split()[:3] == ["read", "10", "3"]
+    assert read.split()[-1] == "–", "a hundred samples show no p99"
+
+
+def test_several_trials_give_their_median_and_scenarios_are_named_when_there_are_two() -> None:
+    trials = factory.experiment().trials[:3]
+    steps = [step("a", n, failed=1, scenario=s) for n, s in ((1000, "x"), (3000, "x"), (2000, "x"))]
+    lines = step_lines(
+        [with_steps(t, s, step("a", 500, scenario="y")) for t, s in zip(trials, steps, strict=True)]
+    )
+    assert lines[1].split()[:4] == ["x:", "a", "200", "3"]
+    assert lines[2].startswith("y: a")
+
+
+def test_a_single_step_needs_no_table() -> None:
+    assert step_lines(factory.experiment().trials) == []

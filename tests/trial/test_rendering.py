@@ -1,0 +1,44 @@
+"""What the probe sends in place of placeholders, and what it keeps of an answer."""
+
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.plan.workload import Capture, Feeder
+from prony.trial.rendering import Values
+
+
+def test_generators_render_values_of_their_kind() -> None:
+    values = Values({})
+    assert values.render("a${sequence start=10 step=2}") == "a8"
+    assert values.render("${sequence}") == "0"
+    assert 1 <= int(values.render("${random int 1 3}")) <= 3
+    assert len(values.render("${random string 7}")) == 7
+    assert values.render("${random choice red red}") == "red"
+    assert len(values.render("${uuid}")) == 36
+    assert values.render("5$ $${uuid}") == "5$ ${uuid}"
+
+
+def test_rows_and_captured_values_are_known_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("name,town\nAda,Lon don\n")
+    values = Values({"people": Feeder(file=str(file), order="random")})
+    captures = {
+        "id": Capture.model_validate({"json": "/items/0/id"}),
+        "place": Capture(header="Location"),
+        "n": Capture(regex=r'"id":\s*(\d+)'),
+        "absent": Capture(header="X", default="none"),
+    }
+    assert values.take(captures, {"location": "/7"}, b'{"items":[{"id": 42}]}') is None
+    assert values.render("/${people.town}/${id}", path=True) == "/Lon%20don/42"
+    assert values.render("${place} ${n} ${absent} ${people.town | url}") == "/7 42 none Lon%20don"
+    missing = values.take({"id": Capture(regex="x(y)?")}, {}, b"a")
+    assert missing == "there is nothing to capture as 'id'"
+
+
+def test_what_is_not_known_is_named() -> None:
+    with pytest.raises(UsageError, match="idd"):
+        Values({}).render("${idd}")
+    with pytest.raises(UsageError, match="cannot be read"):
+        Values({"f": Feeder(file="nowhere.csv", order="random")})
