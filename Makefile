@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup demo test test-rust test-python lint format schema bench lock clean
+.PHONY: help setup demo test test-rust test-python lint format schema bench bench-million lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,12 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 	@mkdir -p docs/schema
 	$(BIN)/prony-engine schema > docs/schema/engine.json
 	$(BIN)/python -m prony.report.schema > docs/schema/results.json
+
+bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENCH="--quick": 2)
+	$(BIN)/python -m bench $(BENCH)
+
+bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python engine/benches/million.py
 
 lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \

@@ -19,6 +19,7 @@ use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
+use crate::sources;
 use crate::tls::config::ClientTls;
 
 /// The longest body over TLS: it is encrypted in memory before it is sent.
@@ -70,6 +71,7 @@ pub struct OpenJob {
 #[derive(Debug)]
 pub struct Job {
     pub addresses: Arc<[Address]>,
+    pub sources: Arc<[Address]>,
     /// How TLS is spoken; without it requests go out in plain.
     pub tls: Option<Arc<ClientTls>>,
     pub fixed: Arc<[Vec<u8>]>,
@@ -170,6 +172,7 @@ impl Job {
         marks.sort_unstable();
         marks.dedup();
         Ok(Self {
+            sources: Arc::from(sources::resolve(&plan.target.source_addresses, &addresses)?),
             addresses: Arc::from(addresses),
             tls,
             fixed: Arc::from(fixed),

@@ -12,6 +12,7 @@ mod run;
 mod scenario;
 mod schema;
 mod serve;
+mod sources;
 mod tls;
 mod user;
 mod worker;

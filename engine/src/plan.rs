@@ -67,6 +67,9 @@ pub struct Target {
     /// How TLS is spoken; only with `https://`.
     #[serde(default)]
     pub tls: Option<Tls>,
+    /// Where connections come from, in turn; the kernel chooses when there are none. One address has about 28,000 ports.
+    #[serde(default)]
+    pub source_addresses: Sources,
 }
 
 /// How TLS is spoken with the target.
@@ -116,6 +119,20 @@ pub enum TlsVersion {
     V1_2,
     #[serde(rename = "1.3")]
     V1_3,
+}
+
+/// Addresses of this host, as a list, or as a range such as `127.0.1.1-127.0.1.40`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Sources {
+    List(Vec<String>),
+    Range(String),
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
 }
 
 /// Which way to the kernel is used.

@@ -4,7 +4,7 @@ mod run_support;
 
 use std::time::Duration;
 
-use run_support::{Engine, HELLO, Server, assert_counts, drivers, plan, run, totals};
+use run_support::{HELLO, Server, assert_counts, drivers, plan, run, totals};
 use serde_json::{Value, json};
 
 /// Runs `count` requests of one user against a server.
@@ -248,27 +248,6 @@ fn a_connection_that_is_not_accepted_times_out() {
         assert_counts(
             &totals(&plan),
             &json!({"sent": 0, "failed": 2, "errors": {"connect_timeout": 2}, "connect_attempts": 2, "connections_opened": 0}),
-        );
-    }
-}
-
-#[test]
-fn too_few_descriptors_are_counted_and_the_others_go_on() {
-    for driver in drivers() {
-        let server = Server::answering(HELLO);
-        let plan = plan(server.address, driver, |plan| {
-            plan["load"]["users"] = 60.into();
-            plan["load"]["think"] = json!({"kind": "constant", "ms": 10});
-            plan["stop"]["after_ms"] = 300.into();
-        });
-        let ended = Engine::start_with_descriptors(&plan, 40).end();
-        let totals = &ended.finished()["totals"];
-        let count = |key: &str| totals[key].as_u64().unwrap();
-        assert!(count("emfile") > 0 && count("completed") > 0, "{totals}");
-        assert!((1..=40).contains(&count("connections_opened")), "{totals}");
-        assert_counts(
-            totals,
-            &json!({"failed": count("emfile"), "errors": {"descriptors": count("emfile")}}),
         );
     }
 }

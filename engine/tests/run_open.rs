@@ -308,6 +308,42 @@ fn users_go_again_over_the_ramp_down() {
 }
 
 #[test]
+fn every_kind_of_think_time_is_drawn_kept_and_measured() {
+    for driver in drivers() {
+        for think in [
+            json!({"kind": "constant", "ms": 5}),
+            json!({"kind": "uniform", "min_ms": 2, "max_ms": 8}),
+            json!({"kind": "exponential", "mean_ms": 5}),
+            json!({"kind": "gaussian", "mean_ms": 4, "stdev_ms": 4}),
+        ] {
+            let server = Server::answering(HELLO);
+            let plan = plan(server.address, driver, |plan| {
+                plan["load"]["users"] = 10.into();
+                plan["load"]["think"] = think.clone();
+                plan["stop"]["iterations_per_user"] = 11.into();
+            });
+            let totals = totals(&plan);
+            assert_counts(&totals, &json!({"completed": 110, "think_count": 100}));
+            let (drawn, actual) = (
+                totals["think_drawn_sum_s"].as_f64().unwrap(),
+                totals["think_actual_sum_s"].as_f64().unwrap(),
+            );
+            // A hundred draws with a mean of about 5 ms, within six standard deviations of their sum.
+            assert!((0.2..0.85).contains(&drawn), "{think}: {drawn}");
+            // Never shorter than drawn, and the histogram of how much longer adds up to the difference.
+            let overshoot = &totals["think_overshoot"];
+            assert_eq!(overshoot["count"], 100);
+            let added = overshoot["mean_ns"].as_f64().unwrap() * 100.0 / 1e9;
+            assert!(actual >= drawn, "{think}: {actual} {drawn}");
+            assert!(
+                (actual - drawn - added).abs() <= 0.002 * added + 1e-6,
+                "{think}: {actual} {drawn} {added}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_open_plan_that_contradicts_itself_is_refused() {
     let server = Server::answering(HELLO);
     let plan = open(&server, "epoll", 100, 10, |plan| {

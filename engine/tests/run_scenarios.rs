@@ -252,6 +252,47 @@ fn rows_are_fed_and_end_as_declared() {
 }
 
 #[test]
+fn every_arrival_of_an_open_load_is_a_new_user() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let rows: String = (0..1000).map(|row| format!("{row}\n")).collect();
+    std::fs::write(file.path(), format!("number\n{rows}")).unwrap();
+    for driver in drivers() {
+        let (server, requests) = recording(|request| {
+            let path = request.split(' ').nth(1).unwrap();
+            format!(
+                "HTTP/1.1 200 OK\r\nX-Path: {path}\r\nSet-Cookie: seen=yes; Path=/\r\nContent-Length: 0\r\n\r\n"
+            )
+        });
+        let plan = plan(server.address, driver, |plan| {
+            plan["load"] = json!({"model": "open", "session": "user", "max_users": 50,
+                "phases": [{"duration_ms": 300, "from_per_s": 200, "to_per_s": 200}]});
+            plan["stop"] = json!({"after_ms": 20_000});
+            plan["cookies"] = true.into();
+            plan["feeders"] = json!([{"name": "rows", "file": file.path(), "order": "unique_per_user", "at_end": "recycle"}]);
+            plan["scenarios"] = json!([{"steps": [
+                {"path": "/${rows.number}/${sequence per=user}", "capture": [{"name": "path", "header": "x-path"}]},
+                {"path": "/then${path}/${rows.number}"}]}]);
+        });
+        let totals = totals(&plan);
+        assert_counts(&totals, &json!({"completed": 120, "failed": 0}));
+        let mut found = paths(&requests);
+        found.sort();
+        let mut expected: Vec<String> = (0..60)
+            .flat_map(|user| [format!("/{user}/1"), format!("/then/{user}/1/{user}")])
+            .collect();
+        expected.sort();
+        assert_eq!(found, expected);
+        // A new user has no cookies, although its place was another's before.
+        for request in requests.lock().unwrap().iter() {
+            assert_eq!(
+                request.contains("Cookie: seen=yes"),
+                request.contains(" /then")
+            );
+        }
+    }
+}
+
+#[test]
 fn loops_weights_and_pauses_shape_the_walk() {
     for driver in drivers() {
         let (server, requests) = recording(|_| ok("x"));
@@ -341,6 +382,56 @@ fn a_streamed_request_ends_with_its_connection() {
     }
 }
 
+/// A step whose body waits to be asked for.
+fn waiting(plan: &mut Value) {
+    plan["scenarios"][0]["steps"][0] = json!({"method": "POST", "path": "/echo", "body": "n ${sequence} end",
+        "expect_continue": true, "expect": {"status": [200, 417]}});
+    plan["stop"]["total_requests"] = 3.into();
+}
+
+#[test]
+fn a_body_waits_until_the_server_asks_for_it() {
+    let server = Reference::start();
+    for driver in drivers() {
+        let plan = plan(server.1, driver, |plan| {
+            waiting(plan);
+            plan["scenarios"][0]["steps"][0]["expect"]["body_contains"] = json!(["n ", " end"]);
+        });
+        let totals = totals(&plan);
+        let expected = json!({"completed": 3, "failed": 0, "connections_opened": 1});
+        assert_counts(&totals, &expected);
+    }
+}
+
+#[test]
+fn a_body_that_nobody_asks_for_is_sent_after_a_second_or_never() {
+    for driver in drivers() {
+        // It knows nothing of Expect and waits for the body.
+        let (silent, requests) = recording(|_| ok("x"));
+        let asked = plan(silent.address, driver, |plan| {
+            waiting(plan);
+            plan["stop"]["total_requests"] = 1.into();
+        });
+        let totals = run(&asked).finished()["totals"].clone();
+        assert_counts(&totals, &json!({"completed": 1, "failed": 0}));
+        assert!(totals["service_time_sum_s"].as_f64().unwrap() >= 1.0);
+        assert!(requests.lock().unwrap()[0].ends_with("n 1 end"));
+
+        // It refuses by the head alone: the connection cannot be used any more.
+        let refusing = Server::start(|peer| {
+            let mut head = [0; 16];
+            std::io::Read::read_exact(&mut peer.stream, &mut head).unwrap();
+            peer.send("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n");
+            std::thread::sleep(std::time::Duration::from_secs(5));
+        });
+        let refused = plan(refusing.address, driver, waiting);
+        assert_counts(
+            &run(&refused).finished()["totals"],
+            &json!({"completed": 3, "failed": 0, "connections_opened": 3, "status": {"417": 3}}),
+        );
+    }
+}
+
 #[test]
 fn scenarios_that_cannot_be_walked_are_refused() {
     let refusal = |edit: &dyn Fn(&mut Value)| {
@@ -370,6 +461,13 @@ fn scenarios_that_cannot_be_walked_are_refused() {
         plan["scenarios"] = json!([one, one]);
     });
     assert!(twice.contains("two named \"main\""), "{twice}");
+    let open = refusal(&|plan| {
+        plan["load"] = json!({"model": "open", "max_users": 1,
+            "phases": [{"duration_ms": 300, "from_per_s": 200, "to_per_s": 200}]});
+        plan["feeders"] =
+            json!([{"name": "f", "file": "x.csv", "order": "sequence", "at_end": "stop"}]);
+    });
+    assert!(open.contains("expected recycle"), "{open}");
     let feeder = refusal(&|plan| {
         plan["feeders"] = json!([{"name": "f", "file": "nowhere.csv", "order": "random"}]);
     });

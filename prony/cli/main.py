@@ -4,6 +4,7 @@ traceback).
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -19,6 +20,8 @@ import prony
 from prony.cli import compare, doctor, load, report, results, servers
 from prony.errors import ExitCode, PronyError
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""Faults of a disk, wherever they surface."""
 SUMMARY = "Measure web servers under load, and print a number only with the evidence that it is true."
 
 app = typer.Typer(
@@ -82,8 +85,15 @@ def main() -> int:
     except typer.Exit as end:
         return int(end.exit_code)
     except BrokenPipeError:
-        _quiet_stdout()
-        return ExitCode.OK
+        return _reader_gone()
+    except SystemExit as end:  # the parser's library turns a broken pipe into this, without a word
+        if end.code == 1:
+            return _reader_gone()
+        raise
+    except OSError as fault:
+        if fault.errno in NO_ROOM:
+            return _no_room(fault)
+        return _defect(fault)
     except Exception as fault:
         if _is_usage(fault):
             return _usage(fault)
@@ -100,8 +110,22 @@ def _say(text: str) -> None:
 
 
 def _quiet_stdout() -> None:
-    """The reader has gone: nothing more may be written, not even at exit."""
+    """Nothing more may be written, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reader_gone() -> int:
+    """`prony … | head`: the reader has what it wanted."""
+    _quiet_stdout()
+    return ExitCode.OK
+
+
+def _no_room(fault: OSError) -> int:
+    """The disk below standard output or a file is full or read-only: the user's to mend, not a defect."""
+    _quiet_stdout()
+    where = fault.filename or "standard output or a temporary file"
+    _say(f"{where} cannot be written: {fault.strerror}; free space or write elsewhere (what is stored stays)")
+    return ExitCode.ENVIRONMENT
 
 
 def _is_usage(fault: Exception) -> bool:
@@ -110,6 +134,9 @@ def _is_usage(fault: Exception) -> bool:
 
 def _usage(fault: Exception) -> int:
     """A mistake on the command line, in the words of the library that parses it."""
+    if type(fault).__name__ == "NoArgsIsHelpError":  # its message is the whole help
+        print(fault.format_message(), file=sys.stderr)  # type: ignore[attr-defined]
+        return ExitCode.USAGE
     context = getattr(fault, "ctx", None)
     _say(str(fault.format_message()).rstrip("."))  # type: ignore[attr-defined]
     if context is not None:

@@ -47,6 +47,10 @@ class CheckLimits(Record):
     """Significance of the Kolmogorov-Smirnov test of the gaps (Lancet tests against twice the critical
     value)."""
 
+    arrivals_resolution_us: NotNegative = 5.0
+    """One thread cannot make, or tell apart, two sends closer than this: about a send and a look at the clock.
+    It moves the distribution of the gaps by up to rate per thread x resolution, which is forgiven."""
+
     client_cpu_max: Share = 0.85
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0

@@ -141,6 +141,8 @@ def _step(step: Step) -> dict[str, Any]:
         plan["body"] = {"text": step.body, "chunked": step.chunked}
     if step.body_file is not None:
         plan["body"] = {"file": step.body_file, "chunked": step.chunked}
+    if step.expect_continue:
+        plan["expect_continue"] = True
     if step.auth is not None:
         plan["auth"] = step.auth.model_dump(exclude_none=True)
     if step.think is not None:

@@ -181,6 +181,8 @@ class Step(Record):
     body_file: str | None = None
     """Sent as it is; a path beside the workload's file."""
     chunked: bool = False
+    expect_continue: bool = False
+    """The body waits until the server asks for it (100 Continue)."""
     auth: Auth | None = None
     expect: Expectation | None = None
     capture: dict[str, Capture] = Field(default_factory=dict)

@@ -18,9 +18,11 @@ from prony.report.schema import (
     ServerOut,
     SpreadOut,
     StartUpOut,
+    StepOut,
     TimesOut,
     TrialOut,
 )
+from prony.report.steps import steps_of
 from prony.report.summary import LAYOUT, counting, overall, spread_of
 
 TIMES = ("min", "mean", "p50", "p90", "p95", "p99", "p999", "max")
@@ -147,6 +149,18 @@ def _measured(trial: TrialView) -> dict[str, Any]:
         ),
         "connections_opened": engine.totals.connections_opened if engine is not None else None,
         "duration_s": _number(window.duration_s) if window is not None else None,
+        "steps": [
+            StepOut(
+                scenario=step.scenario,
+                name=step.name,
+                requests=step.completed,
+                failed=step.failed,
+                mean_ms=_number(step.mean_ms),
+                p50_ms=_number(step.p50_ms),
+                p99_ms=_number(step.p99_ms),
+            )
+            for step in steps_of(trial)
+        ],
     }
 
 

@@ -50,6 +50,18 @@ class ClientOut(_Out):
     cpu_busy: float | None = Field(description="the busiest thread's CPU time ÷ wall time, 0 … 1")
 
 
+class StepOut(_Out):
+    """One step of a scenario over the window."""
+
+    scenario: str
+    name: str
+    requests: int = Field(description="whole answers within the window, whatever their status")
+    failed: int
+    mean_ms: float | None = Field(description="of the service time, as the percentiles")
+    p50_ms: float | None
+    p99_ms: float | None
+
+
 class Measured(_Out):
     """What one run of the load gave."""
 
@@ -66,6 +78,9 @@ class Measured(_Out):
     client: ClientOut
     connections_opened: int | None = Field(description="over the whole run, warm-up included")
     duration_s: float | None = Field(description="length of the measured window")
+    steps: list[StepOut] = Field(
+        default_factory=list, description="by step; empty when the workload has a single one, or when invalid"
+    )
 
 
 class LoadOut(Measured):

@@ -15,7 +15,12 @@ HEADINGS = ("step", "requests/s", "failed", "mean, ms", "p50, ms", "p99, ms")
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class StepLine:
+    """One step over one window; times that the samples do not support are None."""
+
+    scenario: str
+    name: str
+    completed: int
     per_s: float
     failed: int
     mean_ms: float | None
@@ -27,16 +32,13 @@ def step_lines(trials: Sequence[TrialView]) -> list[str]:
     """A heading and a line per step: of one trial its figures, of several the median over trials (of `failed`
     the sum). Empty when the workload has a single step or no trial may be printed.
     """
-    found: dict[str, list[_Step]] = {}
-    for trial in trials:
-        engine = trial.record.evidence.engine
-        window = engine.window if engine is not None else None
-        if window is None or not trial.counts:
-            continue
-        scenarios = {step.scenario for step in window.steps}
-        for step in window.steps:
+    found: dict[str, list[StepLine]] = {}
+    for trial in (trial for trial in trials if trial.counts):
+        steps = steps_of(trial)
+        scenarios = {step.scenario for step in steps}
+        for step in steps:
             name = f"{step.scenario}: {step.name}" if len(scenarios) > 1 else step.name
-            found.setdefault(name, []).append(_step(step, window.duration_s))
+            found.setdefault(name, []).append(step)
     if not found:
         return []
     rows = [HEADINGS, *(_row(name, steps) for name, steps in found.items())]
@@ -49,7 +51,16 @@ def step_lines(trials: Sequence[TrialView]) -> list[str]:
     ]
 
 
-def _row(name: str, steps: Sequence[_Step]) -> tuple[str, ...]:
+def steps_of(trial: TrialView) -> list[StepLine]:
+    """The steps of one trial; none when the workload has a single one or its figures may not be printed."""
+    engine = trial.record.evidence.engine
+    window = engine.window if engine is not None else None
+    if window is None or trial.rejected_because is not None:
+        return []
+    return [_step(step, window.duration_s) for step in window.steps]
+
+
+def _row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:
     def middle(values: Sequence[float | None]) -> str:
         known = [value for value in values if value is not None]
         return significant(median(known), 3) if len(known) == len(values) else ABSENT
@@ -64,11 +75,12 @@ def _row(name: str, steps: Sequence[_Step]) -> tuple[str, ...]:
     )
 
 
-def _step(step: StepFigures, duration_s: float) -> _Step:
+def _step(step: StepFigures, duration_s: float) -> StepLine:
     per_s = step.completed / duration_s if duration_s > 0 else 0.0
+    known = (step.scenario, step.name, step.completed, per_s, step.failed)
     histogram = step.service_time
     if histogram is None:
-        return _Step(per_s, step.failed, None, None, None)
+        return StepLine(*known, None, None, None)
     mean_ms = None if histogram.mean_ns is None else histogram.mean_ns / 1e6
 
     def percentile_ms(percentile: float) -> float | None:
@@ -80,4 +92,4 @@ def _step(step: StepFigures, duration_s: float) -> _Step:
             return None
         return None if ns is None else ns / 1e6
 
-    return _Step(per_s, step.failed, mean_ms, percentile_ms(50.0), percentile_ms(99.0))
+    return StepLine(*known, mean_ms, percentile_ms(50.0), percentile_ms(99.0))

@@ -23,7 +23,7 @@ from prony.trial.listener import Listener
 from prony.trial.probing import probe_workload
 from prony.trial.session import ServerDied, Session, over_window
 from prony.trial.surroundings import Surroundings
-from prony.trial.warmup import SteadyWatch
+from prony.trial.warmup import SteadyWatch, steady_since_ms
 
 START_ESTIMATE_S = 5.0
 PUBLISHED_ESTIMATE_S = 9.0
@@ -108,8 +108,7 @@ class TrialRun:
         first = self._stretch(session, "warm-up", cpus, warm.min_s, warm.cap_s)
         self.listener.phase("settle", warm.settle_min_s)
         last = self._stretch(session, "settle", own, warm.settle_min_s, warm.settle_cap_s)
-        decisive = first if first.steady else last
-        since_ms = decisive.state.since_ms if decisive.steady and decisive.state else None
+        since_ms = steady_since_ms(first, last, same_cpus=cpus == own)
         self._warm_up = WarmUp(
             method="pinned" if pinned else "all-cpus",
             cap_s=warm.cap_s + warm.settle_cap_s,

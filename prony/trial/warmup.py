@@ -43,3 +43,16 @@ class SteadyWatch:
     def steady(self) -> bool:
         """Whether the last look found the phase steady."""
         return self.state is not None and self.state.steady
+
+
+def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -> float | None:
+    """Where the steady stretch of a warm-up in two phases began, in the engine's time; None when unknown.
+
+    A first phase that was cut at its cap and then moved to other CPUs has no such moment: the level after
+    the move begins where we moved it, which says nothing about the server.
+    """
+    if first.steady:
+        return first.state.since_ms if first.state else None
+    if not (same_cpus and last.steady):
+        return None
+    return steady_state([*first.rows, *last.rows], last.jvm, hold_rows=last.hold_rows).since_ms

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import PRONY, Lab
 
 CASES = [
     (["compare", "spring-tomct", "spring-jetty"], 2, "did you mean 'spring-tomcat'"),
@@ -123,3 +124,33 @@ def test_no_maven_says_how_to_get_it(lab: Lab, tmp_path: Path) -> None:
     done = lab.run("compare", "spring-tomcat", "spring-jetty", "--quick", "--trials", "1")
     assert done.returncode == 4
     assert "Maven" in done.stderr or "JDK" in done.stderr
+
+
+def test_no_words_at_all_print_the_help(lab: Lab) -> None:
+    done = lab.run()
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: prony")
+
+
+def test_a_reader_that_leaves_early_is_no_defect(lab: Lab) -> None:
+    process = lab.start("servers", "--json")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=60) == 0
+
+
+def test_a_full_disk_below_the_output_is_no_defect(lab: Lab) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [str(PRONY), "servers"],
+            env=lab.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 4
+    assert "cannot be written: No space left on device" in done.stderr
+    assert "defect" not in done.stderr

@@ -290,9 +290,11 @@ class TestSchedule:
 
 
 class TestArrivals:
-    def with_gaps(self, gaps: np.ndarray) -> Evidence:
+    def with_gaps(self, gaps: np.ndarray, per_s: float = 10.0) -> Evidence:
         distance = float(kstest(gaps, "expon").statistic)
-        return f.window(f.open_model("poisson"), arrival_gaps=len(gaps), arrival_gaps_ks=distance)
+        evidence = f.window(f.open_model("poisson"), arrival_gaps=len(gaps), arrival_gaps_ks=distance)
+        asked = evidence.load.model_copy(update={"offered_per_s": per_s})
+        return evidence.model_copy(update={"load": asked})
 
     def test_left_out_unless_poisson(self) -> None:
         assert arrivals(f.open_model("constant"), LIMITS) is None
@@ -308,6 +310,15 @@ class TestArrivals:
     def test_slightly_wrong_gaps_are_suspect(self) -> None:
         gaps = np.random.default_rng(11).gamma(1.12, 1 / 1.12, size=2500)
         assert present(arrivals(self.with_gaps(gaps), LIMITS)).status is Status.SUSPECT
+
+    def test_what_one_thread_cannot_send_any_closer_is_forgiven(self) -> None:
+        per_s = 5000.0
+        gaps = np.random.default_rng(13).exponential(size=50_000)
+        gaps[gaps < 4e-6 * per_s] = 0.0  # sent together, 4 microseconds being a step of the sender
+        assert present(arrivals(self.with_gaps(gaps, per_s), LIMITS)).status is Status.VALID
+        strict = LIMITS.model_copy(update={"arrivals_resolution_us": 0.0})
+        assert present(arrivals(self.with_gaps(gaps, per_s), strict)).status is Status.INVALID
+        assert present(arrivals(self.with_gaps(np.ones(50_000), per_s), LIMITS)).status is Status.INVALID
 
     def test_honest_runs_are_accused_at_the_stated_rate(self) -> None:
         rng = np.random.default_rng(12)

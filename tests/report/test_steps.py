@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from prony.evidence.engine import StepFigures
+from prony.report.export import load_json
 from prony.report.model import TrialView
 from prony.report.steps import step_lines
 
@@ -46,3 +47,11 @@ def test_several_trials_give_their_median_and_scenarios_are_named_when_there_are
 
 def test_a_single_step_needs_no_table() -> None:
     assert step_lines(factory.experiment().trials) == []
+
+
+def test_the_json_has_the_steps_with_null_where_samples_are_missing() -> None:
+    trial = with_steps(factory.experiment().trials[0], step("create", 1000), step("read", 100, failed=3))
+    create, read = load_json(trial)["steps"]
+    assert (create["scenario"], create["name"], create["requests"]) == ("crud", "create", 1000)
+    assert create["p99_ms"] > create["p50_ms"] > 0
+    assert (read["failed"], read["p99_ms"]) == (3, None)

@@ -13,6 +13,8 @@ pub struct Exchange<'a> {
     pub recent: &'a mut Recent,
     /// Where a copy of the answer goes, when one is wanted.
     pub seen: Option<&'a mut Seen>,
+    /// Set when the server asked for the body (100).
+    pub continues: bool,
 }
 
 /// A whole answer.
@@ -112,6 +114,7 @@ impl ResponseReader {
             };
             let (head_bytes, rest) = input.split_at(length);
             if head.status < 200 && head.status != 101 {
+                exchange.continues |= head.status == 100;
                 input = rest;
                 continue;
             }
@@ -295,6 +298,7 @@ mod tests {
                 expectation: &self.expectation,
                 recent: &mut self.recent,
                 seen: None,
+                continues: false,
             };
             self.reader.feed(input, &mut exchange)
         }
@@ -305,6 +309,7 @@ mod tests {
                 expectation: &self.expectation,
                 recent: &mut self.recent,
                 seen: None,
+                continues: false,
             };
             self.reader.close(&mut exchange)
         }

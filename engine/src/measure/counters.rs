@@ -237,4 +237,29 @@ mod tests {
             vec![(ErrorKind::Read, 2), (ErrorKind::Timeout, 4)]
         );
     }
+
+    #[test]
+    fn years_of_load_overflow_nothing() {
+        let year_ns = 366 * 24 * 3_600 * 1_000_000_000_u128;
+        let users = 16_000_000;
+        let mut counters = Counters {
+            sent: 1 << 40,
+            completed: 1 << 40,
+            bytes_received: 1 << 60,
+            // All users in flight, or thinking, for a year.
+            service_time_ns: year_ns * users,
+            in_flight_integral_ns: year_ns * users,
+            think_drawn_ns: year_ns * users,
+            think_actual_ns: year_ns * users,
+            ..Counters::default()
+        };
+        counters.answers.count(200, 1 << 40);
+        let mut sum = Counters::default();
+        for _ in 0..8 {
+            sum.add(&counters);
+        }
+        assert_eq!((sum.sent, sum.bytes_received), (1 << 43, 1 << 63));
+        assert_eq!(sum.in_flight_integral_ns, 8 * year_ns * users);
+        assert_eq!(sum.think_actual_ns, 8 * year_ns * users);
+    }
 }

@@ -130,4 +130,16 @@ mod tests {
         assert_eq!(a.count(), 2000);
         assert_eq!(a.quantile_ns(0.5).unwrap() / 1000, 500);
     }
+
+    #[test]
+    fn very_many_samples_overflow_nothing() {
+        let mut durations = Durations::new(Digits::Three);
+        (1..=1000).for_each(|ms| durations.record(ms * 1_000_000));
+        for _ in 0..40 {
+            durations.add(&durations.clone());
+        }
+        assert_eq!(durations.count(), 1000 << 40);
+        assert_eq!(durations.quantile_ns(0.5).unwrap() / 1_000_000, 500);
+        assert_eq!(durations.mean_ns().unwrap() / 1_000_000, 500);
+    }
 }

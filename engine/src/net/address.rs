@@ -63,6 +63,14 @@ impl Address {
         }
     }
 
+    pub fn ip(&self) -> std::net::IpAddr {
+        self.shown.ip()
+    }
+
+    pub fn is_ipv4(&self) -> bool {
+        self.shown.is_ipv4()
+    }
+
     pub(super) fn family(&self) -> i32 {
         i32::from(self.raw.ss_family)
     }

@@ -54,7 +54,7 @@ impl Epoll {
 
     fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
         let address = &self.config.addresses[address];
-        let socket = stream_socket(address)?;
+        let socket = stream_socket(address, self.config.source(conn))?;
         let generation = self.conns[conn as usize].generation;
         let data = u64::from(generation) << 32 | u64::from(conn);
         let interest = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;

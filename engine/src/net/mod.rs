@@ -1,11 +1,13 @@
 //! Connections as bytes: connect, send, receive, close, wait. Two drivers behind one trait; nothing here knows of HTTP, users
 //! or measurements. All `unsafe` of the engine's load side is in this folder.
 
+pub mod acceptor;
 pub mod address;
 mod buffers;
 pub mod epoll;
 pub mod outgoing;
 pub mod probe;
+pub mod rings;
 pub mod sys;
 pub mod tls;
 pub mod uring;
@@ -28,10 +30,26 @@ pub struct Config {
     /// Connection indices are below this.
     pub connections: usize,
     pub addresses: Arc<[Address]>,
+    /// Where connections come from, in turn by index; the kernel chooses when there are none.
+    pub sources: Arc<[Address]>,
     /// Byte strings that are sent again and again, by index.
     pub fixed: Arc<[Vec<u8>]>,
     /// For a driver that secures what it sends.
     pub tls: Option<Arc<ClientTls>>,
+}
+
+impl Config {
+    /// Where a connection comes from.
+    pub fn source(&self, conn: ConnId) -> Option<&Address> {
+        source(&self.sources, conn)
+    }
+}
+
+fn source(sources: &[Address], conn: ConnId) -> Option<&Address> {
+    match sources.len() {
+        0 => None,
+        count => sources.get(conn as usize % count),
+    }
 }
 
 /// What is sent.

@@ -103,6 +103,16 @@ impl Outgoing {
         Ok(!self.bytes.is_empty())
     }
 
+    /// Takes apart what is sent up to the first empty line and what follows it.
+    pub fn split_at_empty_line(mut self) -> (Self, Self) {
+        const END: &[u8] = b"\r\n\r\n";
+        let at =
+            memchr::memmem::find(&self.bytes, END).map_or(self.bytes.len(), |at| at + END.len());
+        let bytes = self.bytes.split_off(at);
+        let rest = self.rest.take();
+        (self, Self { bytes, rest })
+    }
+
     /// The memory, to be used again, with whatever it held last.
     pub fn into_spare(self) -> Vec<u8> {
         self.bytes

@@ -126,6 +126,7 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
     let config = Config {
         connections: 1,
         addresses: Arc::from(addresses),
+        sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
         tls: None,
     };

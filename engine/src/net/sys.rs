@@ -142,8 +142,8 @@ impl Waker {
     }
 }
 
-/// A socket for this address that does not block and sends small requests at once.
-pub(super) fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
+/// A socket for this address that does not block and sends small requests at once; from this source, if there is one.
+pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers are involved.
     let fd = checked(unsafe { libc::socket(address.family(), kind, 0) })?;
@@ -160,7 +160,32 @@ pub(super) fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
             size_of::<i32>() as libc::socklen_t,
         )
     };
+    if let Some(source) = source {
+        bind(&socket, source)?;
+    }
     Ok(socket)
+}
+
+/// Binds to an address and leaves the port to the moment of connecting: chosen now, it would be taken for all targets.
+fn bind(socket: &OwnedFd, source: &Address) -> io::Result<()> {
+    let on: i32 = 1;
+    // SAFETY: the option's value is a valid i32 whose size is given. A kernel without it only has fewer ports.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    // SAFETY: the address is valid for its length.
+    checked(unsafe { libc::bind(socket.as_raw_fd(), source.as_ptr(), source.length()) }).map(drop)
+}
+
+/// Whether connections can come from this address: it must be one of this host.
+pub fn check_source(source: &Address) -> io::Result<()> {
+    stream_socket(source, Some(source)).map(drop)
 }
 
 /// How long until a monotonic time; zero when it is past.

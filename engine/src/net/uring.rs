@@ -15,7 +15,7 @@ use super::address::Address;
 use super::buffers::BufferRing;
 use super::outgoing::Outgoing;
 use super::sys::{Waker, monotonic_ns, stream_socket, until};
-use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+use super::{Config, ConnId, Direction, Driver, Event, Payload, Received, source};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
@@ -33,6 +33,7 @@ const CANCEL: u64 = 4;
 const WAKE: u64 = 5;
 /// A send of owned bytes; the low half of its tag is the place of the bytes and not the connection.
 const SEND_OWNED: u64 = 6;
+const BELL: u64 = 7;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Conn {
@@ -64,12 +65,15 @@ pub struct Uring {
     buffers: BufferRing,
     wake_buffer: Box<[u8; 8]>,
     addresses: Arc<[Address]>,
+    sources: Arc<[Address]>,
     fixed: Arc<[Vec<u8>]>,
     /// Owned payloads under way: they stay in their place until the kernel says that it is done with them.
     owned: Vec<Option<Owned>>,
     free: Vec<u32>,
     spare: Vec<u8>,
     waker: Waker,
+    /// Rung by other rings that this one waits for.
+    bell: Option<Waker>,
     conns: Vec<Conn>,
     direct: usize,
     completions: Vec<cqueue::Entry>,
@@ -126,7 +130,7 @@ impl Uring {
             .addresses
             .get(address)
             .ok_or(io::ErrorKind::InvalidInput)?;
-        let socket = stream_socket(address)?;
+        let socket = stream_socket(address, source(&self.sources, conn))?;
         let (pointer, length) = (address.as_ptr(), address.length());
         // The ring holds the socket from here on; the descriptor itself is closed again when `socket` is dropped.
         self.ring
@@ -258,6 +262,100 @@ impl Uring {
         self.push(entry);
     }
 
+    fn arm_bell(&mut self) {
+        if let Some(bell) = &self.bell {
+            let entry = opcode::PollAdd::new(Fd(bell.fd()), libc::POLLIN as u32)
+                .multi(true)
+                .build()
+                .user_data(BELL << 60);
+            self.push(entry);
+        }
+    }
+
+    /// Lets [`Driver::wait`] return also when `bell` is rung.
+    pub(super) fn wait_for_bell(&mut self, bell: Waker) {
+        self.bell = Some(bell);
+        self.arm_bell();
+    }
+
+    /// Rings `bell` when something has happened. (To poll the ring itself would not do: with deferred task run the kernel wakes
+    /// no poller.)
+    pub(super) fn ring_when_happened(&self, bell: &Waker) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(bell.fd())
+    }
+
+    /// Whether there is something to submit or to fetch, without asking the kernel.
+    pub(super) fn has_work(&mut self) -> bool {
+        let queue = self.ring.submission();
+        if !queue.is_empty() || queue.taskrun() || queue.cq_overflow() {
+            return true;
+        }
+        drop(queue);
+        !self.local.is_empty() || !self.ring.completion().is_empty()
+    }
+
+    /// Whether there is something that [`Driver::next`] has not told yet.
+    pub(super) fn has_fetched(&self) -> bool {
+        self.at < self.completions.len() || !self.local.is_empty()
+    }
+
+    /// Whether something waits to be submitted.
+    pub(super) fn has_prepared(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+
+    /// One of several rings of a thread says without being asked whether it has work, and has shorter queues.
+    pub(super) fn set_up(config: Config, one_of_many: bool) -> io::Result<Self> {
+        let connections = config.connections.max(1);
+        let mut builder = IoUring::builder();
+        builder
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_clamp();
+        if one_of_many {
+            builder.setup_taskrun_flag();
+        }
+        let queue = if one_of_many { QUEUE / 4 } else { QUEUE };
+        builder.setup_cqsize(
+            (2 * connections as u32)
+                .next_power_of_two()
+                .clamp(2 * queue, 64 * queue),
+        );
+        // Saves an indirection per entry; not there before Linux 6.6.
+        let ring = builder
+            .clone()
+            .setup_no_sqarray()
+            .build(queue)
+            .or_else(|_| builder.build(queue))?;
+        let direct = connections
+            .min(MAX_DIRECT)
+            .min(super::sys::raise_file_limit() as usize);
+        ring.submitter().register_files_sparse(direct as u32)?;
+        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
+        let mut driver = Self {
+            ring,
+            buffers,
+            wake_buffer: Box::new([0; 8]),
+            addresses: config.addresses,
+            sources: config.sources,
+            fixed: config.fixed,
+            owned: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            waker: Waker::new()?,
+            bell: None,
+            conns: vec![Conn::default(); connections],
+            direct,
+            completions: Vec::with_capacity(1024),
+            at: 0,
+            grew: false,
+            local: VecDeque::new(),
+        };
+        driver.arm_waker();
+        Ok(driver)
+    }
+
     fn received(&mut self, conn: ConnId, current: bool, result: i32, flags: u32) -> Option<Event> {
         let buffer = cqueue::buffer_select(flags);
         if !current {
@@ -307,6 +405,12 @@ impl Uring {
             self.arm_waker();
             return Some(Event::Woken);
         }
+        if operation == BELL {
+            if !cqueue::more(entry.flags()) {
+                self.arm_bell();
+            }
+            return None;
+        }
         if operation == CANCEL {
             return None;
         }
@@ -343,48 +447,7 @@ impl Driver for Uring {
     const FETCHES_LATE: bool = false;
 
     fn new(config: Config) -> io::Result<Self> {
-        let connections = config.connections.max(1);
-        let mut builder = IoUring::builder();
-        builder
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_submit_all()
-            .setup_clamp();
-        builder.setup_cqsize(
-            (2 * connections as u32)
-                .next_power_of_two()
-                .clamp(2 * QUEUE, 64 * QUEUE),
-        );
-        // Saves an indirection per entry; not there before Linux 6.6.
-        let ring = builder
-            .clone()
-            .setup_no_sqarray()
-            .build(QUEUE)
-            .or_else(|_| builder.build(QUEUE))?;
-        let direct = connections
-            .min(MAX_DIRECT)
-            .min(super::sys::raise_file_limit() as usize);
-        ring.submitter().register_files_sparse(direct as u32)?;
-        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
-        let mut driver = Self {
-            ring,
-            buffers,
-            wake_buffer: Box::new([0; 8]),
-            addresses: config.addresses,
-            fixed: config.fixed,
-            owned: Vec::new(),
-            free: Vec::new(),
-            spare: Vec::new(),
-            waker: Waker::new()?,
-            conns: vec![Conn::default(); connections],
-            direct,
-            completions: Vec::with_capacity(1024),
-            at: 0,
-            grew: false,
-            local: VecDeque::new(),
-        };
-        driver.arm_waker();
-        Ok(driver)
+        Self::set_up(config, false)
     }
 
     fn connect(&mut self, conn: ConnId, address: usize) {

@@ -90,6 +90,25 @@ mod tests {
             (half - (2.0 / std::f64::consts::PI).sqrt()).abs() < 0.01,
             "{half}"
         );
+        // Truncated at 0: mean + sd * phi(1) / Phi(1) for mean = sd.
+        let truncated = mean_ms(Think::Gaussian {
+            mean_ms: 1.0,
+            stdev_ms: 1.0,
+        });
+        assert!((truncated - 1.2876).abs() < 0.01, "{truncated}");
+    }
+
+    #[test]
+    fn uniform_draws_stay_within_and_reach_both_ends() {
+        let mut rng = SmallRng::seed_from_u64(3);
+        let time = ThinkTime::new(&Think::Uniform {
+            min_ms: 2.0,
+            max_ms: 4.0,
+        });
+        let draws: Vec<u64> = (0..10_000).map(|_| time.draw(&mut rng).unwrap()).collect();
+        let (min, max) = (draws.iter().min().unwrap(), draws.iter().max().unwrap());
+        assert!((2_000_000..2_010_000).contains(min), "{min}");
+        assert!((3_990_000..=4_000_000).contains(max), "{max}");
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct Step {
     #[serde(default, deserialize_with = "text_or_body")]
     #[schemars(with = "Option<TextOrBody>")]
     pub body: Option<Body>,
+    /// Sends the head with `Expect: 100-continue`, and the body when the server asks for it, or after a second without an answer.
+    #[serde(default)]
+    pub expect_continue: bool,
     /// Written as the `Authorization` header.
     #[serde(default)]
     pub auth: Option<Auth>,

@@ -9,6 +9,7 @@ use crate::job::Job;
 use crate::net::Driver;
 use crate::net::epoll::Epoll;
 use crate::net::probe::round_trip;
+use crate::net::rings::{Rings, most_per_ring};
 use crate::net::sys::{Waker, set_affinity, set_exact_timers};
 use crate::net::tls::Tls;
 use crate::net::uring::Uring;
@@ -140,7 +141,11 @@ fn spawn(
         .spawn(move || {
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
+            let users = job.users_of_thread(post.thread, post.threads);
+            let several = driver == Uring::NAME && users > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
+                (true, false) if several => run::<Rings>(&job, post),
+                (true, true) if several => run::<Tls<Rings>>(&job, post),
                 (true, false) => run::<Uring>(&job, post),
                 (true, true) => run::<Tls<Uring>>(&job, post),
                 (false, false) => run::<Epoll>(&job, post),

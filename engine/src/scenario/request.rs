@@ -29,6 +29,7 @@ pub struct Request {
     adds_close: bool,
     adds_length: bool,
     cookies: bool,
+    expects_continue: bool,
 }
 
 #[derive(Debug)]
@@ -110,6 +111,14 @@ impl Request {
                     .to_owned(),
             );
         }
+        if step.expect_continue {
+            if body.is_none() || listed("expect") {
+                return Err(
+                    "has expect_continue, expected a body with it and no Expect header".to_owned(),
+                );
+            }
+            add("Expect", Template::literal(&b"100-continue"[..]));
+        }
         if chunked {
             add("Transfer-Encoding", Template::literal(&b"chunked"[..]));
         }
@@ -122,6 +131,7 @@ impl Request {
             body,
             chunked,
             cookies,
+            expects_continue: step.expect_continue,
         })
     }
 
@@ -138,6 +148,7 @@ impl Request {
     /// Whether it can be written once for all.
     pub fn is_fixed(&self) -> bool {
         !self.cookies
+            && !self.expects_continue
             && !matches!(self.body, Some(Content::File(..)))
             && self.templates().all(Template::is_literal)
     }
@@ -148,6 +159,11 @@ impl Request {
             Some(Content::File(_, length)) => *length,
             _ => 0,
         }
+    }
+
+    /// Whether the body waits until the server asks for it.
+    pub fn expects_continue(&self) -> bool {
+        self.expects_continue
     }
 
     pub fn uses_vars(&self) -> bool {
@@ -411,6 +427,10 @@ mod tests {
             (
                 json!({"path": "/", "auth": {"bearer": "a"}, "headers": [["Authorization", "b"]]}),
                 "one of them",
+            ),
+            (
+                json!({"path": "/", "expect_continue": true}),
+                "expected a body",
             ),
             (json!({"path": "/${a}"}), "path, character 2"),
             (

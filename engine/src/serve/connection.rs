@@ -10,7 +10,7 @@ use rustls::ServerConfig;
 
 use super::counters::Counters;
 use super::exchange::{Exchange, Step};
-use super::tls::Session;
+use super::tls::{self, Session, Unwrapped};
 
 const READ_BYTES: usize = 64 * 1024;
 
@@ -222,38 +222,15 @@ impl Connection {
         // Less than was asked for: the kernel has no more, and will say when it has.
         self.readable = length == buffers.raw.len() || self.ended;
         counters.bytes_received.add(length as u64);
-        match self.session.as_mut() {
-            None => Received::Raw(length),
-            Some(session) => {
-                buffers.plain.clear();
-                let opened = match session.open(&buffers.raw[..length], &mut buffers.plain) {
-                    Ok(opened) => opened,
-                    Err(_) => {
-                        counters.tls_errors.add(1);
-                        return self.break_off(buffers);
-                    }
-                };
-                if let Some(resumed) = opened.handshake {
-                    counters.tls_handshakes.add(1);
-                    counters.tls_resumptions.add(u64::from(resumed));
-                }
-                match buffers.plain.is_empty() {
-                    false => Received::Plain,
-                    true if opened.ended => Received::Gone,
-                    true => Received::Handshake,
-                }
-            }
-        }
-    }
-
-    /// Leaves the alert that TLS has made to be sent as it is, and TLS with it.
-    fn break_off(&mut self, buffers: &mut Buffers) -> Received {
-        let Some(mut session) = self.session.take() else {
-            return Received::Gone;
-        };
-        match session.seal(&[], &mut buffers.out) {
-            Ok(()) => Received::Broken,
-            Err(_) => Received::Gone,
+        let Buffers {
+            raw, plain, out, ..
+        } = buffers;
+        match tls::unwrap(&mut self.session, &raw[..length], plain, out, counters) {
+            Unwrapped::NoTls => Received::Raw(length),
+            Unwrapped::Plain => Received::Plain,
+            Unwrapped::Handshake => Received::Handshake,
+            Unwrapped::Broken => Received::Broken,
+            Unwrapped::Gone => Received::Gone,
         }
     }
 

@@ -11,6 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
+use super::counters::Counters;
+
 /// Loads certificate chain and key (PEM); the error is one sentence.
 pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfig>, String> {
     let chain = CertificateDer::pem_file_iter(cert)
@@ -40,6 +42,54 @@ pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfi
         config.send_tls13_tickets = 0;
     }
     Ok(Arc::new(config))
+}
+
+/// What bytes of the wire were good for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unwrapped {
+    /// The connection has no TLS: they are what they are.
+    NoTls,
+    /// There are bytes in `plain`.
+    Plain,
+    /// Bytes that were of use to TLS alone.
+    Handshake,
+    /// The client speaks no TLS, or broke it: it is to be told what is in `out`, and left.
+    Broken,
+    /// The client has ended.
+    Gone,
+}
+
+/// Takes bytes of the wire through a connection's TLS, if it has one, and counts.
+pub fn unwrap(
+    session: &mut Option<Box<Session>>,
+    wire: &[u8],
+    plain: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+    counters: &Counters,
+) -> Unwrapped {
+    let Some(open) = session.as_mut() else {
+        return Unwrapped::NoTls;
+    };
+    plain.clear();
+    let Ok(opened) = open.open(wire, plain) else {
+        counters.tls_errors.add(1);
+        // What TLS has to say about it is left to be sent as it is, and TLS is over.
+        let farewell = open.seal(&[], out);
+        *session = None;
+        return match farewell {
+            Ok(()) => Unwrapped::Broken,
+            Err(_) => Unwrapped::Gone,
+        };
+    };
+    if let Some(resumed) = opened.handshake {
+        counters.tls_handshakes.add(1);
+        counters.tls_resumptions.add(u64::from(resumed));
+    }
+    match plain.is_empty() {
+        false => Unwrapped::Plain,
+        true if opened.ended => Unwrapped::Gone,
+        true => Unwrapped::Handshake,
+    }
 }
 
 /// What reading the bytes of the wire brought.

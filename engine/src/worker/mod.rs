@@ -13,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -89,14 +90,46 @@ pub fn run<D: Driver>(job: &Arc<Job>, post: Post) {
     let _ = (post.news)(News::Failed(message));
 }
 
+/// Where locked memory is limited, the kernel takes a moment to take back what the probe had: a second is given to it.
+const SET_UP_ATTEMPTS: u32 = 50;
+const SET_UP_PAUSE: Duration = Duration::from_millis(20);
+
+fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
+    let mut attempt = 1;
+    let error = loop {
+        match D::new(config.clone()) {
+            Ok(driver) => return Ok(driver),
+            Err(error)
+                if error.raw_os_error() == Some(libc::ENOMEM) && attempt < SET_UP_ATTEMPTS =>
+            {
+                attempt += 1;
+                std::thread::sleep(SET_UP_PAUSE);
+            }
+            Err(error) => break error,
+        }
+    };
+    let advice = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "; raise the limit of locked memory (ulimit -l) or use epoll",
+        Some(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    };
+    let (driver, users) = (D::NAME, config.connections);
+    Err(io::Error::new(
+        error.kind(),
+        format!("{driver} cannot be set up for {users} users: {error}{advice}"),
+    ))
+}
+
 fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
     let users = job.users_of_thread(post.thread, post.threads);
-    let driver = D::new(Config {
+    let config = Config {
         connections: users,
         addresses: Arc::clone(&job.addresses),
+        sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
         tls: job.tls.clone(),
-    })?;
+    };
+    let driver = set_up::<D>(&config)?;
     let ready = News::Ready {
         thread: post.thread,
         waker: driver.waker(),

@@ -21,8 +21,10 @@ const OVERDUE_NS: u64 = 10_000_000;
 /// The kernel wakes a waiting thread some ten microseconds late. A wait for an arrival therefore ends so much earlier, and the rest is
 /// polled: at 10,000/s that costs a fifth of a CPU.
 const POLL_NS: u64 = 20_000;
-/// No more than this part of the gap before an arrival is polled, which bounds the cost at any rate.
+/// No more than this part of the mean gap is polled, which bounds the cost at any rate.
 const POLL_PART: u64 = 4;
+/// The mean is taken over about so many gaps.
+const MEAN_OVER: u64 = 16;
 
 /// See the module.
 pub(super) struct Open {
@@ -30,8 +32,8 @@ pub(super) struct Open {
     arrivals: Arrivals,
     /// Arrivals from the next on that were counted as offered already.
     counted: u64,
-    /// How long before the next arrival polling begins.
-    poll_ns: u64,
+    /// Of the last arrivals.
+    mean_gap_ns: u64,
     /// No more arrivals: the total of requests is used up.
     exhausted: bool,
     pool: Pool,
@@ -57,7 +59,7 @@ impl Open {
             start_ns,
             arrivals: Arrivals::new(Arc::clone(&open.rate), open.spacing, place, job.seed),
             counted: 0,
-            poll_ns: 0,
+            mean_gap_ns: 0,
             exhausted: false,
             pool: Pool::new(places),
             connections: share(open.connections, place.thread, place.threads),
@@ -80,7 +82,7 @@ impl Open {
         match self.due_ns() {
             u64::MAX if now_ns < self.end_ns() => self.end_ns(),
             u64::MAX => u64::MAX,
-            due_ns => due_ns - self.poll_ns,
+            due_ns => due_ns - POLL_NS.min(self.mean_gap_ns / POLL_PART),
         }
     }
 
@@ -101,7 +103,9 @@ impl Open {
     fn take(&mut self) -> u64 {
         let before_ns = self.arrivals.next_ns();
         self.arrivals.advance();
-        self.poll_ns = POLL_NS.min((self.arrivals.next_ns() - before_ns) / POLL_PART);
+        let gap_ns = self.arrivals.next_ns() - before_ns;
+        self.mean_gap_ns =
+            (self.mean_gap_ns / MEAN_OVER * (MEAN_OVER - 1)).saturating_add(gap_ns / MEAN_OVER);
         if self.counted > 0 {
             self.counted -= 1;
             return 0;

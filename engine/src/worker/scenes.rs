@@ -1,18 +1,24 @@
 //! What users carry through their scenarios: their place in loops, their values, what they send and what they keep of an answer.
 //! Users of a plain scenario carry nothing, and their table is empty.
 
+use std::collections::HashMap;
+
 use rand::rngs::SmallRng;
 
 use super::Worker;
 use crate::http::response::Answer;
 use crate::job::{Job, StepJob};
 use crate::measure::counters::ErrorKind;
+use crate::net::outgoing::Outgoing;
 use crate::net::{Driver, Payload};
 use crate::scenario::capture::Missed;
 use crate::scenario::look::Seen;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
 use crate::scenario::walk::Position;
+
+/// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC 9110, section 10.1.1).
+pub(super) const LONGEST_HELD_NS: u64 = 1_000_000_000;
 
 /// What one user carries.
 #[derive(Default)]
@@ -26,6 +32,8 @@ pub(super) struct Scenes {
     users: Vec<Carried>,
     /// For requests that need no user's values.
     nothing: Vars,
+    /// Bodies that wait until the server asks for them.
+    held: HashMap<u32, Outgoing>,
     /// The answer that is looked at.
     pub(super) seen: Seen,
     /// Number of the thread and how many there are.
@@ -42,6 +50,7 @@ impl Scenes {
         Self {
             users: (0..count).map(|_| Carried::default()).collect(),
             nothing: Vars::default(),
+            held: HashMap::new(),
             seen: Seen::new(true),
             thread,
             threads,
@@ -103,6 +112,19 @@ impl Scenes {
         Some(&mut self.seen)
     }
 
+    /// Whether a body waits.
+    #[inline]
+    pub(super) fn holds(&self, index: u32) -> bool {
+        !self.held.is_empty() && self.held.contains_key(&index)
+    }
+
+    #[inline]
+    pub(super) fn drop_held(&mut self, index: u32) {
+        if !self.held.is_empty() {
+            self.held.remove(&index);
+        }
+    }
+
     fn vars(&mut self, index: u32) -> &mut Vars {
         self.users
             .get_mut(index as usize)
@@ -158,8 +180,26 @@ impl<D: Driver> Worker<'_, D> {
         let outgoing = self.job.scenarios.steps[step]
             .request
             .write(last, &mut ink, spare);
-        self.recorder.counters.bytes_sent += outgoing.wire_bytes();
-        self.driver.send(index, Payload::Owned(outgoing));
+        let now = if self.job.scenarios.steps[step].request.expects_continue() {
+            let (head, body) = outgoing.split_at_empty_line();
+            self.scenes.held.insert(index, body);
+            head
+        } else {
+            outgoing
+        };
+        self.recorder.counters.bytes_sent += now.wire_bytes();
+        self.driver.send(index, Payload::Owned(now));
+    }
+
+    /// The server asked for the body, or said nothing for long enough.
+    pub(super) fn send_held(&mut self, index: u32) {
+        if !self.scenes.holds(index) || self.driver.is_sending(index) {
+            return;
+        }
+        if let Some(body) = self.scenes.held.remove(&index) {
+            self.recorder.counters.bytes_sent += body.wire_bytes();
+            self.driver.send(index, Payload::Owned(body));
+        }
     }
 
     /// Takes what the step wants from the answer that was seen; what was wrong with it.

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Worker;
+use super::scenes::LONGEST_HELD_NS;
 use crate::http::expect::Unmet;
 use crate::http::head::BadAnswer;
 use crate::http::response::{Answer, Exchange};
@@ -133,7 +134,9 @@ impl<D: Driver> Worker<'_, D> {
                 self.acted(index, at_ns);
             }
         }
-        if !self.wheel.is_set(index) {
+        if self.scenes.holds(index) {
+            self.wheel.set(index, limit_ns.min(at_ns + LONGEST_HELD_NS));
+        } else if !self.wheel.is_set(index) {
             self.wheel.set(index, limit_ns);
         }
     }
@@ -247,6 +250,7 @@ impl<D: Driver> Worker<'_, D> {
         let bytes = self.driver.bytes(&received);
         self.recorder.counters.bytes_received += bytes.len() as u64;
         let tls_alert;
+        let continues;
         let result = if user.phase == Phase::InFlight {
             let step = &self.job.steps[usize::from(user.step)];
             let mut exchange = Exchange {
@@ -254,9 +258,11 @@ impl<D: Driver> Worker<'_, D> {
                 expectation: &step.expectation,
                 recent: &mut self.steps[usize::from(user.step)].recent,
                 seen: self.scenes.wanted(step),
+                continues: false,
             };
             let result = user.reader.feed(bytes, &mut exchange);
             tls_alert = result.is_err() && bytes.starts_with(&TLS_ALERT);
+            continues = exchange.continues;
             result
         } else {
             self.driver.release(received);
@@ -264,7 +270,12 @@ impl<D: Driver> Worker<'_, D> {
         };
         self.driver.release(received);
         match result {
-            Ok(None) => Ok(()),
+            Ok(None) => {
+                if continues {
+                    self.send_held(index);
+                }
+                Ok(())
+            }
             Ok(Some(answer)) => self.on_answer(index, answer, false),
             Err(BadAnswer::Malformed) if tls_alert => {
                 let reason = "the answer is a TLS alert; does the server speak https on this port?";
@@ -323,7 +334,8 @@ impl<D: Driver> Worker<'_, D> {
                 .step_completed(figure, service_ns, answer.status, failed.is_some());
         }
         let last = user.on_connection >= self.job.max_requests;
-        if last || closed || !answer.keep_alive || self.driver.is_sending(index) {
+        let unsent = self.driver.is_sending(index) || self.scenes.holds(index);
+        if last || closed || !answer.keep_alive || unsent {
             // Who ends it: the server when it announces or makes the end without being asked for it.
             let by_server = closed || !(answer.keep_alive || last || answer.surplus);
             self.close(index, !by_server);
@@ -378,6 +390,7 @@ impl<D: Driver> Worker<'_, D> {
                     expectation: &step.expectation,
                     recent: &mut self.steps[usize::from(user.step)].recent,
                     seen: self.scenes.wanted(step),
+                    continues: false,
                 };
                 match user.reader.close(&mut exchange) {
                     Some(answer) => self.on_answer(index, answer, true),
@@ -407,6 +420,7 @@ impl<D: Driver> Worker<'_, D> {
 
     fn close(&mut self, index: u32, by_client: bool) {
         self.driver.close(index);
+        self.scenes.drop_held(index);
         let user = &mut self.users[index as usize];
         user.reader.reset();
         let idle = user.phase == Phase::Idle;
@@ -514,6 +528,7 @@ impl<D: Driver> Worker<'_, D> {
                 if self.now_ns >= deadline_ns {
                     return self.lose(index, ErrorKind::Timeout, true);
                 }
+                self.send_held(index);
                 self.wheel.set(index, deadline_ns);
                 Ok(())
             }

@@ -71,12 +71,13 @@ impl Engine {
 
     /// With so many file descriptors at most.
     pub fn start_with_descriptors(plan: &Value, descriptors: u32) -> Self {
+        Self::start_in_shell(plan, &format!("ulimit -n {descriptors}; exec \"$0\" run"))
+    }
+
+    /// Through a shell script that ends up being, or running, the engine, which is `$0`.
+    pub fn start_in_shell(plan: &Value, script: &str) -> Self {
         let mut shell = Command::new("sh");
-        let script = format!(
-            "ulimit -n {descriptors}; exec {} run",
-            env!("CARGO_BIN_EXE_prony-engine")
-        );
-        shell.args(["-c", &script]);
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_prony-engine")]);
         Self::spawn(shell, &plan.to_string())
     }
 

@@ -31,7 +31,8 @@ def arrivals(evidence: Evidence, limits: CheckLimits) -> Finding | None:
     gaps, distance = window.arrival_gaps, window.arrival_gaps_ks
     if not gaps or distance is None:
         return unknown(CHECK, "the gaps between sends were not tested", limit=limit, source=SOURCE)
-    chance = float(stats.kstwo.sf(distance, gaps))
+    forgiven = _resolution(evidence, limits)
+    chance = float(stats.kstwo.sf(max(0.0, distance - forgiven), gaps))
     status = Status.VALID
     if chance < limits.arrivals_alpha * INVALID_ALPHA_FACTOR:
         status = Status.INVALID
@@ -42,9 +43,20 @@ def arrivals(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         status=status,
         value=distance,
         limit=limit,
-        reason=f"distance {distance:.4f} over {number(gaps)} gaps, p = {chance:.2g}",
+        reason=f"distance {distance:.4f} over {number(gaps)} gaps, of which {forgiven:.4f} is the clock's, "
+        f"p = {chance:.2g}",
         advice=""
         if status is Status.VALID
         else "bursts are missing or added, and with them the queues they make; see schedule",
         source=SOURCE,
     )
+
+
+def _resolution(evidence: Evidence, limits: CheckLimits) -> float:
+    """How far the resolution of sends alone can move the distribution of the gaps: its density is at most the
+    rate of a thread.
+    """
+    rate, engine = evidence.load.offered_per_s, evidence.engine
+    if rate is None or engine is None:
+        return 0.0
+    return rate / max(1, len(engine.ready.threads)) * limits.arrivals_resolution_us * 1e-6

@@ -1,18 +1,16 @@
 //! What lies between the socket and HTTP: TLS, Unix sockets, the record of what was received.
 
-mod serve_support;
-
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use crate::serve_support::{Client, End, Server, refused};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
 };
-use serve_support::{Client, End, Server, refused};
 
 type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;
 

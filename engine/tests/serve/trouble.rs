@@ -1,10 +1,8 @@
 //! Every scripted trouble, as the client sees it on the wire. Each test fails when the trouble is not there.
 
-mod serve_support;
-
 use std::time::Duration;
 
-use serve_support::{End, Server};
+use crate::serve_support::{End, Server};
 
 #[test]
 fn errors_come_in_their_share_and_are_counted() {

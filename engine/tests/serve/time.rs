@@ -1,10 +1,8 @@
 //! The troubles that have to do with time. Only lower bounds are asserted: a slow machine is late, never early.
 
-mod serve_support;
-
 use std::time::{Duration, Instant};
 
-use serve_support::{Client, End, Server};
+use crate::serve_support::{Client, End, Server};
 
 fn elapsed(action: impl FnOnce()) -> Duration {
     let begin = Instant::now();

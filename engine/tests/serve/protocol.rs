@@ -1,12 +1,10 @@
 //! The server as a plain HTTP/1.x server: keep-alive, pipelining, bodies, HEAD, 100-continue, limits, overrides.
 
-mod serve_support;
-
 use std::io::Write;
 use std::net::Shutdown;
 use std::time::Duration;
 
-use serve_support::{Client, End, Server};
+use crate::serve_support::{Client, End, Server};
 
 #[test]
 fn answers_one_request_after_the_other_on_one_connection() {

@@ -1,0 +1,75 @@
+"""What is offered, alike to every tool. Must not know any tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from prony.errors import UsageError
+
+IO_URING = "prony-io_uring"
+EPOLL = "prony-epoll"
+BASELINE = "wrk"
+
+
+def _no_aims() -> MappingProxyType[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way of offering load. `rate_per_s` None: a closed loop, as fast as the answers come."""
+
+    name: str
+    title: str
+    connections: int
+    tls: bool = False
+    per_request: bool = False
+    """A new connection for every request (with `tls`: a full handshake each)."""
+    rate_per_s: int | None = None
+    aims: MappingProxyType[str, float] = field(default_factory=_no_aims)
+    """Tool -> the highest CPU per request that is aimed at, as a multiple of the baseline's."""
+    send_lag_aim_us: float | None = None
+    """The highest p99 of (actual - intended send) that is aimed at."""
+
+
+CASES: tuple[Case, ...] = (
+    Case("closed-1", "Closed loop, 1 connection", 1),
+    Case(
+        "closed-64",
+        "Closed loop, 64 connections",
+        64,
+        aims=MappingProxyType({IO_URING: 0.65, EPOLL: 0.80}),
+    ),
+    Case("closed-1000", "Closed loop, 1000 connections", 1000),
+    Case("per-request-64", "A connection per request, 64 at once", 64, per_request=True),
+    Case(
+        "https-64",
+        "HTTPS, 64 connections kept alive",
+        64,
+        tls=True,
+        aims=MappingProxyType({IO_URING: 0.80, EPOLL: 0.80}),
+    ),
+    Case(
+        "https-handshake-64",
+        "HTTPS with a full handshake per request, 64 at once",
+        64,
+        tls=True,
+        per_request=True,
+        aims=MappingProxyType({IO_URING: 0.80, EPOLL: 0.80}),
+    ),
+    Case("open-10k", "Open loop, 10,000 requests per second", 64, rate_per_s=10_000, send_lag_aim_us=50.0),
+)
+QUICK_WITHOUT = frozenset({"closed-1"})
+"""Left out of a quick run."""
+
+
+def chosen(names: list[str], *, quick: bool) -> tuple[Case, ...]:
+    """The cases of these names in their own order; for none all of them (a quick run leaves some out)."""
+    if not names:
+        return tuple(case for case in CASES if not (quick and case.name in QUICK_WITHOUT))
+    known = {case.name for case in CASES}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--only names '{name}'; expected one of {', '.join(sorted(known))}")
+    return tuple(case for case in CASES if case.name in names)

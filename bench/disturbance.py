@@ -1,0 +1,105 @@
+"""Whether something else used the CPUs while a tool ran. Must not know tools or figures."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from prony.host.others import Census, census, irq_time_accounted, others_between, share_of_others
+from prony.host.proc import TICKS_PER_S, CpuTicks, cpu_ticks, process_stat
+from prony.numbers import percent
+
+OTHERS_LIMIT = 0.05
+STEAL_LIMIT = 0.01
+"""As for the check `isolation` of a trial (docs/method.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The machine at one moment."""
+
+    t_monotonic_s: float
+    census: Census
+    cpus: dict[int, CpuTicks]
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """What others took of the two CPUs, as shares of wall time; None where that could not be told."""
+
+    client: float | None
+    server: float | None
+    steal: float | None
+    busiest: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why figures of this span give no verdict, None when nothing speaks against them."""
+        named = f" (most of all {self.busiest})" if self.busiest else ""
+        for side, share in (("client", self.client), ("server", self.server)):
+            if share is None:
+                return f"what others used of the {side}'s CPU could not be read"
+            if share >= OTHERS_LIMIT:
+                return f"others used {percent(share)} of the {side}'s CPU{named}"
+        if self.steal is None:
+            return "what the hypervisor took could not be read"
+        if self.steal >= STEAL_LIMIT:
+            return f"the hypervisor took {percent(self.steal)} of a CPU"
+        return None
+
+
+def now() -> Moment:
+    """Look at the machine: some milliseconds of CPU, so before and after a run, never within."""
+    return Moment(time.monotonic(), census(), cpu_ticks() or {})
+
+
+def identities(pids: Iterable[int]) -> set[tuple[int, int]]:
+    """(pid, start tick) of these processes and of this one, as far as they still run."""
+    stats = (process_stat(pid) for pid in [os.getpid(), *pids])
+    return {(stat.pid, stat.started_ticks) for stat in stats if stat is not None}
+
+
+def between(
+    before: Moment,
+    after: Moment,
+    *,
+    own: set[tuple[int, int]],
+    client: tuple[int, float],
+    server: tuple[int, float],
+) -> Disturbance:
+    """What others used between two moments.
+
+    `client` and `server`: the CPU and the CPU seconds of our own processes on it.
+    """
+    wall_s = after.t_monotonic_s - before.t_monotonic_s
+    others = others_between(before.census, after.census, own)
+    accounted = irq_time_accounted()
+    shares: list[float | None] = []
+    steals: list[float | None] = []
+    for cpu, own_s in (client, server):
+        early, late = before.cpus.get(cpu), after.cpus.get(cpu)
+        if early is None or late is None or late.total <= early.total:
+            shares.append(None)
+            steals.append(None)
+            continue
+        shares.append(
+            share_of_others(
+                busy_s=(late.busy - early.busy) / TICKS_PER_S,
+                irq_s=(late.irq - early.irq) / TICKS_PER_S,
+                own_s=own_s,
+                others=others,
+                irq_accounted=accounted,
+                capacity_s=wall_s,
+            )
+        )
+        steals.append((late.steal - early.steal) / (late.total - early.total))
+    known = [steal for steal in steals if steal is not None]
+    return Disturbance(
+        client=shares[0],
+        server=shares[1],
+        steal=max(known) if len(known) == len(steals) else None,
+        # Its name alone: the share holds what children that just ended had used long before.
+        busiest=None if others.busiest is None else others.busiest.partition(" (")[0],
+    )

@@ -1,0 +1,93 @@
+"""What the kernel says about a process: its CPU time and its memory. Must not know what the process does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from prony.errors import EnvironmentFault
+from prony.host.proc import key_values, read_text
+
+_CPUCLOCK_SCHED = 2
+"""The clock of a process that counts the nanoseconds its threads really ran (linux/posix-timers.h)."""
+_POLL_S = 0.05
+
+
+def process_cpu_s(pid: int) -> float | None:
+    """CPU seconds of all threads of a process so far, also of those that ended; None when it is gone."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED) / 1e9
+    except OSError:
+        return None
+
+
+def process_gone(pid: int) -> bool:
+    """Whether a child has ended (waited for or not)."""
+    status = read_text(f"/proc/{pid}/stat")
+    return status is None or status.rpartition(")")[2].split()[:1] in ([], ["Z"], ["X"])
+
+
+def peak_rss_bytes(pid: int) -> int | None:
+    """The most memory that the process has had resident so far; None when it is gone.
+
+    Not `ru_maxrss`: that one begins with what the parent had at the fork.
+    """
+    status = read_text(f"/proc/{pid}/status")
+    peak = key_values(status).get("VmHWM", "") if status else ""
+    digits = peak.removesuffix(" kB").strip()
+    return int(digits) * 1024 if digits.isdecimal() else None
+
+
+def start_pinned(
+    argv: Sequence[str], cpu: int, *, stdout: IO[bytes] | int, stderr: IO[bytes] | int
+) -> subprocess.Popen[bytes]:
+    """Start a program that may run on this CPU alone, and its children too. Raises EnvironmentFault."""
+    try:
+        # No threads run here, so code between fork and exec is harmless; `taskset` would be one more exec.
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+        )
+    except (OSError, subprocess.SubprocessError) as fault:
+        raise EnvironmentFault(f"{argv[0]} could not be started on CPU {cpu}: {fault}") from fault
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended. `cpu_s` is of its whole life, children that it waited for included."""
+
+    exit_code: int
+    cpu_s: float
+    t_monotonic_s: float
+    peak_rss_bytes: int | None
+    """As last seen, at most 50 ms before its end."""
+
+
+def wait(process: subprocess.Popen[bytes], timeout_s: float) -> Ended | None:
+    """Wait for the end; None when it did not come in time, and the process was killed."""
+    deadline = time.monotonic() + timeout_s
+    peak: int | None = None
+    killed = False
+    while True:
+        peak = peak_rss_bytes(process.pid) or peak
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() > deadline and not killed:
+            process.kill()
+            killed = True
+        time.sleep(_POLL_S)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.stdin is not None:
+        process.stdin.close()
+    if killed:
+        return None
+    return Ended(process.returncode, usage.ru_utime + usage.ru_stime, time.monotonic(), peak)

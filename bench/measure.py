@@ -1,0 +1,176 @@
+"""One run of one tool against a fresh server: what the kernel and the server counted. Must not know what runs
+before or after it, or what its figures are worth.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from bench import disturbance
+from bench.disturbance import Disturbance
+from bench.kernel import process_cpu_s, process_gone, start_pinned, wait
+from bench.server import Certificate, Counts, ReferenceServer
+from bench.tools import Claim, NotOffered, Request, Tool
+
+END_GRACE_S = 10.0
+"""A tool that has not ended so long after its time is killed and said not to offer the case."""
+
+
+class ToolFailed(Exception):
+    """A run without figures; `str()` is the reason in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where things run."""
+
+    client_cpu: int
+    server_cpu: int
+    certificate: Certificate | None
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was counted from the end of the warm-up to the end of the tool, and over its whole life.
+
+    `*_measured` are differences between the two moments: requests by the server, CPU time by the kernel.
+    """
+
+    requests_measured: int
+    cpu_s_measured: float
+    wall_s_measured: float
+    server_cpu_s_measured: float
+    whole: Counts
+    """The server's counters over its whole life, without the connection that asked for them."""
+    claim: Claim
+    peak_rss_bytes: int | None
+    disturbance: Disturbance
+
+    @property
+    def cpu_us_per_request(self) -> float:
+        """CPU time of the tool per request that the server counted."""
+        return self.cpu_s_measured / self.requests_measured * 1e6
+
+    @property
+    def requests_per_s(self) -> float:
+        """Requests that the server counted, per second."""
+        return self.requests_measured / self.wall_s_measured
+
+    @property
+    def busy(self) -> float:
+        """Share of its CPU that the tool used."""
+        return self.cpu_s_measured / self.wall_s_measured
+
+    @property
+    def server_busy(self) -> float:
+        """Share of its CPU that the server used."""
+        return self.server_cpu_s_measured / self.wall_s_measured
+
+
+def run_once(tool: Tool, program: Path, request: Request, setting: Setting) -> Run:
+    """Run a tool once (`request.url` is filled in here). Raises NotOffered, ToolFailed, EnvironmentFault."""
+    certificate = setting.certificate if request.case.tls else None
+    with ReferenceServer(setting.server_cpu, certificate) as server, tempfile.TemporaryDirectory() as folder:
+        command = tool.command(program, replace(request, url=server.url))
+        with (Path(folder) / "out").open("w+b") as out, (Path(folder) / "err").open("w+b") as err:
+            before = disturbance.now()
+            server_before_s = server.cpu_s() or 0.0
+            process = start_pinned(command.argv, setting.client_cpu, stdout=out, stderr=err)
+            own = disturbance.identities([process.pid, server.pid])
+            try:
+                mark = _mark(process, command.stdin, server, request.warm_s)
+                ended = wait(process, request.seconds - request.warm_s + END_GRACE_S)
+            finally:
+                _make_sure_it_ended(process)
+            server_after_s = server.cpu_s() or 0.0
+            after = disturbance.now()
+            if ended is None:
+                raise ToolFailed(f"it did not end within {END_GRACE_S:g} s of its time")
+            claim = _claim(tool, out, err, ended.exit_code)
+        if mark is None:
+            raise ToolFailed("it ended before its warm-up did")
+        whole = server.stop()
+    requests = whole.requests - mark.counts.requests
+    if requests <= 0:
+        raise ToolFailed("no request reached the server after the warm-up")
+    return Run(
+        requests_measured=requests,
+        cpu_s_measured=ended.cpu_s - mark.client_s,
+        wall_s_measured=ended.t_monotonic_s - mark.t_monotonic_s,
+        server_cpu_s_measured=server_after_s - mark.server_s,
+        whole=whole.model_copy(update=_without_the_asker(whole, certificate)),
+        claim=claim,
+        peak_rss_bytes=ended.peak_rss_bytes,
+        disturbance=disturbance.between(
+            before,
+            after,
+            own=own,
+            client=(setting.client_cpu, ended.cpu_s),
+            server=(setting.server_cpu, server_after_s - server_before_s),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The end of the warm-up."""
+
+    t_monotonic_s: float
+    client_s: float
+    server_s: float
+    counts: Counts
+
+
+def _mark(
+    process: subprocess.Popen[bytes], stdin: str, server: ReferenceServer, warm_s: float
+) -> _Mark | None:
+    """Hand over the input, wait for the end of the warm-up and read all clocks; None when the tool has ended.
+
+    The server answers somewhere between the two readings of the tool's clock, so their middle is taken.
+    """
+    assert process.stdin is not None
+    try:
+        process.stdin.write(stdin.encode())
+        process.stdin.flush()
+    except BrokenPipeError:
+        return None
+    time.sleep(warm_s)
+    began_s, client_began_s = time.monotonic(), process_cpu_s(process.pid)
+    counts = server.counts()
+    client_ended_s, ended_s = process_cpu_s(process.pid), time.monotonic()
+    server_s = server.cpu_s()
+    if client_began_s is None or client_ended_s is None or server_s is None or process_gone(process.pid):
+        return None
+    return _Mark((began_s + ended_s) / 2, (client_began_s + client_ended_s) / 2, server_s, counts)
+
+
+def _claim(tool: Tool, out: IO[bytes], err: IO[bytes], exit_code: int) -> Claim:
+    out.seek(0)
+    err.seek(0)
+    stdout, stderr = out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace")
+    try:
+        return tool.claim(stdout, stderr, exit_code)
+    except NotOffered:
+        raise
+    except ValueError as fault:
+        raise ToolFailed(f"it ended with exit code {exit_code}: {fault}") from fault
+
+
+def _make_sure_it_ended(process: subprocess.Popen[bytes]) -> None:
+    """For a run that was interrupted: nothing may go on loading the server."""
+    if process.returncode is None:
+        process.kill()
+        process.wait()
+
+
+def _without_the_asker(whole: Counts, certificate: Certificate | None) -> dict[str, int]:
+    asked = {"connections": whole.connections - 1}
+    if certificate is not None:
+        asked["tls_handshakes"] = whole.tls_handshakes - 1
+    return asked

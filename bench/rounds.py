@@ -1,0 +1,30 @@
+"""The order of runs: interleaved rounds, each shuffled anew. Must not run anything."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.cases import Case
+from bench.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One run that is due."""
+
+    round: int
+    case: Case
+    tool: Tool
+
+
+def turns(cases: Sequence[Case], tools: Sequence[Tool], rounds: int, seed: int) -> Iterator[Turn]:
+    """Every tool in every case once per round. Tools of one case follow each other, so that what drifts over
+    minutes is the same for those that are compared.
+    """
+    draw = random.Random(seed)
+    for number in range(1, rounds + 1):
+        for case in draw.sample(list(cases), len(cases)):
+            for tool in draw.sample(list(tools), len(tools)):
+                yield Turn(number, case, tool)

@@ -1,0 +1,159 @@
+"""The whole bench: which tools are here, the rounds, and the rows that come out. Must not know how rows are
+shown.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.cases import Case
+from bench.kernel import process_cpu_s
+from bench.measure import Run, Setting, ToolFailed, run_once
+from bench.rounds import turns
+from bench.server import BODY, make_certificate
+from bench.summary import Row, rows
+from bench.tools import TOOLS, NotOffered, Request, Tool
+from bench.tools.base import on_path
+from prony.errors import EnvironmentFault, UsageError
+from prony.host.affinity import pin_self
+from prony.host.limits import raise_descriptors
+from prony.host.partition import partition
+
+MEASURED_FROM = 1 / 3
+"""The part of a run that is warm-up, at most MAX_WARM_S."""
+MAX_WARM_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run."""
+
+    cases: tuple[Case, ...]
+    tools: tuple[str, ...]
+    """Names; those that are not here become rows with the reason."""
+    rounds: int
+    seconds: int
+    seed: int
+
+    @property
+    def warm_s(self) -> float:
+        """How long each run warms up."""
+        return min(MAX_WARM_S, self.seconds * MEASURED_FROM)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out."""
+
+    rows: list[Row]
+    versions: dict[str, str]
+    client_cpu: int
+    server_cpu: int
+
+
+def chosen_tools(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of these tools in their own order; all of them for none. Raises UsageError."""
+    known = [tool.name for tool in TOOLS]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--tools names '{name}'; expected one of {', '.join(known)}")
+    return tuple(name for name in known if not names or name in names)
+
+
+def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
+    """Run everything that can be run. Raises EnvironmentFault when nothing can."""
+    client, server = _two_cpus()
+    raise_descriptors()
+    # The bench itself sleeps nearly always, and does so on the side that is not measured.
+    pin_self({server})
+    if process_cpu_s(os.getpid()) is None:
+        raise EnvironmentFault("this kernel does not tell the CPU time of another process; Linux is needed")
+    reasons: dict[tuple[str, str], str] = {}
+    wanted = [tool for tool in TOOLS if tool.name in plan.tools]
+    programs = {tool.name: program for tool in wanted if (program := tool.find()) is not None}
+    for tool in wanted:
+        if tool.name not in programs:
+            tell(f"{tool.name} is not here: {tool.install}")
+            for case in plan.cases:
+                reasons[case.name, tool.name] = f"not here: {tool.install}"
+    if not programs:
+        raise EnvironmentFault(
+            "none of the chosen tools is here; see the lines above for how to install them"
+        )
+    with tempfile.TemporaryDirectory(prefix="prony-bench-") as folder:
+        cases = _feasible(plan.cases, [tool.name for tool in wanted], reasons, tell)
+        openssl = on_path("openssl")
+        tls = any(case.tls for case in cases)
+        certificate = make_certificate(openssl, Path(folder)) if tls and openssl else None
+        setting = Setting(client, server, certificate, BODY)
+        runs = _rounds(
+            plan, cases, [tool for tool in wanted if tool.name in programs], programs, setting, reasons, tell
+        )
+    versions = {tool.name: tool.version(programs[tool.name]) for tool in wanted if tool.name in programs}
+    return Outcome(rows(plan.cases, [tool.name for tool in wanted], runs, reasons), versions, client, server)
+
+
+def _two_cpus() -> tuple[int, int]:
+    """(client, server). Raises EnvironmentFault where the two would share one."""
+    found = partition()
+    if found.shared:
+        raise EnvironmentFault(
+            f"the bench needs a CPU for the tool and another for the server. {found.note}".strip()
+        )
+    return found.client[-1], found.server[0]
+
+
+def _feasible(
+    cases: Sequence[Case],
+    tools: Sequence[str],
+    reasons: dict[tuple[str, str], str],
+    tell: Callable[[str], None],
+) -> list[Case]:
+    if on_path("openssl") is not None:
+        return list(cases)
+    without = [case for case in cases if case.tls]
+    if without:
+        tell("openssl is not here, so the HTTPS cases have no certificate: apt-get install openssl")
+    for case in without:
+        for tool in tools:
+            reasons.setdefault((case.name, tool), "no certificate: apt-get install openssl")
+    return [case for case in cases if not case.tls]
+
+
+def _rounds(
+    plan: Plan,
+    cases: Sequence[Case],
+    tools: Sequence[Tool],
+    programs: dict[str, Path],
+    setting: Setting,
+    reasons: dict[tuple[str, str], str],
+    tell: Callable[[str], None],
+) -> dict[tuple[str, str], dict[int, Run]]:
+    runs: dict[tuple[str, str], dict[int, Run]] = {}
+    given_up: set[tuple[str, str]] = set()
+    told = 0
+    for turn in turns(cases, tools, plan.rounds, plan.seed):
+        key = (turn.case.name, turn.tool.name)
+        if turn.round != told:
+            told = turn.round
+            tell(f"round {told} of {plan.rounds}")
+        if key in given_up:
+            continue
+        request = Request(
+            turn.case, "", plan.seconds, plan.warm_s, setting.body, setting.client_cpu, plan.seed
+        )
+        try:
+            measured = run_once(turn.tool, programs[turn.tool.name], request, setting)
+        except NotOffered as reason:
+            reasons[key] = str(reason)
+            given_up.add(key)
+        except ToolFailed as reason:
+            reasons[key] = f"failed in round {turn.round}: {reason}"
+            tell(f"{turn.tool.name} in {turn.case.name}: {reason}")
+        else:
+            runs.setdefault(key, {})[turn.round] = measured
+    return runs

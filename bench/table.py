@@ -1,0 +1,135 @@
+"""Rows into text, for the terminal and for docs/benchmarks.md alike. Must not measure or judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.cases import BASELINE
+from bench.summary import Memory, Row, Spread
+from prony.numbers import number
+
+HEAD = (
+    "tool",
+    "CPU per request, µs",
+    f"÷ {BASELINE} (95 % interval)",
+    "requests/s",
+    "busy: tool, server",
+    "sent bytes per request",
+    "claim - count",
+    "remarks",
+)
+MEMORY_HEAD = ("tool", "peak memory, MiB", "per connection, KiB", "each further connection, KiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A titled table of text."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+def sheets(rows: Sequence[Row], memories: Sequence[Memory]) -> list[Sheet]:
+    """One sheet per case, and one about memory when the cases for it were run."""
+    found = [
+        Sheet(case.title, HEAD, tuple(_line(row) for row in group))
+        for case, group in groupby(rows, key=lambda row: row.case)
+    ]
+    if memories:
+        connections = memories[0].connections
+        title = f"Peak resident memory at {number(connections)} connections"
+        found.append(Sheet(title, MEMORY_HEAD, tuple(map(_memory_line, memories))))
+    return found
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    cost = row.over_rounds(lambda run: run.cpu_us_per_request)
+    if cost is None:
+        return (row.tool, *["-"] * (len(HEAD) - 2), row.reason or "not run")
+    rate = row.over_rounds(lambda run: run.requests_per_s)
+    busy = row.over_rounds(lambda run: run.busy)
+    server = row.over_rounds(lambda run: run.server_busy)
+    size = row.over_rounds(lambda run: run.whole.bytes_received / run.whole.requests)
+    off = row.over_rounds(lambda run: float(run.claim.requests - run.whole.requests))
+    assert rate is not None
+    assert busy is not None
+    assert server is not None
+    assert size is not None
+    assert off is not None
+    return (
+        row.tool,
+        shown(cost, 2),
+        _ratio(row),
+        number(round(rate.median)),
+        f"{busy.median:.0%}, {server.median:.0%}",
+        f"{size.median:.0f}",
+        f"{off.median:+.0f}",
+        _remarks(row),
+    )
+
+
+def shown(value: Spread, digits: int) -> str:
+    """`5.12 (5.01 to 5.40)`"""
+    return f"{value.median:.{digits}f} ({value.low:.{digits}f} to {value.high:.{digits}f})"
+
+
+def _ratio(row: Row) -> str:
+    if row.tool == BASELINE:
+        return "1"
+    found = row.ratio
+    if found is None:
+        return "-"
+    if found.low is None or found.high is None:
+        return f"{found.ratio:.2f} (too few rounds)"
+    return f"{found.ratio:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def _remarks(row: Row) -> str:
+    parts = [row.verdict] if row.verdict else []
+    if row.case.rate_per_s is not None:
+        lag = row.over_rounds(lambda run: run.claim.send_lag_p99_us)
+        parts.append("send lag not reported" if lag is None else f"p99 send lag {shown(lag, 0)} µs")
+    if row.disturbed:
+        parts.append(f"disturbed in {len(row.disturbed)} of {len(row.runs)} rounds, {row.disturbed[0]}")
+    parts += row.faults
+    if row.reason:
+        parts.append(row.reason)
+    return "; ".join(parts)
+
+
+def _memory_line(entry: Memory) -> tuple[str, ...]:
+    mib, kib = 1024 * 1024, 1024
+    peak = Spread(entry.peak.median / mib, entry.peak.low / mib, entry.peak.high / mib)
+    growth = "-" if entry.growth_bytes is None else f"{entry.growth_bytes / kib:.1f}"
+    return (entry.tool, shown(peak, 1), f"{entry.per_connection_bytes / kib:.1f}", growth)
+
+
+def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
+    """To a terminal."""
+    for sheet in found:
+        table = Table(title=sheet.title, title_justify="left", title_style="bold", expand=False)
+        for at, name in enumerate(sheet.head):
+            table.add_column(
+                name, justify="left" if at in (0, len(sheet.head) - 1) else "right", overflow="fold"
+            )
+        for line in sheet.lines:
+            table.add_row(*line)
+        console.print(table)
+
+
+def markdown(found: Sequence[Sheet]) -> str:
+    """For docs/benchmarks.md."""
+    parts = []
+    for sheet in found:
+        lines = [sheet.head, tuple("---" for _ in sheet.head), *sheet.lines]
+        text = "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
+        parts.append(f"### {sheet.title}\n\n{text}\n")
+    return "\n".join(parts)

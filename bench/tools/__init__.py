@@ -1,0 +1,14 @@
+"""One adapter per load generator: how it is asked for a case, and what it claims afterwards. An adapter must
+not know what was measured about it.
+"""
+
+from bench.tools.ab import Ab
+from bench.tools.base import Claim, Command, NotOffered, Request, Tool
+from bench.tools.h2load import H2load
+from bench.tools.oha import Oha
+from bench.tools.prony import Prony
+from bench.tools.wrk import Wrk
+
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), H2load(), Oha(), Prony("io_uring"), Prony("epoll"))
+
+__all__ = ["TOOLS", "Claim", "Command", "NotOffered", "Request", "Tool"]

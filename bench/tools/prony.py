@@ -1,0 +1,103 @@
+"""Prony's own engine, asked directly with a plan, every piece of evidence on. Must not be favoured: it is
+started, pinned and measured like the others.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from bench.tools.base import Claim, Command, NotOffered, Request, last_line
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import Counters, Window
+from prony.judge.histogram import decode
+from prony.load.engine import engine_version, find_engine
+
+PLAN_REFUSED = 2
+"""The engine's exit code for a plan that it cannot run (docs/engine.md)."""
+MAX_USERS = 4096
+"""Open loop: arrivals that may be under way at once, so that a stall of a few 100 ms blocks none."""
+
+
+class Prony:
+    """prony-engine with one of its drivers."""
+
+    install = "make setup"
+
+    def __init__(self, driver: Literal["io_uring", "epoll"]) -> None:
+        self._driver = driver
+
+    @property
+    def name(self) -> str:
+        return f"prony-{self._driver}"
+
+    def find(self) -> Path | None:
+        try:
+            return find_engine()
+        except EnvironmentFault:
+            return None
+
+    def version(self, program: Path) -> str:  # noqa: ARG002 - the engine that find() names
+        return engine_version()
+
+    def command(self, program: Path, request: Request) -> Command:
+        return Command((str(program), "run"), json.dumps(self.plan(request)) + "\n")
+
+    def plan(self, request: Request) -> dict[str, Any]:
+        """The engine's plan for this request: docs/engine.md."""
+        case = request.case
+        target: dict[str, Any] = {"url": request.url.rstrip("/")}
+        if case.tls:  # the others verify no certificate either
+            target["tls"] = {"insecure": True, "resumption": False}
+        total_ms = request.seconds * 1000
+        load: dict[str, Any] = {"model": "closed", "users": case.connections}
+        if case.rate_per_s is not None:
+            phase = {"duration_ms": total_ms, "from_per_s": case.rate_per_s, "to_per_s": case.rate_per_s}
+            load = {"model": "open", "arrivals": "constant", "phases": [phase], "max_users": MAX_USERS}
+            load["connections"] = case.connections
+        step = {
+            "method": "GET",
+            "path": "/",
+            "headers": [],
+            "expect": {"status": [200], "body_equals": request.body},
+        }
+        return {
+            "version": 1,
+            "target": target,
+            "driver": self._driver,
+            "threads": {"cpus": [request.cpu], "pin": True},
+            "load": load,
+            "scenarios": [{"name": "bench", "steps": [step]}],
+            "connection": {"reuse": "per_request" if case.per_request else "keep_alive"},
+            "stop": {"after_ms": total_ms},
+            "window": {
+                "mode": "fixed",
+                "warmup_ms": round(request.warm_s * 1000),
+                "duration_ms": round((request.seconds - request.warm_s) * 1000),
+            },
+            "seed": request.seed,
+        }
+
+    def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
+        events = [json.loads(line) for line in stdout.splitlines() if line.strip()]
+        by_kind = {str(event.get("event")): event for event in events}
+        if exit_code == PLAN_REFUSED:
+            message = by_kind.get("error", {}).get("message") or last_line(stderr)
+            raise NotOffered(f"not yet: {message}")
+        if exit_code != 0 or "finished" not in by_kind:
+            raise ValueError(last_line(stderr))
+        finished = by_kind["finished"]
+        totals = Counters.model_validate(finished["totals"])
+        return Claim(
+            requests=totals.completed,
+            errors=totals.failed,
+            abandoned=totals.abandoned,
+            send_lag_p99_us=_send_lag_us(finished.get("window")),
+        )
+
+
+def _send_lag_us(window: dict[str, Any] | None) -> float | None:
+    lag = Window.model_validate(window).send_lag if window else None
+    value_ns = decode(lag).percentile_ns(99) if lag else None
+    return None if value_ns is None else value_ns / 1000

@@ -1,0 +1,159 @@
+//! Several rings as one driver: a ring has no more direct descriptors than the process may have files, but a thread may have
+//! many rings. The first waits for all: the others ring its bell.
+
+use std::io;
+
+use super::sys::{Waker, raise_file_limit};
+use super::uring::Uring;
+use super::{Config, ConnId, Driver, Event, Payload, Received};
+
+/// The kernel's own limit of direct descriptors per ring is higher; tables of this size are found at once.
+const MOST: usize = 1 << 16;
+
+/// How many connections one ring can have.
+pub fn most_per_ring() -> usize {
+    (raise_file_limit() as usize).clamp(1, MOST)
+}
+
+/// See the module.
+pub struct Rings {
+    rings: Vec<Uring>,
+    per_ring: u32,
+    /// The ring whose events are being told.
+    at: usize,
+}
+
+impl Rings {
+    fn ring(&mut self, conn: ConnId) -> (&mut Uring, ConnId) {
+        let ring = &mut self.rings[(conn / self.per_ring) as usize];
+        (ring, conn % self.per_ring)
+    }
+
+    /// Submits what is prepared and fetches what has happened, without waiting; true when there is something to tell.
+    fn fetch(ring: &mut Uring) -> io::Result<bool> {
+        if !ring.has_fetched() && ring.has_work() {
+            ring.wait(Some(0))?;
+        }
+        Ok(ring.has_fetched())
+    }
+}
+
+impl Driver for Rings {
+    const NAME: &'static str = Uring::NAME;
+    const SEND_GROUP: usize = Uring::SEND_GROUP;
+    const FETCHES_LATE: bool = Uring::FETCHES_LATE;
+
+    fn new(config: Config) -> io::Result<Self> {
+        let most = most_per_ring();
+        let mut rings = Vec::new();
+        let bell = Waker::new()?;
+        let mut left = config.connections.max(1);
+        while left > 0 {
+            let connections = left.min(most);
+            left -= connections;
+            let config = Config {
+                connections,
+                ..config.clone()
+            };
+            let mut ring = Uring::set_up(config, true)?;
+            if rings.is_empty() {
+                ring.wait_for_bell(bell.clone());
+            } else {
+                ring.ring_when_happened(&bell)?;
+            }
+            rings.push(ring);
+        }
+        Ok(Self {
+            rings,
+            per_ring: most as u32,
+            at: 0,
+        })
+    }
+
+    fn connect(&mut self, conn: ConnId, address: usize) {
+        let (ring, conn) = self.ring(conn);
+        ring.connect(conn, address);
+    }
+
+    fn send(&mut self, conn: ConnId, payload: Payload) {
+        let (ring, conn) = self.ring(conn);
+        ring.send(conn, payload);
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        let last = self.rings.len() - 1;
+        self.rings[self.at.min(last)].spare()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        for ring in &mut self.rings {
+            if ring.has_prepared() {
+                ring.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_sending(&self, conn: ConnId) -> bool {
+        self.rings[(conn / self.per_ring) as usize].is_sending(conn % self.per_ring)
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        let (ring, conn) = self.ring(conn);
+        ring.close(conn);
+    }
+
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
+        self.at = 0;
+        let Some((first, others)) = self.rings.split_first_mut() else {
+            return Ok(());
+        };
+        let mut happened = false;
+        for ring in &mut *others {
+            happened |= Self::fetch(ring)?;
+        }
+        first.wait(if happened { Some(0) } else { until_ns })?;
+        // What happens after this look rings the bell, and the next wait is short.
+        for ring in others {
+            Self::fetch(ring)?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            let ring = self.rings.get_mut(self.at)?;
+            let Some(event) = ring.next() else {
+                self.at += 1;
+                continue;
+            };
+            let base = self.at as u32 * self.per_ring;
+            return Some(match event {
+                Event::Connected(conn) => Event::Connected(base + conn),
+                Event::Secured(conn, secured) => Event::Secured(base + conn, secured),
+                Event::Unsecured(conn, reason) => Event::Unsecured(base + conn, reason),
+                Event::ConnectFailed(conn, code) => Event::ConnectFailed(base + conn, code),
+                Event::Received(received) => Event::Received(Received {
+                    conn: base + received.conn,
+                    ..received
+                }),
+                Event::Closed(conn) => Event::Closed(base + conn),
+                Event::Broken(conn, direction, code) => Event::Broken(base + conn, direction, code),
+                Event::Woken => Event::Woken,
+            });
+        }
+    }
+
+    fn bytes(&self, received: &Received) -> &[u8] {
+        self.rings[(received.conn / self.per_ring) as usize].bytes(received)
+    }
+
+    fn release(&mut self, received: Received) {
+        let (ring, _) = self.ring(received.conn);
+        ring.release(received);
+    }
+
+    fn waker(&self) -> Waker {
+        self.rings[0].waker()
+    }
+}

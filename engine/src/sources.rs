@@ -1,0 +1,126 @@
+//! The addresses that connections come from: a list or a range of the plan, checked to be of this host and of the target's family.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::check::{PlanError, refuse};
+use crate::net::address::Address;
+use crate::net::sys::check_source;
+use crate::plan::Sources;
+
+/// More addresses than this do not help: they are for a billion connections to one target.
+const MOST: usize = 65_536;
+
+/// The addresses in order, or why they cannot be used.
+pub fn resolve(sources: &Sources, targets: &[Address]) -> Result<Vec<Address>, PlanError> {
+    let found = match sources {
+        Sources::List(list) => list
+            .iter()
+            .map(|text| parse(text))
+            .collect::<Result<Vec<_>, _>>()?,
+        Sources::Range(text) => range(text)?,
+    };
+    if found.len() > MOST {
+        return refuse(format!(
+            "target.source_addresses holds {} addresses, expected at most {MOST}",
+            found.len()
+        ));
+    }
+    let same_family = |ip: &IpAddr| {
+        targets
+            .iter()
+            .all(|target| target.is_ipv4() == ip.is_ipv4())
+    };
+    if let Some(other) = found.iter().find(|ip| !same_family(ip)) {
+        return refuse(format!(
+            "target.source_addresses holds {other}, but the target has an address of the other family: give sources of the target's family, and an IP address in target.url"
+        ));
+    }
+    let addresses: Vec<Address> = found
+        .into_iter()
+        .map(|ip| Address::new(SocketAddr::new(ip, 0)))
+        .collect();
+    for address in &addresses {
+        if let Err(error) = check_source(address) {
+            return refuse(format!(
+                "target.source_addresses holds {}, from which this host cannot connect ({error}): give addresses of this host; all of 127.0.0.0/8 are",
+                address.ip()
+            ));
+        }
+    }
+    Ok(addresses)
+}
+
+fn parse(text: &str) -> Result<IpAddr, PlanError> {
+    text.trim().parse().map_err(|_| {
+        PlanError(format!(
+            "target.source_addresses holds {text:?}, expected an IP address such as 127.0.1.1"
+        ))
+    })
+}
+
+fn range(text: &str) -> Result<Vec<IpAddr>, PlanError> {
+    let Some((first, last)) = text.split_once('-') else {
+        return Ok(vec![parse(text)?]);
+    };
+    let (first, last) = (parse(first)?, parse(last)?);
+    let (from, to) = match (first, last) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            (u128::from(from.to_bits()), u128::from(to.to_bits()))
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => (from.to_bits(), to.to_bits()),
+        _ => {
+            return refuse(format!(
+                "target.source_addresses is {text:?}, expected both ends to be of one family"
+            ));
+        }
+    };
+    if from > to || to - from >= MOST as u128 {
+        return refuse(format!(
+            "target.source_addresses is {text:?}, expected the lower address first and at most {MOST} addresses"
+        ));
+    }
+    let ip = |bits: u128| match first {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+    };
+    Ok((from..=to).map(ip).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sources: Sources) -> Result<Vec<String>, String> {
+        let target = Address::new("127.0.0.1:80".parse().unwrap());
+        resolve(&sources, &[target])
+            .map(|all| all.iter().map(|one| one.ip().to_string()).collect())
+            .map_err(|refusal| refusal.0)
+    }
+
+    #[test]
+    fn a_list_and_a_range_name_addresses_of_this_host() {
+        let range = shown(Sources::Range("127.0.1.254-127.0.2.1".to_owned())).unwrap();
+        assert_eq!(
+            range,
+            ["127.0.1.254", "127.0.1.255", "127.0.2.0", "127.0.2.1"]
+        );
+        let list = vec!["127.0.0.9".to_owned(), "127.3.0.1".to_owned()];
+        assert_eq!(shown(Sources::List(list.clone())).unwrap(), list);
+        assert_eq!(shown(Sources::default()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_a_source_is_refused_with_a_sentence() {
+        for (text, reason) in [
+            ("127.0.0.9-127.0.0.1", "lower address first"),
+            ("127.0.0.1-127.9.0.1", "at most"),
+            ("127.0.0.1-::1", "one family"),
+            ("::1", "other family"),
+            ("192.0.2.1", "addresses of this host"),
+            ("localhost", "expected an IP address"),
+        ] {
+            let sentence = shown(Sources::Range(text.to_owned())).unwrap_err();
+            assert!(sentence.contains(reason), "{sentence}");
+        }
+    }
+}
