@@ -66,6 +66,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         }
     }
     duration("timeouts.connect_ms", plan.timeouts.connect_ms, false)?;
+    if let Some(tls_ms) = plan.timeouts.tls_ms {
+        duration("timeouts.tls_ms", tls_ms, false)?;
+    }
     duration("timeouts.request_ms", plan.timeouts.request_ms, false)?;
     duration("interval_ms", plan.interval_ms, false)?;
     if plan.interval_ms < 10.0 {

@@ -20,6 +20,10 @@ use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
 use crate::sources;
+use crate::tls::config::ClientTls;
+
+/// The longest body over TLS: it is encrypted in memory before it is sent.
+const MAX_SEALED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One step, ready to be sent.
 #[derive(Debug)]
@@ -68,6 +72,8 @@ pub struct OpenJob {
 pub struct Job {
     pub addresses: Arc<[Address]>,
     pub sources: Arc<[Address]>,
+    /// How TLS is spoken; without it requests go out in plain.
+    pub tls: Option<Arc<ClientTls>>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
     pub scenarios: Scenarios,
@@ -80,6 +86,7 @@ pub struct Job {
     /// Close a connection after so many requests.
     pub max_requests: u32,
     pub connect_timeout_ns: u64,
+    pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
@@ -107,8 +114,31 @@ impl Job {
                 target.host
             ));
         }
+        let tls = match (&plan.target.tls, target.secure) {
+            (None, false) => None,
+            (Some(_), false) => {
+                return refuse(format!(
+                    "target.tls is set, but target.url is \"{}\", expected it to begin with https://",
+                    plan.target.url
+                ));
+            }
+            (tls, true) => Some(Arc::new(ClientTls::new(
+                tls.as_ref().unwrap_or(&crate::plan::Tls::default()),
+                &target.host,
+            )?)),
+        };
         let shape = Shape::new(&plan.load);
         let scenarios = Scenarios::compile(plan, &target.written)?;
+        let longest = scenarios
+            .steps
+            .iter()
+            .map(|step| step.request.streamed_bytes())
+            .max();
+        if let Some(bytes) = longest.filter(|bytes| tls.is_some() && *bytes > MAX_SEALED_BYTES) {
+            return refuse(format!(
+                "body.file has {bytes} bytes, but over https a body is encrypted in memory, whole: expected at most {MAX_SEALED_BYTES}"
+            ));
+        }
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
         let all = plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
@@ -144,6 +174,7 @@ impl Job {
         Ok(Self {
             sources: Arc::from(sources::resolve(&plan.target.source_addresses, &addresses)?),
             addresses: Arc::from(addresses),
+            tls,
             fixed: Arc::from(fixed),
             steps,
             scenarios,
@@ -155,6 +186,7 @@ impl Job {
                 Reuse::PerRequest => 1,
             },
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
+            tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
@@ -297,6 +329,8 @@ impl Quota {
 /// Host and port of a URL.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority {
+    /// Whether the scheme is https.
+    secure: bool,
     host: String,
     port: u16,
     /// As it goes into the `Host` header.
@@ -310,11 +344,10 @@ impl Authority {
                 "target.url is \"{url}\": {what}; expected something like http://127.0.0.1:8080"
             ))
         };
-        let Some(rest) = url.strip_prefix("http://") else {
-            return match url.split_once("://") {
-                Some(("https", _)) => wrong("this version speaks http only"),
-                _ => wrong("the scheme is missing or unknown"),
-            };
+        let (secure, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return wrong("the scheme is missing or unknown"),
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if !path.is_empty() {
@@ -331,6 +364,7 @@ impl Authority {
                 .map_or((authority, ""), |colon| authority.split_at(colon)),
         };
         let port = match port.strip_prefix(':') {
+            None if port.is_empty() && secure => 443,
             None if port.is_empty() => 80,
             Some(digits) => match digits.parse::<u16>() {
                 Ok(port) if port > 0 => port,
@@ -342,6 +376,7 @@ impl Authority {
             return wrong("the host is missing");
         }
         Ok(Self {
+            secure,
             host: host.to_owned(),
             port,
             written: authority.to_owned(),
@@ -362,13 +397,14 @@ mod tests {
             Ok(("a.b".into(), 81, "a.b:81".into()))
         );
         assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
+        assert_eq!(parts("https://a"), Ok(("a".into(), 443, "a".into())));
         assert_eq!(
             parts("http://[::1]:81"),
             Ok(("::1".into(), 81, "[::1]:81".into()))
         );
         for bad in [
             "a:80",
-            "https://a",
+            "https://a/b",
             "http://",
             "http://a:0",
             "http://a:x",

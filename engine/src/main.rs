@@ -13,6 +13,7 @@ mod scenario;
 mod schema;
 mod serve;
 mod sources;
+mod tls;
 mod user;
 mod worker;
 

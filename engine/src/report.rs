@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use rustls::{CipherSuite, ProtocolVersion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,6 +14,7 @@ use crate::measure::gaps::Gap;
 use crate::measure::histogram::Durations;
 use crate::measure::steps::StepFigures;
 use crate::scenario::compile::StepName;
+use crate::tls::{PROTOCOLS, Secured};
 
 /// Answers that are listed one by one.
 const ANSWERS_LISTED: usize = 32;
@@ -38,9 +40,25 @@ pub struct Ready {
     pub driver_reason: String,
     pub pid: u32,
     pub addresses: Vec<String>,
+    /// How TLS is spoken; `null` without it.
+    pub tls: Option<TlsReady>,
     pub threads: Vec<ThreadReady>,
     pub started_unix_ns: u64,
     pub started_monotonic_ns: u64,
+}
+
+/// What the handshakes of the run ask for.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TlsReady {
+    /// Any certificate is taken: who answers is not proved.
+    pub insecure: bool,
+    /// Whose certificates are trusted: `system`, `file` (target.tls.ca) or `any`.
+    pub trust: String,
+    /// The name in the certificate, and in the handshake where it is no IP address.
+    pub server_name: String,
+    pub resumption: bool,
+    pub alpn: Vec<String>,
+    pub client_certificate: bool,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -148,6 +166,8 @@ pub struct CounterReport {
     pub failed: u64,
     pub abandoned: u64,
     pub errors: BTreeMap<ErrorKind, u64>,
+    /// In words, the first reason found, of the kinds of error that have one.
+    pub error_reasons: BTreeMap<ErrorKind, String>,
     pub status: BTreeMap<u16, u64>,
     pub answers: Vec<AnswerCount>,
     pub answers_other: u64,
@@ -159,6 +179,12 @@ pub struct CounterReport {
     pub connect_attempts: u64,
     pub tls_handshakes: u64,
     pub tls_resumptions: u64,
+    /// What was agreed on in the handshakes, and how often.
+    pub tls_agreed: Vec<TlsAgreed>,
+    /// From the attempt to connect to the connection, of connections that were opened.
+    pub connect_time: Option<HistogramReport>,
+    /// From the connection to the end of the TLS handshake; never part of a service time.
+    pub tls_time: Option<HistogramReport>,
     pub service_time_sum_s: f64,
     pub in_flight_integral_s: f64,
     pub clipped_cycle_s: f64,
@@ -176,6 +202,33 @@ pub struct CounterReport {
     pub due_unsent: Option<u64>,
     /// Open load: arrivals that found no place.
     pub blocked: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TlsAgreed {
+    pub version: String,
+    pub cipher_suite: String,
+    /// `null` when the server chose no protocol.
+    pub alpn: Option<String>,
+    pub count: u64,
+}
+
+impl TlsAgreed {
+    fn new(agreed: Secured, count: u64) -> Self {
+        let version = match ProtocolVersion::from(agreed.version) {
+            ProtocolVersion::TLSv1_2 => "1.2".to_owned(),
+            ProtocolVersion::TLSv1_3 => "1.3".to_owned(),
+            other => format!("{other:?}"),
+        };
+        Self {
+            version,
+            cipher_suite: format!("{:?}", CipherSuite::from(agreed.cipher_suite)),
+            alpn: usize::from(agreed.alpn)
+                .checked_sub(1)
+                .and_then(|place| PROTOCOLS.get(place).copied().map(str::to_owned)),
+            count,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -295,6 +348,7 @@ impl CounterReport {
             failed: counters.failed,
             abandoned: counters.abandoned,
             errors: counters.errors().collect(),
+            error_reasons: counters.reasons.clone(),
             status: counters.answers.by_status(),
             answers: answers
                 .into_iter()
@@ -313,6 +367,13 @@ impl CounterReport {
             connect_attempts: counters.connect_attempts,
             tls_handshakes: counters.tls_handshakes,
             tls_resumptions: counters.tls_resumptions,
+            tls_agreed: counters
+                .tls_agreed
+                .iter()
+                .map(|(agreed, count)| TlsAgreed::new(*agreed, *count))
+                .collect(),
+            connect_time: HistogramReport::new(&counters.connect_time),
+            tls_time: HistogramReport::new(&counters.tls_time),
             service_time_sum_s: seconds(counters.service_time_ns),
             in_flight_integral_s: seconds(counters.in_flight_integral_ns),
             clipped_cycle_s: seconds(cycle_ns),

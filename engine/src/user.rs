@@ -31,7 +31,10 @@ const LONGEST_BACK_OFF_NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub struct User {
     pub phase: Phase,
+    /// Its connection can be used.
     pub connected: bool,
+    /// It is connected and in the TLS handshake.
+    pub securing: bool,
     /// Attempts to connect that failed in a row.
     failures: u8,
     pub step: u16,
@@ -40,7 +43,7 @@ pub struct User {
     pub iterations: u64,
     /// Begin of the present part of the cycle (residence or think), or [`NOT_SINCE`].
     pub since_ns: u64,
-    /// When the request in flight was sent.
+    /// When the request in flight was sent; before that, when the attempt to connect or the TLS handshake began.
     pub sent_ns: u64,
     pub reader: ResponseReader,
 }
@@ -51,6 +54,7 @@ impl User {
         Self {
             phase,
             connected: false,
+            securing: false,
             failures: 0,
             step: 0,
             on_connection: 0,
@@ -80,6 +84,7 @@ impl User {
 
     pub fn connected(&mut self) {
         self.connected = true;
+        self.securing = false;
         self.failures = 0;
         self.on_connection = 0;
         self.reader.reset();

@@ -12,7 +12,7 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.load.contract import OpenLoop
+    from prony.load.contract import OpenLoop, TlsOptions
     from prony.plan.workload import Workload
 
 
@@ -63,6 +63,12 @@ def command(
         "--warmup",
         help="Load before the measured part, such as 5s [default: the ramp and 3s; with -n none].",
     ),
+    ca: Path | None = typer.Option(
+        None, "--ca", help="https: a PEM file with the certificates to trust, instead of the system's."
+    ),
+    insecure: bool = typer.Option(
+        False, "--insecure", help="https: take any certificate; the report says so."
+    ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
     client_cpus: str | None = typer.Option(
         None, "--client-cpus", help="CPUs for the engine [default: chosen]."
@@ -93,6 +99,7 @@ def command(
         total_requests=None if requests is None else options.requests(requests),
         warm_up_s=_warm_up_s(warmup, requests, ramp_up_s),
         driver=chosen,
+        tls=_tls(target.tls, ca, insecure),
         seed=options.seed(seed),
     )
     store = Store.open(db)
@@ -100,6 +107,19 @@ def command(
     with progress_for(json) as progress:
         identifier = measure_running(load, bench, store, progress)
     return show_load(store, identifier, as_json=json)
+
+
+def _tls(https: bool, ca: Path | None, insecure: bool) -> TlsOptions:
+    """How TLS is spoken. Raises UsageError for options that cannot be followed."""
+    from prony.load.contract import TlsOptions
+
+    if not https and (ca is not None or insecure):
+        raise UsageError("--ca and --insecure go with an https:// URL; this one is http://")
+    if ca is not None and insecure:
+        raise UsageError("both --ca and --insecure were given; give one: with --insecure nothing is checked")
+    if ca is not None and not ca.is_file():
+        raise UsageError(f"--ca names {ca}, which is not a file; name a PEM file with certificates")
+    return TlsOptions(ca=ca, insecure=insecure)
 
 
 def request(

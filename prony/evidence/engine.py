@@ -59,6 +59,15 @@ class Gap(EngineRecord):
     in_flight: int
 
 
+class TlsAgreed(EngineRecord):
+    """What so many handshakes ended with."""
+
+    version: str
+    cipher_suite: str
+    alpn: str | None = None
+    count: int
+
+
 class Counters(EngineRecord):
     """Counted over the whole run or over the window; keys as in docs/engine.md."""
 
@@ -67,6 +76,8 @@ class Counters(EngineRecord):
     failed: int = 0
     abandoned: int = 0
     errors: dict[str, int] = Field(default_factory=dict)
+    error_reasons: dict[str, str] = Field(default_factory=dict)
+    """In words, the first reason found for a kind of error."""
     status: dict[str, int] = Field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     answers_other: int = 0
@@ -78,6 +89,11 @@ class Counters(EngineRecord):
     connections_closed_by_client: int | None = None
     tls_handshakes: int | None = None
     tls_resumptions: int | None = None
+    tls_agreed: tuple[TlsAgreed, ...] = ()
+    connect_time: Histogram | None = None
+    """From the attempt to connect to the connection."""
+    tls_time: Histogram | None = None
+    """From the connection to the end of the TLS handshake."""
     service_time_sum_s: float | None = None
     in_flight_integral_s: float | None = None
     clipped_cycle_s: float | None = None
@@ -179,6 +195,17 @@ class ReadyThread(EngineRecord):
     pinned: bool | None = None
 
 
+class TlsReady(EngineRecord):
+    """What the handshakes of the run ask for."""
+
+    insecure: bool = False
+    trust: str = "system"
+    server_name: str | None = None
+    resumption: bool | None = None
+    alpn: tuple[str, ...] = ()
+    client_certificate: bool = False
+
+
 class Ready(EngineRecord):
     """The engine is about to send."""
 
@@ -187,6 +214,7 @@ class Ready(EngineRecord):
     driver_reason: str = ""
     pid: int
     addresses: tuple[str, ...] = ()
+    tls: TlsReady | None = None
     threads: tuple[ReadyThread, ...] = ()
     started_unix_ns: int
     started_monotonic_ns: int

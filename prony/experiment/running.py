@@ -7,7 +7,7 @@ Must not start, pin or stop the server. What only an owner can know stays None, 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import HostWindow
 from prony.evidence.server import Probe, ServerWindow
-from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
+from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.conclude import conclude, refuse
 from prony.experiment.run import Bench, Progress
 from prony.host.affinity import pin_self
 from prony.host.sampler import HostSampler
-from prony.load.contract import EngineLoad, OpenLoop
+from prony.load.contract import EngineLoad, OpenLoop, TlsOptions
 from prony.load.engine import EngineRun
 from prony.load.reference import calibrate
 from prony.plan.workload import Workload
@@ -84,6 +84,7 @@ class RunningLoad:
     think_ms: float = 0.0
     ramp_up_s: float = 0.0
     open_loop: OpenLoop | None = None
+    tls: TlsOptions = field(default_factory=TlsOptions)
 
     @property
     def name(self) -> str:
@@ -137,7 +138,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     progress.trial_started(1, load.target.base, 0)
     begun, started_at = time.monotonic(), datetime.now(UTC)
     progress.phase("calibrate", 2.5)
-    calibration = calibrate(bench.partition, load.workload, load.at_once, probes[-1].body_bytes, load.driver)
+    calibration = _calibrate(load, bench, probes)
     evidence, failure = _Run(load, bench, progress, probes).run()
     evidence = evidence.model_copy(update={"calibration": calibration})
     identifier = store.create_experiment(
@@ -169,6 +170,13 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     return identifier
 
 
+def _calibrate(load: RunningLoad, bench: Bench, probes: tuple[Probe, ...]) -> Calibration | None:
+    """The reference server speaks plain HTTP: what is reached against it says nothing of a load over TLS."""
+    if load.target.tls:
+        return None
+    return calibrate(bench.partition, load.workload, load.at_once, probes[-1].body_bytes, load.driver)
+
+
 def _spec(load: RunningLoad) -> dict[str, object]:
     return {
         "servers": [load.target.base],
@@ -184,6 +192,8 @@ def _spec(load: RunningLoad) -> dict[str, object]:
         "warm_up_s": load.warm_up_s,
         "driver": load.driver,
         "seed": load.seed,
+        "ca": None if load.tls.ca is None else str(load.tls.ca),
+        "insecure": load.tls.insecure,
     }
 
 
@@ -217,6 +227,7 @@ class _Run:
         engine = EngineRun(
             EngineLoad(
                 url=load.target.base,
+                tls=load.tls,
                 workload=load.workload,
                 users=load.users,
                 think_ms=load.think_ms,

@@ -4,6 +4,7 @@ or pipes.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -26,12 +27,23 @@ class OpenLoop(Record):
     """Opened before the first arrival and kept open."""
 
 
+class TlsOptions(Record):
+    """How the engine speaks TLS with an https URL."""
+
+    ca: Path | None = None
+    """A PEM file with the certificates to trust instead of the system's."""
+    insecure: bool = False
+    """Any certificate is taken for the server's own."""
+
+
 class EngineLoad(Record):
     """A load as the engine is asked for it, bounded by time or by requests: a closed loop of `users`, or an
     open one.
     """
 
     url: str
+    tls: TlsOptions = TlsOptions()
+    """Only used with an https URL."""
     workload: Workload
     users: int
     """Of a closed loop; not used in an open one."""
@@ -55,7 +67,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
     """The first line that the engine reads on its standard input."""
     return {
         "version": 1,
-        "target": {"url": load.url},
+        "target": _target(load),
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
         "load": _closed(load) if load.open_loop is None else _open(load, load.open_loop),
@@ -78,6 +90,13 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "marks": list(load.marks),
         "seed": load.seed,
     }
+
+
+def _target(load: EngineLoad) -> dict[str, Any]:
+    if not load.url.startswith("https://"):
+        return {"url": load.url}
+    ca = None if load.tls.ca is None else str(load.tls.ca.absolute())
+    return {"url": load.url, "tls": {"ca": ca, "insecure": load.tls.insecure}}
 
 
 def _scenario(scenario: Scenario) -> dict[str, Any]:

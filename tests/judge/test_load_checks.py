@@ -41,6 +41,14 @@ class TestErrors:
         assert finding.value == pytest.approx(failed / 80_000)
         assert "timeout" in finding.reason
 
+    def test_the_engines_reason_is_told_for_kinds_that_occurred(self) -> None:
+        reasons = {"tls": "invalid peer certificate: expired", "protocol": "not told"}
+        broken = f.window(f.healthy(), failed=4000, errors={"tls": 4000}, error_reasons=reasons)
+        finding = errors(broken, LIMITS)
+        assert "tls: invalid peer certificate: expired" in finding.reason
+        assert "not told" not in finding.reason
+        assert "--ca" in finding.advice
+
     def test_a_missed_expectation_is_one_request_not_two(self) -> None:
         broken = f.window(f.healthy(), failed=400, errors={"expect_body": 400})
         assert errors(broken, LIMITS).value == pytest.approx(400 / 80_000)

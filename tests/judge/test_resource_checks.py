@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from prony.evidence.engine import TlsAgreed, TlsReady
 from prony.evidence.host import Limits, PortRange
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
@@ -204,6 +205,23 @@ class TestConnections:
     def test_handshakes_are_told(self) -> None:
         tls = f.totals(f.part(f.healthy(), "load", tls=True), tls_handshakes=10, tls_resumptions=2)
         assert "10 TLS handshakes, 2 of them resumed" in connections(tls, LIMITS).reason
+
+    def test_what_was_agreed_and_an_unchecked_certificate_are_told(self) -> None:
+        agreed = TlsAgreed(version="1.3", cipher_suite="TLS13_AES_256_GCM_SHA384", count=10)
+        tls = f.totals(
+            f.part(f.healthy(), "load", tls=True),
+            tls_handshakes=10,
+            tls_agreed=(agreed,),
+            tls_time=f.of_values([3_000_000] * 10),
+        )
+        quiet = connections(tls, LIMITS)
+        assert "3 ms each (TLS 1.3, TLS13_AES_256_GCM_SHA384)" in quiet.reason
+        assert "insecure" not in quiet.reason
+        assert tls.engine is not None
+        ready = tls.engine.ready.model_copy(update={"tls": TlsReady(insecure=True, trust="any")})
+        told = connections(f.engine(tls, ready=ready), LIMITS)
+        assert "was not checked (--insecure)" in told.reason
+        assert told.status is quiet.status is Status.VALID
 
     def test_uncounted_is_unknown(self) -> None:
         assert connections(f.totals(f.healthy(), connections_opened=None), LIMITS).status is Status.UNKNOWN

@@ -1,10 +1,13 @@
 //! The counters of a span of time, and their sum. Plain numbers; units are in the names.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
 use super::histogram::{Digits, Durations};
+use crate::tls::Secured;
 
 /// How a request, or the attempt to connect for it, went wrong.
 #[derive(
@@ -74,6 +77,14 @@ pub struct Counters {
     pub connect_attempts: u64,
     pub tls_handshakes: u64,
     pub tls_resumptions: u64,
+    /// How often each version, cipher suite and protocol was agreed on; `resumed` is always false here.
+    pub tls_agreed: BTreeMap<Secured, u64>,
+    /// From the attempt to connect to the connection.
+    pub connect_time: Durations,
+    /// From the connection to the end of the TLS handshake.
+    pub tls_time: Durations,
+    /// In words, the first reason that was found for a kind of error.
+    pub reasons: BTreeMap<ErrorKind, String>,
     /// Σ service time of what completed.
     pub service_time_ns: u128,
     /// ∫ in-flight dt.
@@ -109,6 +120,10 @@ impl Default for Counters {
             connect_attempts: 0,
             tls_handshakes: 0,
             tls_resumptions: 0,
+            tls_agreed: BTreeMap::new(),
+            connect_time: Durations::new(Digits::Three),
+            tls_time: Durations::new(Digits::Three),
+            reasons: BTreeMap::new(),
             service_time_ns: 0,
             in_flight_integral_ns: 0,
             think_drawn_ns: 0,
@@ -129,6 +144,24 @@ impl Counters {
     pub fn fail(&mut self, kind: ErrorKind) {
         self.failed += 1;
         self.errors[kind as usize] += 1;
+    }
+
+    /// Keeps the first reason for a kind of error.
+    #[cold]
+    pub fn explain(&mut self, kind: ErrorKind, reason: String) {
+        self.reasons.entry(kind).or_insert(reason);
+    }
+
+    /// Counts a TLS handshake that ended well.
+    pub fn secured(&mut self, secured: Secured, ns: u64) {
+        self.tls_handshakes += 1;
+        self.tls_resumptions += u64::from(secured.resumed);
+        let agreed = Secured {
+            resumed: false,
+            ..secured
+        };
+        *self.tls_agreed.entry(agreed).or_default() += 1;
+        self.tls_time.record(ns);
     }
 
     /// The kinds that occurred, with their counts.
@@ -157,6 +190,14 @@ impl Counters {
         self.connect_attempts += other.connect_attempts;
         self.tls_handshakes += other.tls_handshakes;
         self.tls_resumptions += other.tls_resumptions;
+        for (agreed, count) in &other.tls_agreed {
+            *self.tls_agreed.entry(*agreed).or_default() += count;
+        }
+        self.connect_time.add(&other.connect_time);
+        self.tls_time.add(&other.tls_time);
+        for (kind, reason) in &other.reasons {
+            self.reasons.entry(*kind).or_insert_with(|| reason.clone());
+        }
         self.service_time_ns += other.service_time_ns;
         self.in_flight_integral_ns += other.in_flight_integral_ns;
         self.think_drawn_ns += other.think_drawn_ns;

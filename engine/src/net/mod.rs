@@ -9,6 +9,7 @@ pub mod outgoing;
 pub mod probe;
 pub mod rings;
 pub mod sys;
+pub mod tls;
 pub mod uring;
 
 use std::io;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 
 use address::Address;
 use outgoing::Outgoing;
+
+use crate::tls::Secured;
+use crate::tls::config::ClientTls;
 
 /// A connection, by the index that its user chose. There is at most one open connection per index.
 pub type ConnId = u32;
@@ -30,6 +34,8 @@ pub struct Config {
     pub sources: Arc<[Address]>,
     /// Byte strings that are sent again and again, by index.
     pub fixed: Arc<[Vec<u8>]>,
+    /// For a driver that secures what it sends.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 impl Config {
@@ -59,6 +65,14 @@ pub enum Payload {
 #[derive(Debug)]
 pub enum Event {
     Connected(ConnId),
+    /// Of a driver that secures: the handshake ended well, and requests may be sent.
+    Secured(ConnId, Secured),
+    /// TLS failed, in the handshake or later, and why; the connection is of no more use.
+    #[expect(
+        clippy::box_collection,
+        reason = "events are moved often and this one is rare"
+    )]
+    Unsecured(ConnId, Box<String>),
     /// With the `errno` of the attempt.
     ConnectFailed(ConnId, i32),
     Received(Received),
@@ -68,6 +82,22 @@ pub enum Event {
     Broken(ConnId, Direction, i32),
     /// Another thread used the [`sys::Waker`].
     Woken,
+}
+
+impl Event {
+    /// The connection it is about.
+    pub fn conn(&self) -> Option<ConnId> {
+        match self {
+            Self::Connected(conn)
+            | Self::Secured(conn, _)
+            | Self::Unsecured(conn, _)
+            | Self::ConnectFailed(conn, _)
+            | Self::Closed(conn)
+            | Self::Broken(conn, _, _) => Some(*conn),
+            Self::Received(received) => Some(received.conn),
+            Self::Woken => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +137,8 @@ pub trait Driver: Sized {
     /// Whether bytes are fetched one connection at a time, so that each [`Event::Received`] has a time of its own. Otherwise all
     /// events of a batch had happened when [`Driver::wait`] returned.
     const FETCHES_LATE: bool;
+    /// Whether a connection must be secured before it is of use: [`Event::Connected`] is then followed by [`Event::Secured`].
+    const SECURES: bool = false;
 
     fn new(config: Config) -> io::Result<Self>;
 

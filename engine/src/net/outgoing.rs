@@ -113,7 +113,7 @@ impl Outgoing {
         (self, Self { bytes, rest })
     }
 
-    /// The memory, to be used again.
+    /// The memory, to be used again, with whatever it held last.
     pub fn into_spare(self) -> Vec<u8> {
         self.bytes
     }

@@ -115,7 +115,7 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
                         io::Error::from_raw_os_error(code)
                     ));
                 }
-                Event::Woken => {}
+                Event::Woken | Event::Secured(..) | Event::Unsecured(..) => {}
             }
         }
     }
@@ -128,6 +128,7 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
         addresses: Arc::from(addresses),
         sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
+        tls: None,
     };
     D::new(config).map_err(|error| format!("the kernel refuses to set it up: {error}"))
 }

@@ -130,6 +130,8 @@ impl Driver for Rings {
             let base = self.at as u32 * self.per_ring;
             return Some(match event {
                 Event::Connected(conn) => Event::Connected(base + conn),
+                Event::Secured(conn, secured) => Event::Secured(base + conn, secured),
+                Event::Unsecured(conn, reason) => Event::Unsecured(base + conn, reason),
                 Event::ConnectFailed(conn, code) => Event::ConnectFailed(base + conn, code),
                 Event::Received(received) => Event::Received(Received {
                     conn: base + received.conn,

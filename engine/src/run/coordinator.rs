@@ -114,6 +114,7 @@ impl<'a> Coordinator<'a> {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            tls: self.prepared.job.tls.as_ref().map(|tls| tls.ready()),
             threads: self.threads.clone(),
             started_unix_ns: unix_ns() + NOTICE_NS,
             started_monotonic_ns: self.started_ns,

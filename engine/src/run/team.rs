@@ -11,6 +11,7 @@ use crate::net::epoll::Epoll;
 use crate::net::probe::round_trip;
 use crate::net::rings::{Rings, most_per_ring};
 use crate::net::sys::{Waker, set_affinity, set_exact_timers};
+use crate::net::tls::Tls;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
 use crate::report::ThreadReady;
@@ -141,12 +142,14 @@ fn spawn(
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
             let users = job.users_of_thread(post.thread, post.threads);
-            if driver == Uring::NAME && users > most_per_ring() {
-                run::<Rings>(&job, post);
-            } else if driver == Uring::NAME {
-                run::<Uring>(&job, post);
-            } else {
-                run::<Epoll>(&job, post);
+            let several = driver == Uring::NAME && users > most_per_ring();
+            match (driver == Uring::NAME, job.tls.is_some()) {
+                (true, false) if several => run::<Rings>(&job, post),
+                (true, true) if several => run::<Tls<Rings>>(&job, post),
+                (true, false) => run::<Uring>(&job, post),
+                (true, true) => run::<Tls<Uring>>(&job, post),
+                (false, false) => run::<Epoll>(&job, post),
+                (false, true) => run::<Tls<Epoll>>(&job, post),
             }
         })
         .map_err(|error| format!("a thread cannot be started: {error}"))?;

@@ -153,6 +153,14 @@ impl Request {
             && self.templates().all(Template::is_literal)
     }
 
+    /// Length of the file that is read while it goes out; 0 when there is none.
+    pub fn streamed_bytes(&self) -> u64 {
+        match &self.body {
+            Some(Content::File(_, length)) => *length,
+            _ => 0,
+        }
+    }
+
     /// Whether the body waits until the server asks for it.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue

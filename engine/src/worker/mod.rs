@@ -127,6 +127,7 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
         addresses: Arc::clone(&job.addresses),
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
+        tls: job.tls.clone(),
     };
     let driver = set_up::<D>(&config)?;
     let ready = News::Ready {
@@ -457,6 +458,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         match event {
             Event::Received(received) => self.on_received(received),
             Event::Connected(conn) => self.on_connected(conn),
+            Event::Secured(conn, secured) => self.on_secured(conn, secured),
+            Event::Unsecured(conn, reason) => self.on_unsecured(conn, *reason),
             Event::ConnectFailed(conn, code) => self.on_connect_failed(conn, code),
             Event::Closed(conn) => self.on_closed(conn),
             Event::Broken(conn, direction, _) => self.on_broken(conn, direction),

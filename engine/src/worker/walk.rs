@@ -10,7 +10,11 @@ use crate::http::response::{Answer, Exchange};
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Payload, Received};
+use crate::tls::Secured;
 use crate::user::{NOT_SINCE, Phase};
+
+/// How a record begins with which a TLS server refuses what it was sent.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
 impl<D: Driver> Worker<'_, D> {
     pub(super) fn may_send(&mut self) -> bool {
@@ -75,6 +79,7 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn open_connection(&mut self, index: u32, limit_ns: u64) {
         self.recorder.counters.connect_attempts += 1;
         self.wheel.set(index, limit_ns);
+        self.users[index as usize].sent_ns = self.now_ns;
         let address = index as usize % self.job.addresses.len();
         self.driver.connect(index, address);
     }
@@ -137,8 +142,51 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     pub(super) fn on_connected(&mut self, index: ConnId) -> io::Result<()> {
-        self.recorder.counters.connections_opened += 1;
+        let user = &mut self.users[index as usize];
+        let counters = &mut self.recorder.counters;
+        counters.connections_opened += 1;
+        counters
+            .connect_time
+            .record(self.now_ns.saturating_sub(user.sent_ns));
         self.recorder.connections_open += 1;
+        if !D::SECURES {
+            return self.on_usable(index);
+        }
+        user.securing = true;
+        user.sent_ns = self.now_ns;
+        let mut limit_ns = self.now_ns + self.job.tls_timeout_ns;
+        if user.phase == Phase::Connecting
+            && let Some(open) = &self.open
+        {
+            limit_ns = open.limit_ns(index, limit_ns);
+        }
+        self.wheel.set(index, limit_ns);
+        Ok(())
+    }
+
+    pub(super) fn on_secured(&mut self, index: ConnId, secured: Secured) -> io::Result<()> {
+        let began_ns = self.users[index as usize].sent_ns;
+        let counters = &mut self.recorder.counters;
+        counters.secured(secured, self.now_ns.saturating_sub(began_ns));
+        self.on_usable(index)
+    }
+
+    /// TLS failed: as a rule in the handshake, seldom later.
+    pub(super) fn on_unsecured(&mut self, index: ConnId, reason: String) -> io::Result<()> {
+        self.recorder.counters.explain(ErrorKind::Tls, reason);
+        let user = &self.users[index as usize];
+        if user.securing {
+            self.fail_to_connect(index, ErrorKind::Tls);
+            return Ok(());
+        }
+        if user.phase == Phase::InFlight {
+            return self.lose(index, ErrorKind::Tls, true);
+        }
+        self.on_closed(index)
+    }
+
+    /// Requests may be sent on its connection.
+    fn on_usable(&mut self, index: u32) -> io::Result<()> {
         let user = &mut self.users[index as usize];
         user.connected();
         // The timer was that of connecting.
@@ -170,7 +218,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     fn fail_to_connect(&mut self, index: u32, kind: ErrorKind) {
-        self.driver.close(index);
+        self.close(index, true);
         if self.users[index as usize].phase == Phase::Warming {
             // No request waits for it, so none has failed.
             self.cooled(index);
@@ -201,6 +249,7 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         let bytes = self.driver.bytes(&received);
         self.recorder.counters.bytes_received += bytes.len() as u64;
+        let tls_alert;
         let continues;
         let result = if user.phase == Phase::InFlight {
             let step = &self.job.steps[usize::from(user.step)];
@@ -212,6 +261,7 @@ impl<D: Driver> Worker<'_, D> {
                 continues: false,
             };
             let result = user.reader.feed(bytes, &mut exchange);
+            tls_alert = result.is_err() && bytes.starts_with(&TLS_ALERT);
             continues = exchange.continues;
             result
         } else {
@@ -227,6 +277,12 @@ impl<D: Driver> Worker<'_, D> {
                 Ok(())
             }
             Ok(Some(answer)) => self.on_answer(index, answer, false),
+            Err(BadAnswer::Malformed) if tls_alert => {
+                let reason = "the answer is a TLS alert; does the server speak https on this port?";
+                let counters = &mut self.recorder.counters;
+                counters.explain(ErrorKind::Protocol, reason.to_owned());
+                self.lose(index, ErrorKind::Protocol, true)
+            }
             Err(BadAnswer::Malformed) => self.lose(index, ErrorKind::Protocol, true),
             Err(BadAnswer::HeadTooLong) => self.lose(index, ErrorKind::HeaderTooLong, true),
         }
@@ -368,7 +424,8 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         user.reader.reset();
         let idle = user.phase == Phase::Idle;
-        if !std::mem::take(&mut user.connected) {
+        let securing = std::mem::take(&mut user.securing);
+        if !std::mem::take(&mut user.connected) && !securing {
             return;
         }
         if idle {
@@ -431,6 +488,19 @@ impl<D: Driver> Worker<'_, D> {
                     .record(actual_ns.saturating_sub(drawn_ns));
                 self.recorder.cycle(user.since_ns, self.now_ns);
                 self.begin_request(index)
+            }
+            Phase::Connecting | Phase::Warming if user.securing => {
+                let within = user.phase == Phase::Connecting
+                    && self.now_ns.saturating_sub(user.sent_ns) < self.job.tls_timeout_ns
+                    && self.now_ns.saturating_sub(user.since_ns) < self.job.connect_timeout_ns;
+                if within {
+                    // Only the deadline of the request can have passed.
+                    self.fail_to_connect(index, ErrorKind::Timeout);
+                    return Ok(());
+                }
+                let limit_ms = self.job.tls_timeout_ns / 1_000_000;
+                let reason = format!("the handshake did not end within {limit_ms} ms");
+                self.on_unsecured(index, reason)
             }
             Phase::Connecting | Phase::Warming => {
                 let waited_ns = self.now_ns.saturating_sub(user.since_ns);

@@ -9,7 +9,7 @@ from prony.evidence.engine import Counters
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
-from prony.judge.words import number, percent, unknown
+from prony.judge.words import milliseconds, number, percent, unknown
 
 CHECK = "connections"
 SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"
@@ -85,7 +85,16 @@ def _tls(totals: Counters, evidence: Evidence) -> str:
     if not evidence.load.tls or totals.tls_handshakes is None or not totals.connections_opened:
         return ""
     resumed = "" if totals.tls_resumptions is None else f", {number(totals.tls_resumptions)} of them resumed"
-    return f"; {number(totals.tls_handshakes)} TLS handshakes{resumed}"
+    text = f"; {number(totals.tls_handshakes)} TLS handshakes{resumed}"
+    if totals.tls_time is not None and totals.tls_time.mean_ns is not None:
+        text += f", {milliseconds(totals.tls_time.mean_ns / 1e6)} each"
+    agreed = max(totals.tls_agreed, key=lambda agreed: agreed.count, default=None)
+    if agreed is not None:
+        text += f" (TLS {agreed.version}, {agreed.cipher_suite})"
+    ready = evidence.engine.ready.tls if evidence.engine is not None else None
+    if ready is not None and ready.insecure:
+        text += "; whose certificate it is was not checked (--insecure)"
+    return text
 
 
 def _advice(totals: Counters, evidence: Evidence, opened: int, sent: int) -> str:

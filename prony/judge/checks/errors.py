@@ -85,8 +85,19 @@ def errors(evidence: Evidence, limits: CheckLimits) -> Finding:
         value=share,
         limit=limit,
         source=SOURCE,
-        reason=f"{percent(share)} of {number(everything)} requests failed" + (f": {named}" if named else ""),
+        reason=f"{percent(share)} of {number(everything)} requests failed"
+        + (f": {named}" if named else "")
+        + _reasons(window),
         advice=_advice(kinds),
+    )
+
+
+def _reasons(window: Counters) -> str:
+    """What the engine found out about a kind, in its own words."""
+    return "".join(
+        f"; {kind}: {reason}"
+        for kind, reason in window.error_reasons.items()
+        if window.errors.get(kind, 0) > 0
     )
 
 
@@ -106,6 +117,8 @@ def _advice(kinds: dict[str, int]) -> str:
         return "the client ran out of descriptors: see the descriptors finding"
     if most.startswith("connect"):
         return "the server did not take the connections: is it running, is its accept queue long enough?"
+    if most == "tls":
+        return "give the server's certificate authority by --ca, or --insecure; for a server in plain http://"
     if most == "timeout":
         return "fewer users, or a longer request timeout if such answers still count for you"
     if most.startswith("status_"):

@@ -1,0 +1,278 @@
+//! TLS over another driver: what its user sends and receives are plain bytes, what the driver beneath sends and receives are the
+//! bytes of the wire. A plan without TLS never meets it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use super::outgoing::Outgoing;
+use super::sys::Waker;
+use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+use crate::tls::session::Session;
+
+/// See the module.
+pub struct Tls<D> {
+    wire: D,
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    fixed: Arc<[Vec<u8>]>,
+    conns: Vec<Option<Box<Conn>>>,
+    /// What is left to say of the last event of the driver beneath.
+    pending: VecDeque<Event>,
+    /// Bytes of the wire while they are opened, and the plain bytes of the last [`Event::Received`].
+    sealed: Vec<u8>,
+    plain: Vec<u8>,
+}
+
+struct Conn {
+    session: Session,
+    /// What TLS has to send, kept to go out with the next request: it then costs no call and no packet of its own.
+    outgoing: Vec<u8>,
+}
+
+impl<D: Driver> Tls<D> {
+    fn is_securing(&self, conn: ConnId) -> bool {
+        self.conns[conn as usize]
+            .as_ref()
+            .is_some_and(|conn| !conn.session.is_established())
+    }
+
+    /// The driver beneath has connected: begins the handshake.
+    fn begin(&mut self, conn: ConnId) -> Event {
+        let mut outgoing = self.wire.spare();
+        outgoing.clear();
+        match Session::begin(Arc::clone(&self.config), self.name.clone(), &mut outgoing) {
+            Ok(session) => {
+                self.conns[conn as usize] = Some(Box::new(Conn {
+                    session,
+                    outgoing: Vec::new(),
+                }));
+                self.wire
+                    .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+            }
+            Err(error) => self.pending.push_back(unsecured(conn, error.to_string())),
+        }
+        Event::Connected(conn)
+    }
+
+    fn received(&mut self, received: Received) -> Option<Event> {
+        let conn = received.conn;
+        self.sealed.clear();
+        self.sealed.extend_from_slice(self.wire.bytes(&received));
+        self.wire.release(received);
+        self.plain.clear();
+        let slot = self.conns[conn as usize].as_mut()?;
+        let was_established = slot.session.is_established();
+        match slot
+            .session
+            .open(&mut self.sealed, &mut self.plain, &mut slot.outgoing)
+        {
+            Ok(opened) => {
+                if opened.urgent && !slot.outgoing.is_empty() {
+                    let outgoing = std::mem::take(&mut slot.outgoing);
+                    self.wire
+                        .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+                }
+                if opened.secured {
+                    let secured = slot.session.secured();
+                    self.pending.push_back(Event::Secured(conn, secured));
+                }
+                if !self.plain.is_empty() {
+                    self.pending.push_back(Event::Received(Received {
+                        conn,
+                        buffer: 0,
+                        length: self.plain.len() as u32,
+                    }));
+                }
+                if opened.ended {
+                    self.pending.push_back(Event::Closed(conn));
+                }
+            }
+            Err(error) => {
+                // The alert that tells the server why; it must be on its way before the connection is closed.
+                if !slot.outgoing.is_empty() {
+                    let outgoing = std::mem::take(&mut slot.outgoing);
+                    self.wire
+                        .send(conn, Payload::Owned(Outgoing::new(outgoing, None)));
+                    // A driver that cannot flush says so at its next wait.
+                    let _ = self.wire.flush();
+                }
+                let reason = explain(&error, was_established);
+                self.pending.push_back(unsecured(conn, reason));
+            }
+        }
+        self.pending.pop_front()
+    }
+
+    fn seal(&mut self, conn: ConnId, payload: Payload) -> Result<(), String> {
+        let Some(slot) = self.conns[conn as usize].as_mut() else {
+            return Ok(());
+        };
+        let mut out = std::mem::take(&mut slot.outgoing);
+        if out.capacity() == 0 {
+            out = self.wire.spare();
+            out.clear();
+        }
+        match payload {
+            Payload::Fixed(fixed) => slot
+                .session
+                .seal(&self.fixed[fixed as usize], &mut out)
+                .map_err(|error| error.to_string())?,
+            // A file that follows is sealed whole: its records cannot be made one by one while the driver beneath sends.
+            Payload::Owned(mut outgoing) => loop {
+                slot.session
+                    .seal(outgoing.bytes(), &mut out)
+                    .map_err(|error| error.to_string())?;
+                if !outgoing.refill().map_err(|error| error.to_string())? {
+                    break;
+                }
+            },
+        }
+        self.wire
+            .send(conn, Payload::Owned(Outgoing::new(out, None)));
+        Ok(())
+    }
+
+    /// The farewell of TLS, which must be on its way before the connection is closed.
+    fn say_farewell(&mut self, conn: ConnId) {
+        let Some(slot) = self.conns[conn as usize].as_mut() else {
+            return;
+        };
+        if !slot.session.is_established() || self.wire.is_sending(conn) {
+            return;
+        }
+        let mut out = std::mem::take(&mut slot.outgoing);
+        if slot.session.end(&mut out).is_ok() {
+            self.wire
+                .send(conn, Payload::Owned(Outgoing::new(out, None)));
+            // A driver that cannot flush says so at its next wait.
+            let _ = self.wire.flush();
+        }
+    }
+}
+
+fn unsecured(conn: ConnId, reason: String) -> Event {
+    Event::Unsecured(conn, Box::new(reason))
+}
+
+/// The library's words, and what they mean where they do not say it.
+fn explain(error: &rustls::Error, was_established: bool) -> String {
+    match error {
+        rustls::Error::InvalidMessage(_) if !was_established => {
+            format!("the answer is not TLS; does the server speak https on this port? ({error})")
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl<D: Driver> Driver for Tls<D> {
+    const NAME: &'static str = D::NAME;
+    const SEND_GROUP: usize = D::SEND_GROUP;
+    const FETCHES_LATE: bool = D::FETCHES_LATE;
+    const SECURES: bool = true;
+
+    fn new(config: Config) -> io::Result<Self> {
+        let tls = config.tls.clone().ok_or_else(|| {
+            io::Error::other("a TLS driver was asked for without a configuration")
+        })?;
+        Ok(Self {
+            config: tls.for_thread(),
+            name: tls.name.clone(),
+            fixed: Arc::clone(&config.fixed),
+            conns: (0..config.connections.max(1)).map(|_| None).collect(),
+            pending: VecDeque::new(),
+            sealed: Vec::new(),
+            plain: Vec::new(),
+            wire: D::new(config)?,
+        })
+    }
+
+    fn connect(&mut self, conn: ConnId, address: usize) {
+        self.wire.connect(conn, address);
+    }
+
+    fn send(&mut self, conn: ConnId, payload: Payload) {
+        if let Err(reason) = self.seal(conn, payload) {
+            self.pending.push_back(unsecured(conn, reason));
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.wire.flush()
+    }
+
+    fn is_sending(&self, conn: ConnId) -> bool {
+        self.wire.is_sending(conn)
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        self.wire.spare()
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        self.say_farewell(conn);
+        self.conns[conn as usize] = None;
+        self.pending.retain(|event| event.conn() != Some(conn));
+        self.wire.close(conn);
+    }
+
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
+        let until_ns = if self.pending.is_empty() {
+            until_ns
+        } else {
+            Some(self.now_ns())
+        };
+        self.wire.wait(until_ns)
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        if let Some(event) = self.pending.pop_front() {
+            return Some(event);
+        }
+        loop {
+            let event = match self.wire.next()? {
+                Event::Connected(conn) => Some(self.begin(conn)),
+                Event::Received(received) => self.received(received),
+                Event::Closed(conn) if self.is_securing(conn) => Some(unsecured(
+                    conn,
+                    "the server closed the connection during the handshake".to_owned(),
+                )),
+                Event::Broken(conn, direction, code) if self.is_securing(conn) => {
+                    let what = match direction {
+                        Direction::Read => "reading",
+                        Direction::Write => "writing",
+                    };
+                    let error = io::Error::from_raw_os_error(code);
+                    Some(unsecured(
+                        conn,
+                        format!("{what} failed during the handshake: {error}"),
+                    ))
+                }
+                other => Some(other),
+            };
+            if event.is_some() {
+                return event;
+            }
+        }
+    }
+
+    #[inline]
+    fn bytes(&self, _received: &Received) -> &[u8] {
+        &self.plain
+    }
+
+    #[inline]
+    fn release(&mut self, _received: Received) {}
+
+    fn waker(&self) -> Waker {
+        self.wire.waker()
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.wire.now_ns()
+    }
+}

@@ -1,0 +1,267 @@
+//! From the plan's wishes about TLS to a configuration of `rustls`; what cannot be followed is refused in one sentence. It reads
+//! certificate files, once, before the load starts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
+};
+
+use super::PROTOCOLS;
+use crate::check::{PlanError, refuse};
+use crate::plan::{Tls, TlsVersion};
+use crate::report::TlsReady;
+
+/// Servers whose sessions a thread remembers: there is one target.
+const REMEMBERED: usize = 16;
+
+/// Whose certificates are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    System,
+    File,
+    /// Any certificate is taken.
+    Anybody,
+}
+
+/// A checked configuration, shared by all threads.
+pub struct ClientTls {
+    config: ClientConfig,
+    resumption: bool,
+    pub name: ServerName<'static>,
+    ready: TlsReady,
+}
+
+impl std::fmt::Debug for ClientTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClientTls")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientTls {
+    /// `host` is that of the target's URL, without brackets.
+    pub fn new(plan: &Tls, host: &str) -> Result<Self, PlanError> {
+        let name = server_name(plan, host)?;
+        let (trust, roots) = trusted(plan)?;
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&versions(plan)?)
+            .map_err(|error| PlanError(format!("target.tls: TLS cannot be set up: {error}")))?;
+        let builder = match trust {
+            Trust::Anybody => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(TakesAny::new(
+                    &ring::default_provider(),
+                ))),
+            Trust::System | Trust::File => builder.with_root_certificates(roots),
+        };
+        let mut config = match (&plan.client_cert, &plan.client_key) {
+            (None, None) => builder.with_no_client_auth(),
+            (Some(cert), Some(key)) => builder
+                .with_client_auth_cert(
+                    certificates("target.tls.client_cert", cert)?,
+                    private_key(key)?,
+                )
+                .map_err(|error| {
+                    PlanError(format!(
+                        "target.tls.client_cert and client_key do not fit: {error}"
+                    ))
+                })?,
+            (Some(_), None) => {
+                return refuse("target.tls.client_cert is given without client_key, expected both");
+            }
+            (None, Some(_)) => {
+                return refuse("target.tls.client_key is given without client_cert, expected both");
+            }
+        };
+        config.alpn_protocols = alpn(plan)?;
+        config.resumption = Resumption::disabled();
+        Ok(Self {
+            config,
+            resumption: plan.resumption,
+            ready: TlsReady {
+                insecure: trust == Trust::Anybody,
+                trust: match trust {
+                    Trust::System => "system",
+                    Trust::File => "file",
+                    Trust::Anybody => "any",
+                }
+                .to_owned(),
+                server_name: name.to_str().into_owned(),
+                resumption: plan.resumption,
+                alpn: plan.alpn.clone(),
+                client_certificate: plan.client_cert.is_some(),
+            },
+            name,
+        })
+    }
+
+    /// As the report shows it.
+    pub fn ready(&self) -> TlsReady {
+        self.ready.clone()
+    }
+
+    /// The configuration of one thread, with a memory of sessions of its own.
+    pub fn for_thread(&self) -> Arc<ClientConfig> {
+        let mut config = self.config.clone();
+        if self.resumption {
+            config.resumption = Resumption::in_memory_sessions(REMEMBERED);
+        }
+        Arc::new(config)
+    }
+}
+
+fn server_name(plan: &Tls, host: &str) -> Result<ServerName<'static>, PlanError> {
+    let (key, text) = match &plan.sni {
+        Some(name) => ("target.tls.sni", name.as_str()),
+        None => ("target.url: the host", host),
+    };
+    ServerName::try_from(text.to_owned()).map_err(|_| {
+        PlanError(format!(
+            "{key} is \"{text}\", expected a host name or an IP address, as a certificate holds it"
+        ))
+    })
+}
+
+fn versions(plan: &Tls) -> Result<Vec<&'static SupportedProtocolVersion>, PlanError> {
+    if plan.min_version > plan.max_version {
+        return refuse(
+            "target.tls.min_version is 1.3 and max_version is 1.2, expected min_version <= max_version",
+        );
+    }
+    let both = [
+        (TlsVersion::V1_2, &rustls::version::TLS12),
+        (TlsVersion::V1_3, &rustls::version::TLS13),
+    ];
+    Ok(both
+        .into_iter()
+        .filter(|(version, _)| (plan.min_version..=plan.max_version).contains(version))
+        .map(|(_, known)| known)
+        .collect())
+}
+
+fn trusted(plan: &Tls) -> Result<(Trust, RootCertStore), PlanError> {
+    let mut roots = RootCertStore::empty();
+    match (&plan.ca, plan.insecure) {
+        (Some(_), true) => refuse(
+            "target.tls sets both ca and insecure, expected one: with insecure any certificate is taken",
+        ),
+        (None, true) => Ok((Trust::Anybody, roots)),
+        (Some(file), false) => {
+            for certificate in certificates("target.tls.ca", file)? {
+                roots.add(certificate).map_err(|error| {
+                    PlanError(format!(
+                        "target.tls.ca: {} holds a certificate that cannot be trusted: {error}",
+                        file.display()
+                    ))
+                })?;
+            }
+            Ok((Trust::File, roots))
+        }
+        (None, false) => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return refuse(
+                    "target.tls names no ca and this system trusts no certificates (package ca-certificates); \
+                     give ca, a PEM file, or set insecure",
+                );
+            }
+            Ok((Trust::System, roots))
+        }
+    }
+}
+
+fn certificates(key: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, PlanError> {
+    let chain = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unreadable(key, file, &error))?;
+    if chain.is_empty() {
+        return refuse(format!(
+            "{key}: {} holds no certificate, expected a PEM file",
+            file.display()
+        ));
+    }
+    Ok(chain)
+}
+
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, PlanError> {
+    PrivateKeyDer::from_pem_file(file)
+        .map_err(|error| unreadable("target.tls.client_key", file, &error))
+}
+
+fn unreadable(key: &str, file: &Path, error: &dyn std::fmt::Display) -> PlanError {
+    PlanError(format!(
+        "{key}: {} cannot be read as PEM: {error}",
+        file.display()
+    ))
+}
+
+fn alpn(plan: &Tls) -> Result<Vec<Vec<u8>>, PlanError> {
+    let known = |name: &&String| !PROTOCOLS.contains(&name.as_str());
+    if let Some(other) = plan.alpn.iter().find(known) {
+        return refuse(format!(
+            "target.tls.alpn offers \"{other}\", but this version speaks HTTP/1.1: expected http/1.1, http/1.0, or an empty list"
+        ));
+    }
+    Ok(plan
+        .alpn
+        .iter()
+        .map(|name| name.clone().into_bytes())
+        .collect())
+}
+
+/// Takes any certificate, but not a server that does not hold the certificate's key.
+#[derive(Debug)]
+struct TakesAny(WebPkiSupportedAlgorithms);
+
+impl TakesAny {
+    fn new(provider: &CryptoProvider) -> Self {
+        Self(provider.signature_verification_algorithms)
+    }
+}
+
+impl ServerCertVerifier for TakesAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

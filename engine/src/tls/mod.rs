@@ -1,0 +1,20 @@
+//! TLS at the client's side, through `rustls`: what a plan asks for made into a configuration, and one connection's state between
+//! plain bytes and the bytes of the wire. It touches no socket and knows nothing of users or requests.
+
+pub mod config;
+pub mod session;
+
+/// What may be offered by ALPN: what the engine speaks.
+pub const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
+
+/// What a handshake ended with. Small, for it travels as an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Secured {
+    /// The protocol version and the cipher suite by their numbers at IANA.
+    pub version: u16,
+    pub cipher_suite: u16,
+    /// The protocol that the server chose: its place in [`PROTOCOLS`], from 1; 0 when it chose none.
+    pub alpn: u8,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
