@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from bench.cases import CASES, chosen
+from bench.server import DRIVER
 from bench.session import Outcome, Plan, chosen_tools, run
 from bench.summary import memory
 from bench.table import Sheet, markdown, print_sheets, sheets
@@ -95,7 +96,8 @@ def _context(plan: Plan, outcome: Outcome) -> list[str]:
     return [
         f"Made by: {_made_by(plan)}",
         f"Tools: {versions}",
-        f"Tool on CPU {outcome.client_cpu}, prony-engine serve on CPU {outcome.server_cpu}, over loopback",
+        f"Tool on CPU {outcome.client_cpu}, over loopback to prony-engine serve --driver {DRIVER} "
+        f"on CPU {outcome.server_cpu}",
         *host,
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import time
 from collections.abc import Sequence
@@ -76,18 +77,20 @@ def wait(process: subprocess.Popen[bytes], timeout_s: float) -> Ended | None:
     deadline = time.monotonic() + timeout_s
     peak: int | None = None
     killed = False
-    while True:
-        peak = peak_rss_bytes(process.pid) or peak
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        if time.monotonic() > deadline and not killed:
-            process.kill()
-            killed = True
-        time.sleep(_POLL_S)
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        while not select.select([descriptor], [], [], _POLL_S)[0]:
+            peak = peak_rss_bytes(process.pid) or peak
+            if time.monotonic() > deadline and not killed:
+                process.kill()
+                killed = True
+    finally:
+        os.close(descriptor)
+    ended_s = time.monotonic()
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.stdin is not None:
         process.stdin.close()
     if killed:
         return None
-    return Ended(process.returncode, usage.ru_utime + usage.ru_stime, time.monotonic(), peak)
+    return Ended(process.returncode, usage.ru_utime + usage.ru_stime, ended_s, peak)

@@ -51,6 +51,13 @@ class Run:
     claim: Claim
     peak_rss_bytes: int | None
     disturbance: Disturbance
+    seconds: int
+    """How long the tool was to offer load."""
+
+    @property
+    def offered_per_s(self) -> float:
+        """Requests per second over its whole life, without the time that it took to start and to end."""
+        return self.whole.requests / self.seconds
 
     @property
     def cpu_us_per_request(self) -> float:
@@ -59,7 +66,7 @@ class Run:
 
     @property
     def requests_per_s(self) -> float:
-        """Requests that the server counted, per second."""
+        """Requests that the server counted, per second until the tool had ended."""
         return self.requests_measured / self.wall_s_measured
 
     @property
@@ -114,6 +121,7 @@ def run_once(tool: Tool, program: Path, request: Request, setting: Setting) -> R
             client=(setting.client_cpu, ended.cpu_s),
             server=(setting.server_cpu, server_after_s - server_before_s),
         ),
+        seconds=request.seconds,
     )
 
 

@@ -145,8 +145,8 @@ def faults(case: Case, run: Run) -> list[str]:
         found.append(f"opened {number(whole.connections)} connections instead of {case.connections}")
     if case.tls and whole.tls_resumptions:
         found.append(f"{number(whole.tls_resumptions)} TLS sessions were resumed")
-    if case.rate_per_s is not None and abs(run.requests_per_s / case.rate_per_s - 1) > RATE_OFF:
-        found.append(f"sent {number(round(run.requests_per_s))} requests per second")
+    if case.rate_per_s is not None and abs(run.offered_per_s / case.rate_per_s - 1) > RATE_OFF:
+        found.append(f"sent {number(round(run.offered_per_s))} requests per second")
     return found
 
 

@@ -52,7 +52,8 @@ def _line(row: Row) -> tuple[str, ...]:
     cost = row.over_rounds(lambda run: run.cpu_us_per_request)
     if cost is None:
         return (row.tool, *["-"] * (len(HEAD) - 2), row.reason or "not run")
-    rate = row.over_rounds(lambda run: run.requests_per_s)
+    open_loop = row.case.rate_per_s is not None
+    rate = row.over_rounds(lambda run: run.offered_per_s if open_loop else run.requests_per_s)
     busy = row.over_rounds(lambda run: run.busy)
     server = row.over_rounds(lambda run: run.server_busy)
     size = row.over_rounds(lambda run: run.whole.bytes_received / run.whole.requests)

@@ -32,5 +32,6 @@ def run(cost_us: float = 8.0, *, counts: dict[str, Any] | None = None, **changes
         claim=Claim(requests=199_990),
         peak_rss_bytes=10 * 1024 * 1024,
         disturbance=QUIET,
+        seconds=2,
     )
     return replace(made, **changes)
