@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from prony.errors import UsageError
 from prony.evidence.base import Record
 from prony.plan.catalogue_roots import roots
+from prony.plan.think import Think
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
@@ -128,31 +129,6 @@ class Auth(Record):
         return self
 
 
-class StepThink(Record):
-    """The pause after a step, as the engine's think times."""
-
-    kind: Literal["none", "constant", "uniform", "exponential", "gaussian"]
-    ms: float | None = None
-    min_ms: float | None = None
-    max_ms: float | None = None
-    mean_ms: float | None = None
-    stdev_ms: float | None = None
-
-    @model_validator(mode="after")
-    def _has_its_numbers(self) -> Self:
-        needed = {
-            "none": set[str](),
-            "constant": {"ms"},
-            "uniform": {"min_ms", "max_ms"},
-            "exponential": {"mean_ms"},
-            "gaussian": {"mean_ms", "stdev_ms"},
-        }[self.kind]
-        given = self.model_dump(exclude_none=True).keys() - {"kind"}
-        if given != needed:
-            raise ValueError(f"{self.kind} takes {' and '.join(sorted(needed)) or 'no numbers'}")
-        return self
-
-
 class Feeder(Record):
     """A CSV file whose first line names its columns; `${name.column}` is a value of the user's row."""
 
@@ -186,7 +162,7 @@ class Step(Record):
     auth: Auth | None = None
     expect: Expectation | None = None
     capture: dict[str, Capture] = Field(default_factory=dict)
-    think: StepThink | None = None
+    think: Think | None = None
     """The pause after this step, in place of the load's."""
     repeat: int = Field(default=1, ge=1)
 

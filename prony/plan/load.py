@@ -1,0 +1,125 @@
+"""A load as a value: how the requests of a workload are offered, and which part of the run is measured.
+
+Must not know workloads, servers, or the engine's own words (prony.load.contract translates).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from prony.evidence.base import Record
+from prony.plan.think import NO_THINK, Think
+
+
+class RatePhase(Record):
+    """A stretch over which the rate of arrivals changes linearly; a pause has the rate 0 at both ends."""
+
+    duration_s: float = Field(gt=0)
+    from_per_s: float = Field(ge=0)
+    to_per_s: float = Field(ge=0)
+
+
+class ClosedLoad(Record):
+    """A fixed number of users, each waiting for its answer before it goes on."""
+
+    model: Literal["closed"] = "closed"
+    users: int = Field(ge=1)
+    think: Think = NO_THINK
+    ramp_up_s: float = Field(default=0.0, ge=0)
+    """Users start evenly spread over this time."""
+    ramp_up_steps: int | None = Field(default=None, ge=1)
+    ramp_down_s: float = Field(default=0.0, ge=0)
+    ramp_down_steps: int | None = Field(default=None, ge=1)
+
+    @property
+    def name(self) -> str:
+        """The load in a word, such as `closed-10` or `closed-1000-think-500ms`."""
+        if self.think.kind == "none":
+            return f"closed-{self.users}"
+        return f"closed-{self.users}-think-{self.think.expected_ms:g}ms"
+
+
+class OpenLoad(Record):
+    """Arrivals on a schedule that no answer can delay: `rate_per_s`, or `phases` one after the other."""
+
+    model: Literal["open"] = "open"
+    rate_per_s: float | None = Field(default=None, gt=0)
+    ramp_up_s: float = Field(default=0.0, ge=0)
+    """With `rate_per_s`: the rate rises from 0 over this time."""
+    phases: tuple[RatePhase, ...] = ()
+    arrivals: Literal["constant", "poisson"] = "constant"
+    session: Literal["request", "user"] = "request"
+    """An arrival is one request, or a new user who walks the scenario once."""
+    think: Think = NO_THINK
+    """Between the requests of a user; only with session: user."""
+    max_users: int | None = Field(default=None, ge=1)
+    """Arrivals under way at once; one that finds no place is blocked and counted. A second's worth, 100 to
+    10,000, when not given.
+    """
+    connections: int | None = Field(default=None, ge=0)
+    """Opened before the first arrival and kept open; ten milliseconds' worth when not given."""
+    deadline_ms: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_schedule(self) -> Self:
+        if (self.rate_per_s is None) == (not self.phases):
+            raise ValueError("expected exactly one of rate_per_s and phases")
+        if self.phases and self.ramp_up_s:
+            raise ValueError("ramp_up_s goes with rate_per_s; with phases write the ramp as a phase")
+        if self.session == "request" and self.think.kind != "none":
+            raise ValueError("think goes with session: user; an arrival that is one request has no pauses")
+        return self
+
+    @property
+    def highest_per_s(self) -> float:
+        """The highest rate of arrivals that is asked for."""
+        if self.rate_per_s is not None:
+            return self.rate_per_s
+        return max(max(phase.from_per_s, phase.to_per_s) for phase in self.phases)
+
+    @property
+    def name(self) -> str:
+        """The load in a word, such as `open-1000-poisson`."""
+        what = "sessions-" if self.session == "user" else ""
+        return f"open-{what}{self.highest_per_s:g}-{self.arrivals}"
+
+
+Load = Annotated[ClosedLoad | OpenLoad, Field(discriminator="model")]
+
+
+class SteadyWindow(Record):
+    """Warm up until the server is level, then measure for so long."""
+
+    kind: Literal["steady"] = "steady"
+    window_s: float = Field(gt=0)
+
+
+class WholeRun(Record):
+    """Everything from the first request to the last is measured, as most published runs do: until the first
+    of the bounds that are given. An open load with phases ends with its last session.
+    """
+
+    kind: Literal["whole"] = "whole"
+    duration_s: float | None = Field(default=None, gt=0)
+    total_requests: int | None = Field(default=None, ge=1)
+    iterations_per_user: int | None = Field(default=None, ge=1)
+    warm_up_s: float = Field(default=0.0, ge=0)
+    """The same load runs so long beforehand, as a run of its own that is not measured; 0: a fresh server."""
+
+
+Measured = Annotated[SteadyWindow | WholeRun, Field(discriminator="kind")]
+
+
+class Connections(Record):
+    """How long a connection lives and how it is secured."""
+
+    keep_alive: bool = True
+    """False: a connection per request."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """The client closes after so many."""
+    scheme: Literal["http", "https"] = "http"
+    tls_resumption: bool = True
+    tls_version: Literal["1.2", "1.3"] | None = None
+    """Only this version; both when not given."""

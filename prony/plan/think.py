@@ -1,0 +1,50 @@
+"""Think times, as users, steps and sessions have them. Must not know where they are used."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from prony.evidence.base import Record
+
+
+class Think(Record):
+    """The pause of a user between an answer and its next request. Times in ms."""
+
+    kind: Literal["none", "constant", "uniform", "exponential", "gaussian"]
+    ms: float | None = None
+    min_ms: float | None = None
+    max_ms: float | None = None
+    mean_ms: float | None = None
+    stdev_ms: float | None = None
+
+    @model_validator(mode="after")
+    def _has_its_numbers(self) -> Self:
+        needed = {
+            "none": set[str](),
+            "constant": {"ms"},
+            "uniform": {"min_ms", "max_ms"},
+            "exponential": {"mean_ms"},
+            "gaussian": {"mean_ms", "stdev_ms"},
+        }[self.kind]
+        given = self.model_dump(exclude_none=True).keys() - {"kind"}
+        if given != needed:
+            raise ValueError(f"{self.kind} takes {' and '.join(sorted(needed)) or 'no numbers'}")
+        return self
+
+    @property
+    def expected_ms(self) -> float:
+        """The mean that is asked for; of a Gaussian, before it is truncated at 0."""
+        match self.kind:
+            case "constant":
+                return self.ms or 0.0
+            case "uniform":
+                return ((self.min_ms or 0.0) + (self.max_ms or 0.0)) / 2
+            case "exponential" | "gaussian":
+                return self.mean_ms or 0.0
+            case _:
+                return 0.0
+
+
+NO_THINK = Think(kind="none")
