@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -20,6 +21,8 @@ from prony.plan.yamlfile import nearest, read_mapping, validate
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
+SETTINGS = ("delay_ms",)
+"""The keys of a workload that a plan may change; one that the file leaves out is no setting of it."""
 PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 
 
@@ -218,7 +221,15 @@ class Workload(Record):
     users: int = Field(default=10, ge=1)
     """Users when the command line names none."""
     delay_ms: float | None = Field(default=None, gt=0)
-    """How long the server waits by design; with a limit on workers it makes a ceiling that is not CPU."""
+    """A setting: how long the server waits by design; with a limit on workers it makes a ceiling that is not
+    CPU.
+    """
+    prepare: tuple[Step, ...] = ()
+    """Walked once, by one user, before the load starts: what the steps need to find there."""
+    cleanup: tuple[Step, ...] = ()
+    """Walked once after the load has ended."""
+    conformance: tuple[Step, ...] = ()
+    """Further requests and their right answers, sent by the conformance suite and never by a load."""
     published: Published | None = None
 
     @model_validator(mode="after")
@@ -230,6 +241,37 @@ class Workload(Record):
         if self.scenarios and self.loops != 1:
             raise ValueError("loops stands with steps; with scenarios each has its own")
         return self
+
+    @model_validator(mode="after")
+    def _conformance_expects(self) -> Self:
+        for step in self.conformance:
+            if step.expect is None:
+                raise ValueError(
+                    f"the conformance step '{step.name}' has no expect; say what a right answer looks like"
+                )
+        return self
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """What a plan may change and the server is told when it is started: name -> value."""
+        values = {name: getattr(self, name) for name in SETTINGS}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def with_settings(self, given: Mapping[str, float]) -> Workload:
+        """This workload with these settings in place of its own. Raises UsageError for one that it has not
+        or a value that it cannot have.
+        """
+        own = self.settings
+        for name in given:
+            if name not in own:
+                has = f"its settings: {', '.join(own)}" if own else "it has none"
+                raise UsageError(
+                    f"workload '{self.name}' has no setting '{name}'{nearest(name, list(own))}; {has}"
+                )
+        for name, value in given.items():
+            if not 0 < value < float("inf"):
+                raise UsageError(f"the setting {name} is {value:g}; expected a number above 0")
+        return self.model_copy(update=dict(given))
 
     @property
     def walks(self) -> tuple[Scenario, ...]:
@@ -303,6 +345,9 @@ def _beside(workload: Workload, folder: Path) -> Workload:
     return workload.model_copy(
         update={
             "steps": tuple(map(step, workload.steps)),
+            "prepare": tuple(map(step, workload.prepare)),
+            "cleanup": tuple(map(step, workload.cleanup)),
+            "conformance": tuple(map(step, workload.conformance)),
             "scenarios": tuple(map(scenario, workload.scenarios)),
             "feeders": feeders,
         }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.plan.workload import Expectation, read
+from prony.plan.workload import Expectation, Step, Workload, known, read
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
 
@@ -46,6 +46,44 @@ def test_files_are_looked_for_beside_the_workload(tmp_path: Path) -> None:
     assert workload.steps[0].body_file == str(tmp_path / "photo.bin")
 
 
+def test_files_of_preparation_and_clean_up_are_looked_for_beside_it_too(tmp_path: Path) -> None:
+    step = "[{path: /, method: PUT, body_file: a.bin, expect: {status: [200]}}]"
+    file = tmp_path / "w.yaml"
+    file.write_text(f"steps: [{{path: /}}]\nprepare: {step}\ncleanup: {step}\nconformance: {step}\n")
+    workload = read(file)
+    for steps in (workload.prepare, workload.cleanup, workload.conformance):
+        assert steps[0].body_file == str(tmp_path / "a.bin")
+    assert [step.path for step in workload.all_steps] == ["/"], "a load sends none of them"
+
+
+def test_a_declared_setting_can_be_changed_and_no_other() -> None:
+    slow = Workload(name="slow", steps=(Step(path="/"),), delay_ms=150)
+    assert slow.settings == {"delay_ms": 150}
+    changed = slow.with_settings({"delay_ms": 5})
+    assert (changed.delay_ms, changed.settings, slow.delay_ms) == (5, {"delay_ms": 5}, 150)
+    with pytest.raises(UsageError, match="did you mean 'delay_ms'"):
+        slow.with_settings({"delay": 5})
+    with pytest.raises(UsageError, match="expected a number above 0"):
+        slow.with_settings({"delay_ms": 0})
+    plain = Workload(name="plain", steps=(Step(path="/"),))
+    assert plain.settings == {}
+    with pytest.raises(UsageError, match="it has none"):
+        plain.with_settings({"delay_ms": 5})
+
+
+@pytest.mark.parametrize("file", sorted(known().values()), ids=lambda file: file.stem)
+def test_every_workload_of_the_catalogue_declares_what_a_right_answer_is(file: Path) -> None:
+    workload = read(file)
+    assert workload.title, "tables need one line for people"
+    for step in (*workload.all_steps, *workload.prepare, *workload.cleanup, *workload.conformance):
+        assert step.expect is not None, f"step '{step.name}' declares no right answer"
+        assert step.body_file is None or Path(step.body_file).is_file()
+    for feeder in workload.feeders.values():
+        assert Path(feeder.file).is_file()
+    names = [step.name for step in workload.all_steps]
+    assert len(set(names)) == len(names) or workload.scenarios, "steps of one name share a row of figures"
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -58,6 +96,9 @@ def test_files_are_looked_for_beside_the_workload(tmp_path: Path) -> None:
         ("steps: [{path: /, repeat: 0}]", "repeat"),
         ("{feeders: {f: {file: a, order: sequence}}, steps: [{path: /}]}", "at_end is expected"),
         ("{scenarios: [{name: a, steps: []}]}", "steps"),
+        ("{steps: [{path: /}], prepare: [{path: /, repeat: 0}]}", "repeat"),
+        ("{steps: [{path: /}], conformance: [{name: unknown, path: /x}]}", "'unknown' has no expect"),
+        ("{steps: [{path: /}], prepares: [{path: /}]}", "did you mean 'prepare'"),
     ],
 )
 def test_what_cannot_be_walked_is_refused(tmp_path: Path, text: str, part: str) -> None:
