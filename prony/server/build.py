@@ -1,9 +1,9 @@
 """Builds servers, each once for the content of its sources, and remembers the artifact. Must not know how one
 is launched.
 
-An artifact lies in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, JDK major and
-tool version. Sources are copied before they are built, so neither the checkout nor an installed catalogue is
-written to.
+An artifact lies in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, and what of the
+tool and its runtime decides the result. Sources are copied before they are built, so neither the checkout
+nor an installed catalogue is written to.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
-from prony.server import maven
+from prony.server import maven, npm, pip
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
 from prony.server.jdk import Jdk, choose, find_jdks
 from prony.server.spec import BuildKeys, JdkRange, ServerSpec
+from prony.server.tool import Tool
 
 AGENT = "agent"
 """The folder of the agent beside the servers, and the name of its build."""
@@ -44,6 +45,8 @@ NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
 """What says how to run a server: a change there needs no build (the keys that matter are in the build
 key).
 """
+WHOLE = "app"
+"""The name of an artifact that is the whole folder."""
 KEPT_PER_NAME = 3
 KEPT_LOGS = 60
 
@@ -63,6 +66,10 @@ class Built:
     """The agent's jar; None for a server that does not run on a JVM."""
     from_cache: bool = True
     seconds: float = 0.0
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Placeholders that the build tool gives, such as `node`."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the runtime that the build tool found, for the server's identity."""
 
 
 def quiet(name: str, line: str) -> None:
@@ -79,19 +86,38 @@ def build(
     built. Raises EnvironmentFault (no JDK, no tool, a failed build with its last lines) or UsageError (the
     override).
     """
-    there = find_jdks() if any(spec.on_jvm or spec.build for spec in specs) else ()
-    jdks = {spec.name: choose(spec.jdk, jdks=there, override=jdk) if spec.on_jvm else None for spec in specs}
-    compilers = {spec.name: _compiler(jdks[spec.name], spec.jdk, there, jdk) for spec in specs if spec.build}
+    compiled = [spec.build is not None and spec.build.tool == "maven" for spec in specs]
+    there = find_jdks() if any(compiled) or any(spec.on_jvm for spec in specs) else ()
+    prepared = [_prepare(spec, jdk or spec.jdk_asked, there) for spec in specs]
     built = []
-    for spec in specs:
+    for spec, (own, tool) in zip(specs, prepared, strict=True):
         begun = time.monotonic()
-        own = jdks[spec.name]
         agent = _agent(spec, own, there, on_line) if own is not None else None
-        artifact, key, cached = None, None, True
-        if spec.build is not None:
-            artifact, key, cached = _build_one(spec.base, spec.build, compilers[spec.name], on_line)
-        built.append(Built(spec, artifact, key, own, agent, cached, time.monotonic() - begun))
+        if spec.build is None or tool is None:
+            built.append(Built(spec, jdk=own, agent=agent, seconds=time.monotonic() - begun))
+            continue
+        artifact, key, cached = _build_one(spec.base, spec.build, tool, on_line)
+        built.append(
+            Built(
+                spec, artifact, key, own, agent, cached, time.monotonic() - begun,
+                tool.programs(artifact), tool.versions,
+            )
+        )  # fmt: skip
     return tuple(built)
+
+
+def _prepare(spec: ServerSpec, override: str | None, there: Sequence[Jdk]) -> tuple[Jdk | None, Tool | None]:
+    """The JDK that it runs on and the tool that builds it, each None when there is none."""
+    own = choose(spec.jdk, jdks=there, override=override) if spec.on_jvm else None
+    match spec.build.tool if spec.build is not None else None:
+        case "maven":
+            return own, maven.find(_compiler(own, spec.jdk, there, override))
+        case "npm":
+            return own, npm.find()
+        case "pip":
+            return own, pip.find()
+        case None:
+            return own, None
 
 
 def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) -> Path:
@@ -105,7 +131,7 @@ def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) ->
             f"the agent's sources are missing (looked in {', '.join(map(str, places))}); reinstall Prony"
         )
     keys = BuildKeys(tool="maven", dir=str(source), artifact="target/agent.jar")
-    return _build_one(AGENT, keys, _compiler(own, JdkRange(min=17), there), on_line)[0]
+    return _build_one(AGENT, keys, maven.find(_compiler(own, JdkRange(min=17), there)), on_line)[0]
 
 
 def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override: str | None = None) -> Jdk:
@@ -118,17 +144,16 @@ def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override:
     return choose(wanted, jdks=not_newer, compiler=True, override="")
 
 
-def _build_one(name: str, keys: BuildKeys, jdk: Jdk, on_line: OnLine) -> tuple[Path, str, bool]:
+def _build_one(name: str, keys: BuildKeys, tool: Tool, on_line: OnLine) -> tuple[Path, str, bool]:
     """The artifact, its key, and whether it was there already."""
     source = Path(keys.dir)
     if not source.is_dir():
         raise EnvironmentFault(
             f"the sources of {name} are missing: there is no folder {source}; correct build.dir"
         )
-    tool = maven.find(jdk)
-    key = source_key(source, keys, jdk.major, tool.version)
+    key = source_key(source, keys, tool.key)
     builds = cache_dir("builds")
-    artifact = builds / f"{name}-{key}" / Path(keys.artifact).name
+    artifact = builds / f"{name}-{key}" / (Path(keys.artifact).name or WHOLE)
     if artifact.exists():
         return artifact, key, True
     with _alone(
@@ -140,22 +165,20 @@ def _build_one(name: str, keys: BuildKeys, jdk: Jdk, on_line: OnLine) -> tuple[P
         _clear(builds.glob(f".{name}-*.work"))
         work = builds / f".{name}-{key}.work"
         try:
-            made = _make(name, keys, source, jdk, tool, work, on_line)
-            _keep(
-                made, artifact, {"key": key, "tool": str(tool), "jdk": jdk.version, "args": list(keys.args)}
-            )
+            made = _make(name, keys, source, tool, work, on_line)
+            _keep(made, artifact, {"key": key, "tool": str(tool), "args": list(keys.args)})
         finally:
             shutil.rmtree(work, ignore_errors=True)
         _clear(prune(builds, f"{name}-{'[0-9a-f]' * len(key)}", KEPT_PER_NAME))
     return artifact, key, False
 
 
-def source_key(source: Path, keys: BuildKeys, jdk_major: int, tool_version: str) -> str:
+def source_key(source: Path, keys: BuildKeys, tool_key: Sequence[str]) -> str:
     """16 hex digits over everything that decides what is built: paths and contents of the sources, keys,
-    JDK, tool.
+    tool.
     """
     digest = hashlib.sha256()
-    for part in (keys.tool, *keys.args, keys.artifact, str(jdk_major), tool_version):
+    for part in (keys.tool, *keys.args, keys.artifact, *tool_key):
         digest.update(part.encode() + b"\0")
     for path in _sources(source):
         content = path.read_bytes()
@@ -170,18 +193,17 @@ def _sources(source: Path) -> Iterator[Path]:
         yield from (Path(folder, file) for file in sorted(files) if not (top and file in NOT_BUILT))
 
 
-def _make(
-    name: str, keys: BuildKeys, source: Path, jdk: Jdk, tool: maven.Maven, work: Path, on_line: OnLine
-) -> Path:
+def _make(name: str, keys: BuildKeys, source: Path, tool: Tool, work: Path, on_line: OnLine) -> Path:
     """Run the tool in a copy of the sources and return what it made."""
     log = cache_dir("logs") / f"build-{name}.log"
     for path in _sources(source):
         copy = work / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    on_line(name, f"building with {tool} and JDK {jdk.major}")
+    on_line(name, f"building with {tool}")
     begun = time.monotonic()
-    maven.package(name, tool, jdk, work, keys.args, log, lambda line: on_line(name, line))
+    log.write_text("", encoding="utf-8")
+    tool.make(name, work, keys.args, log, lambda line: on_line(name, line))
     made = work / keys.artifact
     if not made.exists():
         raise EnvironmentFault(
@@ -198,7 +220,7 @@ def _keep(made: Path, artifact: Path, facts: dict[str, object]) -> None:
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir()
     try:
-        shutil.copytree(made, half / made.name) if made.is_dir() else shutil.copyfile(made, half / made.name)
+        made.rename(half / artifact.name)
         (half / "build.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         half.rename(folder)

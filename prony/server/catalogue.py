@@ -13,7 +13,8 @@ from pathlib import Path
 from prony.errors import UsageError
 from prony.plan.catalogue_roots import roots as catalogue_roots
 from prony.plan.yamlfile import nearest, read_mapping, validate
-from prony.server.spec import Layer, ServerSpec, overlay
+from prony.server.settings import Settings, configure, parse
+from prony.server.spec import Layer, ServerSpec, Variant, overlay
 
 SERVER_FILE = "server.yaml"
 DEFAULTS_FILE = "defaults.yaml"
@@ -46,48 +47,52 @@ class Catalogue:
         return tuple(sorted(self.files))
 
     def specs(self) -> tuple[list[ServerSpec], list[UsageError]]:
-        """Every server that can be read, each followed by its variants; and what is wrong with the others."""
+        """Every server that can be read, each followed by its variants and their combinations; and what is
+        wrong with the others.
+        """
         good: list[ServerSpec] = []
         bad: list[UsageError] = []
         for name in self.names():
             try:
-                spec = self.resolve(name)
-                good += [spec, *(self.resolve(f"{name}:{variant}") for variant in spec.variants)]
+                good += [self.resolve(address) for address in self.resolve(name).addresses()]
             except UsageError as fault:
                 bad.append(fault)
         return good, bad
 
-    def resolve(self, address: str) -> ServerSpec:
-        """The server addressed as `name`, `name:variant`, or by the path of a server.yaml (or of its folder).
+    def resolve(self, address: str, settings: Settings | None = None) -> ServerSpec:
+        """The server addressed as `name`, `name:variant`, `name:variant+variant+setting=value`, or likewise
+        by the path of a server.yaml (or of its folder), with further settings.
 
         Raises UsageError: unknown names come with the known ones and the nearest; faults in a file with file
         and line.
         """
-        name, _, variant = address.partition(":")
+        name, _, rest = address.partition(":")
+        words = [word for word in rest.split("+") if word]
         file = self._file(name)
         data, lines = read_mapping(file)
         shown = name if name in self.files else file.parent.name
-        variants = _variants(data, file, lines)
-        if variant and variant not in variants:
-            listed = f"its variants: {', '.join(sorted(variants))}" if variants else "it has no variants"
-            hint = nearest(variant, list(variants))
-            raise UsageError(f"server '{name}' has no variant '{variant}'{hint}; {listed}")
-        own = _layer(
-            file, {key: value for key, value in data.items() if key not in ("name", "variants")}, lines
-        )
         if data.get("name", file.parent.name) != file.parent.name:
             raise UsageError(
                 f"{file}:{lines[('name',)]}: 'name' is {data['name']!r}, but the folder is "
                 f"'{file.parent.name}': leave the key out"
             )
+        own = _layer(file, {key: value for key, value in data.items() if key != "name"}, lines)
         merged = overlay(self._inherited(file, own, lines, ()), own)
-        if variant:
-            merged = overlay(merged, _layer(file, variants[variant], lines, ("variants", variant)))
+        variants: dict[str, dict[str, object]] = merged.pop("variants")  # type: ignore[assignment]
+        chosen = _chosen(shown, variants, [word for word in words if "=" not in word])
+        for variant in chosen:
+            merged = overlay(merged, {key: keys for key, keys in variants[variant].items() if key != "group"})
         build = merged.get("build")
         if isinstance(build, dict):
             merged["build"] = {"dir": str(file.parent.resolve())} | build
-        merged |= {"name": f"{shown}:{variant}" if variant else shown, "file": file, "variants": variants}
-        return validate(ServerSpec, merged, file, lines)
+        merged |= {
+            "name": ":".join(filter(None, (shown, "+".join(chosen)))),
+            "file": file,
+            "variants": variants,
+        }
+        spec = validate(ServerSpec, merged, file, lines)
+        spec = configure(spec, parse([word for word in words if "=" in word]))
+        return spec if settings is None else configure(spec, settings)
 
     def _file(self, name: str) -> Path:
         if name in self.files:
@@ -142,33 +147,56 @@ class Catalogue:
         return next((path for path in candidates if path.is_file()), None)
 
 
-def _variants(data: Mapping[str, object], file: Path, lines: Lines) -> dict[str, dict[str, object]]:
-    """The keys of each variant, none of them checked yet."""
+def _layer(file: Path, data: dict[str, object], lines: Lines) -> dict[str, object]:
+    """These keys, checked by themselves so that an error names the file they stand in, those of each variant,
+    too; every `build.dir` made absolute.
+    """
     variants = data.get("variants") or {}
     if not isinstance(variants, dict):
         raise UsageError(
             f"{file}:{lines[('variants',)]}: 'variants' is {variants!r}: expected names with keys below each"
         )
+    layers: dict[str, object] = {}
     for name, keys in variants.items():
         if not isinstance(keys, dict | None):
             raise UsageError(
                 f"{file}:{lines[('variants', name)]}: the variant '{name}' is {keys!r}: "
                 "expected keys with values"
             )
-    return {str(name): keys or {} for name, keys in variants.items()}
+        layers[str(name)] = _checked(Variant, file, keys or {}, lines, ("variants", name))
+    own = _checked(Layer, file, {key: value for key, value in data.items() if key != "variants"}, lines, ())
+    return own | {"variants": layers}
 
 
-def _layer(
-    file: Path, data: dict[str, object], lines: Lines, at: tuple[object, ...] = ()
+def _checked(
+    model: type[Layer], file: Path, data: dict[str, object], lines: Lines, at: tuple[object, ...]
 ) -> dict[str, object]:
-    """These keys, checked by themselves so that an error names the file they stand in; `build.dir` made
-    absolute.
-    """
     below = {
         key[len(at) :]: line for key, line in lines.items() if key[: len(at)] == at and len(key) > len(at)
     }
-    validate(Layer, data, file, below)
+    validate(model, data, file, below)
     build = data.get("build")
     if isinstance(build, dict) and isinstance(build.get("dir"), str):
         return data | {"build": build | {"dir": str((file.parent / build["dir"]).resolve())}}
     return data
+
+
+def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Sequence[str]) -> list[str]:
+    """The variants that were named, in the order of the file. Raises UsageError for unknown ones and for
+    those that do not go together.
+    """
+    for word in words:
+        if word not in variants:
+            listed = f"its variants: {', '.join(sorted(variants))}" if variants else "it has no variants"
+            hint = nearest(word, list(variants))
+            raise UsageError(f"server '{server}' has no variant '{word}'{hint}; {listed}")
+    chosen = [name for name in variants if name in words]
+    for at, one in enumerate(chosen):
+        for other in chosen[at + 1 :]:
+            groups = [variants[name].get("group") for name in (one, other)]
+            if None in groups or groups[0] == groups[1]:
+                raise UsageError(
+                    f"the variants '{one}' and '{other}' of server '{server}' do not go together; "
+                    "name one of them"
+                )
+    return chosen

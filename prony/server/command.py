@@ -1,8 +1,10 @@
 """From the command template of a `server.yaml` to the command that is executed. Must not start anything.
 
-Placeholders: `{java}`, `{artifact}`, `{engine}`, `{python}` (what runs it), `{host}`, `{port}`, `{cpus}` (how
-many are granted), `{cpu_list}` (which, as 0,1), `{workers}` (declared worker threads), `{tmp}`, `{dir}` (the
-server.yaml's folder) and, as a word of its own, `{jvm}`: the flags that the laboratory adds.
+Placeholders: `{artifact}`, `{java}`, `{node}`, `{python}`, `{engine}` (what runs it), `{host}`, `{port}`,
+`{scheme}`, `{cpus}` (how many are granted), `{cpu_list}` (which, as 0,1), `{worker_threads}` (the declared
+ones), `{tmp}`, `{dir}` (the server.yaml's folder), `{tls_cert}`, `{tls_key}`, `{tls_keystore}`,
+`{tls_password}`, `{tls_ca}` (with scheme https), every setting by its name, and two words of their own:
+`{jvm}`, the flags that the laboratory adds, and `{options}`, the server's `options` as `--name=value`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from prony.plan.yamlfile import nearest
 from prony.server.build import Built
 
 FLAGS = "{jvm}"
+OPTIONS = "{options}"
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
 """What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …)
 could change it without a trace in the results; what a server needs is named in its server.yaml.
@@ -29,24 +32,45 @@ def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) ->
     """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a
     missing program.
     """
-    known = dict(places) | {"dir": str(built.spec.folder), "python": sys.executable}
-    if built.artifact is not None:
-        known["artifact"] = str(built.artifact)
-    if built.jdk is not None:
-        known["java"] = str(built.jdk.java)
+    spec = built.spec
+    known = placeholders(built, places)
     words: list[str] = []
-    for word in built.spec.command:
-        words += jvm_flags if word == FLAGS else [_fill(word, known, built.spec.file)]
-    words[0] = _program(words[0], built.spec.folder, built.spec.name)
+    for word in spec.command:
+        if word == FLAGS:
+            words += jvm_flags
+        elif word == OPTIONS:
+            words += [
+                f"--{name}={_fill(str(value), known, spec.file)}"
+                for name, value in spec.options.items()
+                if value is not None
+            ]
+        else:
+            words.append(_fill(word, known, spec.file))
+    words[0] = _program(words[0], spec.folder, spec.name)
     return words
 
 
-def environment(built: Built, tmp: Path) -> dict[str, str]:
+def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
     """The environment that the server gets: the inherited words, its own temp folder, and what its
     server.yaml says.
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return inherited | {"TMPDIR": str(tmp)} | built.spec.env
+    known = placeholders(built, places)
+    own = {name: _fill(value, known, built.spec.file) for name, value in built.spec.env.items()}
+    return inherited | {"TMPDIR": places["tmp"]} | own
+
+
+def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:
+    """Every placeholder and what stands for it; a setting may itself hold some."""
+    known = {"python": sys.executable} | dict(built.programs) | dict(places) | {"dir": str(built.spec.folder)}
+    if built.artifact is not None:
+        known["artifact"] = str(built.artifact)
+    if built.jdk is not None:
+        known["java"] = str(built.jdk.java)
+    settings = {
+        name: _fill(str(value), known, built.spec.file) for name, value in built.spec.settings.items()
+    }
+    return known | settings
 
 
 def _fill(word: str, known: Mapping[str, str], file: Path) -> str:
@@ -59,7 +83,7 @@ def _fill(word: str, known: Mapping[str, str], file: Path) -> str:
         if name not in known:
             all_known = sorted((*known, "engine"))
             raise UsageError(
-                f"{file}: unknown placeholder '{{{name}}}' in the command{nearest(name, all_known)}; "
+                f"{file}: unknown placeholder '{{{name}}}'{nearest(name, all_known)}; "
                 f"known here: {', '.join(all_known)}"
             )
         return known[name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 from prony.errors import EnvironmentFault
 from prony.host.affinity import granted_cpus
+from prony.server import certificates
 from prony.server import guard as guard_script
 from prony.server.agent import LONGEST_SOCKET_PATH, AgentClient
 from prony.server.build import KEPT_LOGS, Built
@@ -69,10 +71,14 @@ def launch(
         )
         log = _log_file(log_dir, spec.name)
         flags = _jvm_flags(built, cpus, scratch, log, socket_path if with_agent else None)
-        command = expand(built, _places(built, cpus, host, port, scratch / "tmp"), [*flags, *jvm_flags])
+        places = _places(built, cpus, host, port, scratch / "tmp")
+        made = certificates.make(scratch / "tls", host) if spec.scheme == "https" and not spec.url else None
+        if made is not None:
+            places |= made.placeholders()
+        command = expand(built, places, [*flags, *jvm_flags])
         order = {
             "command": command,
-            "env": environment(built, scratch / "tmp"),
+            "env": environment(built, places),
             "cwd": str(scratch / "cwd"),
             "log": str(log),
             "cpus": sorted((cpus if start_on is None else start_on) or granted_cpus()),
@@ -95,6 +101,7 @@ def launch(
         pid=int(started["pid"]),
         started_monotonic_s=started["monotonic_ns"] / 1e9,
         agent=AgentClient(socket_path) if with_agent else None,
+        ca=made.ca if made is not None else None,
     )
 
 
@@ -108,11 +115,13 @@ def _jvm_flags(
     """
     if built.jdk is None:
         return []
+    spec = built.spec
     flags = [f"-XX:ActiveProcessorCount={len(cpus)}"] if cpus else []
+    flags += [f"-Xms{spec.heap}", f"-Xmx{spec.heap}"] if spec.heap is not None else []
     flags += [f"-Djava.io.tmpdir={scratch / 'tmp'}", f"-XX:ErrorFile={log.with_suffix('.crash')}"]
     if socket_path is not None:
         flags.append(f"-javaagent:{built.agent}={socket_path}")
-    return flags
+    return [*flags, *spec.jvm_flags]
 
 
 def _places(built: Built, cpus: Sequence[int], host: str, port: int, tmp: Path) -> dict[str, str]:
@@ -120,12 +129,13 @@ def _places(built: Built, cpus: Sequence[int], host: str, port: int, tmp: Path) 
     places = {
         "host": host,
         "port": str(port),
+        "scheme": "https" if built.spec.tls else "http",
         "cpus": str(len(own)),
         "cpu_list": ",".join(map(str, own)),
         "tmp": str(tmp),
     }
     workers = built.spec.ceilings.workers(len(own))
-    return places if workers is None else places | {"workers": str(workers)}
+    return places if workers is None else places | {"worker_threads": str(workers)}
 
 
 def _scratch() -> Path:
@@ -151,7 +161,7 @@ def _log_file(log_dir: Path | None, name: str) -> Path:
     folder = cache_dir("logs") if log_dir is None else log_dir
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        stamp = f"{name.replace(':', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+        stamp = f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{time.strftime('%Y%m%d-%H%M%S')}"
         handle, path = tempfile.mkstemp(prefix=f"{stamp}-", suffix=".log", dir=folder)
         os.close(handle)
     except OSError as fault:

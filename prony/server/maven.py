@@ -11,33 +11,60 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from prony.errors import EnvironmentFault
+from prony.server import tool
 from prony.server.cache import cache_dir
 from prony.server.jdk import Jdk
 
-LAST_LINES = 20
-ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-"""Maven's start script resets colours that nobody set."""
 GOAL = re.compile(r"\[INFO\] --- [\w\-]+:[\w.\-]+:([\w\-]+)")
 ADVICE = re.compile(r"\[Help 1\] http|-X switch|-e switch|solutions, please read|^\[ERROR\]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Maven:
-    """An installed Maven."""
+    """An installed Maven with the JDK that it compiles with."""
 
     command: Path
     version: str
+    jdk: Jdk
 
     def __str__(self) -> str:
-        return f"Maven {self.version}"
+        return f"Maven {self.version} and JDK {self.jdk.major}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Class files depend on the compiler's major."""
+        return (str(self.jdk.major), self.version)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """None: a server names the JDK that it runs on, which may be another one."""
+        return {}
+
+    def programs(self, artifact: Path) -> dict[str, str]:  # noqa: ARG002 - the same for every tool
+        """None: `{java}` is the JDK that the server runs on."""
+        return {}
+
+    def make(self, name: str, folder: Path, args: Sequence[str], log: Path, on_line: tool.OnLine) -> None:
+        """Run `mvn package`."""
+        command = [str(self.command), "--batch-mode", "-Dstyle.color=never", *args, "package"]
+        fetched = 0
+
+        def note(line: str) -> bool:
+            nonlocal fetched
+            if line.startswith("Downloaded "):
+                fetched += 1
+                on_line(f"fetching dependencies: {fetched} files")
+            goal = GOAL.match(line)
+            if goal:
+                on_line(goal[1])
+            return not line.startswith(("Downloading ", "Downloaded ", "Progress "))
+
+        tool.run(name, command, folder, log, env=_env(self.jdk), note=note, telling=_telling)
 
 
 def find(jdk: Jdk) -> Maven:
@@ -49,7 +76,7 @@ def find(jdk: Jdk) -> Maven:
             "e.g. `apt-get install maven`, `dnf install maven` or `brew install maven`"
         )
     command = Path(on_path).resolve()
-    return Maven(command, _version(command, jdk))
+    return Maven(command, _version(command, jdk), jdk)
 
 
 def _version(command: Path, jdk: Jdk) -> str:
@@ -63,74 +90,11 @@ def _version(command: Path, jdk: Jdk) -> str:
             return str(remembered[identity])
     except (OSError, ValueError):
         pass  # not there yet, or half written by somebody who was killed: ask again
-    try:
-        done = subprocess.run(
-            [command, "--version"], capture_output=True, text=True, timeout=60, check=False, env=_env(jdk)
-        )
-    except (OSError, subprocess.TimeoutExpired) as fault:
-        raise EnvironmentFault(f"{command} --version did not answer: {fault}; reinstall Maven") from fault
-    named = re.search(r"Apache Maven ([\w.\-]+)", done.stdout)
-    if named is None:
-        said = (done.stderr or done.stdout).strip()
-        raise EnvironmentFault(
-            f"{command} --version did not say its version; reinstall Maven", details=said[-2000:]
-        )
-    memory.write_text(json.dumps({identity: named[1]}), encoding="utf-8")
-    return named[1]
-
-
-def package(
-    name: str,
-    maven: Maven,
-    jdk: Jdk,
-    folder: Path,
-    args: Sequence[str],
-    log: Path,
-    on_line: Callable[[str], None],
-) -> None:
-    """Run `mvn package` in `folder`; its whole output goes to `log`, what matters of it to `on_line`.
-
-    Raises EnvironmentFault with the last lines when it fails. An interruption ends Maven, too.
-    """
-    command = [str(maven.command), "--batch-mode", "-Dstyle.color=never", *args, "package"]
-    with log.open("w", encoding="utf-8", errors="replace") as written:
-        written.write(f"$ JAVA_HOME={jdk.home} {' '.join(command)}\n")
-        process = subprocess.Popen(
-            command, cwd=folder, env=_env(jdk), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
-        try:
-            assert process.stdout is not None
-            lines = _follow(process.stdout, written, on_line)
-            code = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-    if code != 0:
-        raise EnvironmentFault(
-            f"the build of {name} failed: mvn ended with exit code {code} (log: {log})",
-            details="\n".join(_telling(lines)),
-        )
-
-
-def _follow(output: IO[str], written: IO[str], on_line: Callable[[str], None]) -> list[str]:
-    lines: list[str] = []
-    fetched = 0
-    for raw in output:
-        written.write(raw)
-        line = ESCAPES.sub("", raw).rstrip()
-        if line.startswith(("Downloading ", "Progress ")):
-            continue
-        if line.startswith("Downloaded "):
-            fetched += 1
-            on_line(f"fetching dependencies: {fetched} files")
-            continue
-        lines.append(line)
-        goal = GOAL.match(line)
-        if goal:
-            on_line(goal[1])
-    return lines
+    version = tool.ask_version(
+        [command, "--version"], r"Apache Maven ([\w.\-]+)", "reinstall Maven", env=_env(jdk)
+    )
+    memory.write_text(json.dumps({identity: version}), encoding="utf-8")
+    return version
 
 
 def _telling(lines: Sequence[str]) -> list[str]:
@@ -138,7 +102,7 @@ def _telling(lines: Sequence[str]) -> list[str]:
     last ones.
     """
     errors = [line for line in lines if line.startswith("[ERROR] ") and not ADVICE.search(line)]
-    return errors[:LAST_LINES] or [line for line in lines if line][-LAST_LINES:]
+    return errors[: tool.LAST_LINES] or tool.last(lines)
 
 
 def _env(jdk: Jdk) -> dict[str, str]:

@@ -58,6 +58,10 @@ class RunningServer:
     started_monotonic_s: float
     """When it was executed."""
     agent: AgentClient | None = None
+    ca: Path | None = None
+    """The certificate to trust (PEM) when it speaks HTTPS with a certificate that was made for this run; gone
+    after the stop.
+    """
     clean: bool | None = None
     """Whether everything was gone after the stop; None as long as it has not been stopped."""
     _owned_at_ready: bool | None = None
@@ -73,10 +77,15 @@ class RunningServer:
         return self.built.spec.name
 
     @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        return "https" if self.built.spec.tls else "http"
+
+    @property
     def url(self) -> str:
         """Where it is reached."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.built.spec.tls else 'http'}://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}"
 
     @property
     def identity(self) -> ServerIdentity:
@@ -87,7 +96,7 @@ class RunningServer:
         return ServerIdentity(
             name=spec.name,
             title=spec.title,
-            versions=spec.versions | ({"jdk": jdk.version} if jdk else {}),
+            versions=spec.versions | dict(self.built.versions) | ({"jdk": jdk.version} if jdk else {}),
             runtime=spec.runtime,
             command=self.command,
             build_key=self.built.key,

@@ -2,15 +2,16 @@
 built or run.
 
 A server's keys are those of its runtime's `defaults.yaml` (which may inherit another runtime's), overlaid
-with its own and, for `name:variant`, with the variant's: mappings are merged key by key, everything else
-replaces.
+with its own and, for `name:variant+variant`, with those of its variants: mappings are merged key by key,
+everything else replaces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -26,11 +27,12 @@ class BuildKeys(Record):
     leaves there.
     """
 
-    tool: Literal["maven"]
+    tool: Literal["maven", "npm", "pip"]
     dir: str
     """In a file: relative to it, by default the server's own folder. In a `ServerSpec`: absolute."""
     args: tuple[str, ...] = ()
-    artifact: str
+    artifact: str = "."
+    """A file or folder; `.` is the whole copy, sources included."""
 
 
 class JdkRange(Record):
@@ -84,8 +86,15 @@ class Ceilings(Record):
         return max(self.worker_threads_per_cpu * granted_cpus, self.worker_threads_min or 1)
 
 
+Scheme = Literal["http", "https"]
+Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[kmgKMG]$")]
+"""As a JVM takes it: a number and k, m or g."""
+Value = int | float | str
+"""What a setting or an option holds."""
+
+
 class Layer(Record):
-    """The keys of a `defaults.yaml` or of a variant: the same ones as a server's, all of them optional."""
+    """The keys of a `defaults.yaml`: the same ones as a server's, all of them optional."""
 
     title: str | None = None
     runtime: str | None = None
@@ -94,11 +103,25 @@ class Layer(Record):
     build: dict[str, object] | None = None
     jdk: JdkRange | None = None
     command: tuple[str, ...] | None = None
+    options: dict[str, Value | None] | None = None
+    settings: dict[str, Value] | None = None
     env: dict[str, str] | None = None
+    scheme: Scheme | None = None
+    jvm_flags: tuple[str, ...] | None = None
+    heap: Heap | None = None
     ready: ReadyKeys | None = None
     ceilings: Ceilings | None = None
     reports: str | None = None
     url: str | None = None
+
+
+class Variant(Layer):
+    """The keys of a variant, laid over the server's."""
+
+    group: str | None = None
+    """Variants of different groups may be combined, those of one group exclude each other; without a group a
+    variant stands alone.
+    """
 
 
 class ServerSpec(Record):
@@ -116,7 +139,18 @@ class ServerSpec(Record):
     jdk: JdkRange = JdkRange()
     command: tuple[str, ...] = Field(min_length=1)
     """A template: see `prony.server.command`."""
+    options: dict[str, Value | None] = Field(default_factory=dict)
+    """Words `--name=value` for the place `{options}` of the command; None: left out."""
+    settings: dict[str, Value] = Field(default_factory=dict)
+    """What a plan or an address (`name:workers=4`) may set: name -> value, a placeholder of the same name."""
     env: dict[str, str] = Field(default_factory=dict)
+    scheme: Scheme = "http"
+    jvm_flags: tuple[str, ...] = ()
+    """Beside those that the laboratory adds."""
+    heap: Heap | None = None
+    """Initial and greatest size of a JVM's heap; None: the JVM's own choice."""
+    jdk_asked: str | None = None
+    """The JDK that was asked for (a major number or a path); None: chosen by `jdk`."""
     ready: ReadyKeys = ReadyKeys()
     ceilings: Ceilings = Ceilings()
     reports: str | None = None
@@ -125,7 +159,7 @@ class ServerSpec(Record):
     """
     url: str | None = None
     """Where a server with a fixed address listens; None: the laboratory chooses the port."""
-    variants: dict[str, Layer] = Field(default_factory=dict)
+    variants: dict[str, Variant] = Field(default_factory=dict)
 
     @field_validator("url")
     @classmethod
@@ -149,12 +183,31 @@ class ServerSpec(Record):
     @property
     def tls(self) -> bool:
         """Whether it speaks HTTPS."""
-        return self.url is not None and self.url.startswith("https:")
+        return self.scheme == "https" if self.url is None else self.url.startswith("https:")
 
     @property
     def on_jvm(self) -> bool:
         """Whether the command needs a JDK."""
         return any("{java}" in word for word in self.command)
+
+    def addresses(self) -> tuple[str, ...]:
+        """Every way to address it: itself, each variant, and each combination of variants of different
+        groups.
+        """
+        alone = [name for name, variant in self.variants.items() if variant.group is None]
+        chosen = product(*(("", *names) for names in self.groups.values()))
+        combined = sorted((tuple(filter(None, names)) for names in chosen), key=len)
+        below = [*("+".join(names) for names in combined), *alone]
+        return tuple(f"{self.base}:{names}" if names else self.base for names in below)
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Group -> its variants, in the order of the file; those that stand alone are left out."""
+        found: dict[str, list[str]] = {}
+        for name, variant in self.variants.items():
+            if variant.group is not None:
+                found.setdefault(variant.group, []).append(name)
+        return found
 
 
 def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:

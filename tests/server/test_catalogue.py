@@ -8,6 +8,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.server.catalogue import Catalogue
+from prony.server.settings import Settings
 
 ROOMS = Path(__file__).resolve().parents[2] / "servers"
 
@@ -156,3 +157,83 @@ def test_ceilings_follow_the_granted_cpus() -> None:
     undertow = Catalogue.load([ROOMS]).resolve("spring-undertow").ceilings
     assert [undertow.workers(cpus) for cpus in (1, 2, 4)] == [16, 16, 32]
     assert Catalogue.load([ROOMS]).resolve("reference").ceilings.workers(1) is None
+
+
+@pytest.fixture
+def varied(tmp_path: Path) -> Catalogue:
+    """Two groups of variants, one of them inherited, and one variant that stands alone."""
+    write(
+        tmp_path,
+        "machine/defaults.yaml",
+        "command: [run, '{java}', '{options}']\noptions: {mode: sync, threads: 200}\n"
+        "settings: {workers: 1}\nceilings: {worker_threads: 200}\n"
+        "variants:\n"
+        "  async: {group: threads, options: {mode: async}, ceilings: {worker_threads: null}}\n"
+        "  virtual: {group: threads, options: {mode: virtual}}\n",
+    )
+    write(
+        tmp_path,
+        "apple/server.yaml",
+        "runtime: machine\nsettings: {worker_threads: 200}\nvariants:\n"
+        "  https: {group: transport, scheme: https, options: {tls: x}}\n"
+        "  published: {settings: {worker_threads: 20}, options: {threads: null}}\n",
+    )
+    return Catalogue.load([tmp_path])
+
+
+def test_variants_of_different_groups_combine_in_any_order(varied: Catalogue) -> None:
+    spec = varied.resolve("apple:https+async")
+    assert spec.name == "apple:async+https", "one name, however it is addressed"
+    assert spec.options == {"mode": "async", "threads": 200, "tls": "x"}
+    assert spec.tls
+    assert spec.ceilings.worker_threads is None
+    assert not varied.resolve("apple:async").tls
+
+
+def test_every_way_to_address_a_server_is_listed(varied: Catalogue) -> None:
+    good, bad = varied.specs()
+    assert bad == []
+    assert [spec.name for spec in good] == [
+        "apple", "apple:https", "apple:async", "apple:virtual", "apple:async+https", "apple:virtual+https",
+        "apple:published",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("apple:async+virtual", "the variants 'async' and 'virtual' of server 'apple' do not go together"),
+        ("apple:published+https", "'https' and 'published' of server 'apple' do not go together"),
+        ("apple:async+htps", "no variant 'htps', did you mean 'https'"),
+        ("apple:worker=2", r"no setting 'worker', did you mean 'workers'\?; its settings: workers, "),
+        ("apple:heap=lots", "the heap of 'apple' is 'lots': expected a size such as 512m or 8g"),
+    ],
+)
+def test_what_does_not_go_together_is_said(varied: Catalogue, address: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        varied.resolve(address)
+
+
+def test_settings_are_part_of_the_address_and_of_the_name(varied: Catalogue) -> None:
+    spec = varied.resolve("apple:workers=4+async+heap=512m+jdk=25")
+    assert spec.name == "apple:async+workers=4+heap=512m+jdk=25"
+    assert spec.settings == {"workers": 4, "worker_threads": 200}
+    assert (spec.heap, spec.jdk_asked) == ("512m", "25")
+    assert varied.resolve(spec.name) == spec
+    assert varied.resolve("apple:workers=4").name == "apple:workers=4"
+
+
+def test_a_plan_may_set_them_as_values(varied: Catalogue) -> None:
+    settings = Settings({"worker_threads": 50}, heap="1g", jvm_flags=("-XX:+UseZGC",))
+    spec = varied.resolve("apple", settings)
+    assert spec.jvm_flags == ("-XX:+UseZGC",)
+    assert spec.name == "apple:worker_threads=50+heap=1g"
+    assert spec.ceilings.workers(1) == 50, "a setting that is a ceiling moves it"
+    assert varied.resolve("apple:async", settings).ceilings.workers(1) is None
+    assert varied.resolve("apple:published").ceilings.workers(1) == 20
+
+
+def test_a_server_without_a_jvm_has_no_heap(tmp_path: Path) -> None:
+    write(tmp_path, "pear/server.yaml", "command: [x]\n")
+    with pytest.raises(UsageError, match="'pear' does not run on a JVM"):
+        Catalogue.load([tmp_path]).resolve("pear:heap=1g")

@@ -1,0 +1,111 @@
+"""What the build tools share: running one with its output in a log, live progress, and a readable failure.
+Must not know what a server is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Protocol
+
+from prony.errors import EnvironmentFault
+
+LAST_LINES = 20
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+"""Colours that nobody asked for."""
+
+OnLine = Callable[[str], None]
+
+
+class Tool(Protocol):
+    """An installed build tool; `str()` names it with its version."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What of the tool decides what is built."""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The runtime that it brings into the server's identity, name -> version."""
+
+    def programs(self, artifact: Path) -> dict[str, str]:
+        """Placeholders for a command that uses the artifact."""
+
+    def make(self, name: str, folder: Path, args: Sequence[str], log: Path, on_line: OnLine) -> None:
+        """Build in `folder`. Raises EnvironmentFault with the telling lines."""
+
+
+def run(
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    shown: str = "",
+    note: Callable[[str], bool] | None = None,
+    telling: Callable[[Sequence[str]], list[str]] | None = None,
+) -> None:
+    """Run `command` in `folder`; its whole output goes to the end of `log`. `note` sees every line and says
+    whether it may matter in a failure; `telling` picks those that do (default: the last ones).
+
+    Raises EnvironmentFault with them when it fails. An interruption ends the tool, too.
+    """
+    program = shown or Path(command[0]).name
+    with log.open("a", encoding="utf-8", errors="replace") as written:
+        written.write(f"$ {' '.join(map(str, command))}\n")
+        written.flush()
+        process = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None
+            lines = _follow(process.stdout, written, note)
+            code = process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    if code != 0:
+        raise EnvironmentFault(
+            f"the build of {name} failed: {program} ended with exit code {code} (log: {log})",
+            details="\n".join((telling or last)(lines)),
+        )
+
+
+def last(lines: Sequence[str]) -> list[str]:
+    """The last lines that are not empty."""
+    return [line for line in lines if line][-LAST_LINES:]
+
+
+def _follow(output: IO[str], written: IO[str], note: Callable[[str], bool] | None) -> list[str]:
+    lines: list[str] = []
+    for raw in output:
+        written.write(raw)
+        line = ESCAPES.sub("", raw).rstrip()
+        if note is None or note(line):
+            lines.append(line)
+    return lines
+
+
+def ask_version(
+    command: Sequence[str | Path], pattern: str, advice: str, env: Mapping[str, str] | None = None
+) -> str:
+    """The first group of `pattern` in what the program prints. Raises EnvironmentFault that ends with
+    `advice`.
+    """
+    program = command[0]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise EnvironmentFault(f"{program} --version did not answer: {fault}; {advice}") from fault
+    named = re.search(pattern, done.stdout)
+    if named is None:
+        said = (done.stderr or done.stdout).strip()
+        raise EnvironmentFault(f"{program} --version did not say its version; {advice}", details=said[-2000:])
+    return named[1]
