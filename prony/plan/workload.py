@@ -5,6 +5,7 @@ Must not know servers or how the load is offered.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -37,6 +38,8 @@ class Expectation(Record):
     body_equals: str | None = None
     body_contains: tuple[str, ...] = ()
     body_bytes: int | None = None
+    body_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    """Of a body that cannot be written as text; checked before the load, under load `body_bytes` is."""
     json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
     """JSON pointer (RFC 6901) -> the value that must be there."""
     json_exists: tuple[str, ...] = ()
@@ -54,6 +57,8 @@ class Expectation(Record):
             return f"the body ({len(body)} bytes) differs from the declared one"
         if self.body_bytes is not None and len(body) != self.body_bytes:
             return f"the body has {len(body)} bytes, expected {self.body_bytes}"
+        if self.body_sha256 is not None and hashlib.sha256(body).hexdigest() != self.body_sha256:
+            return f"the body ({len(body)} bytes) differs from the declared one (its SHA-256)"
         for part in self.body_contains:
             if part.encode() not in body:
                 return f"the body does not contain {part!r}"

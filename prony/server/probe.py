@@ -111,4 +111,20 @@ def _still_open(connection: socket.socket | None, within_s: float) -> bool:
     if connection is None:
         return False
     readable, _, _ = select.select([connection], [], [], within_s)
-    return not readable
+    if not readable:
+        return True
+    return isinstance(connection, ssl.SSLSocket) and _only_tickets(connection)
+
+
+def _only_tickets(connection: ssl.SSLSocket) -> bool:
+    """TLS 1.3 sends session tickets after the handshake: they make the socket readable, and mean nothing
+    here.
+    """
+    connection.setblocking(False)
+    try:
+        connection.recv(1)
+    except ssl.SSLWantReadError:
+        return True
+    except OSError:
+        return False
+    return False  # its end, or bytes that nobody asked for

@@ -1,0 +1,138 @@
+"""The web servers for real: every one in every variant is built, started once, and asked for every page it
+claims.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.plan.workload import load
+from prony.server.build import Built, build
+from prony.server.catalogue import Catalogue
+from prony.server.launch import RunningServer, launch
+from prony.server.probe import http_probe, status_probe
+from prony.trial.probing import probe_workload
+
+pytestmark = pytest.mark.e2e
+
+CATALOGUE = Catalogue.load([Path(__file__).resolve().parents[2] / "servers"])
+SERVLETS = [name for name in ("tomcat", "jetty", "undertow") if name in CATALOGUE.names()]
+NAMES = [name for name in (*SERVLETS, "vertx", "koa", "sanic") if name in CATALOGUE.names()]
+ADDRESSES = [address for name in NAMES for address in CATALOGUE.resolve(name).addresses()]
+WAITING = 40
+"""Requests that wait at once while the threads are counted."""
+
+
+@cache
+def built(address: str) -> Built:
+    """From the cache of this user when it is there. Skips when this machine has no JDK that will do."""
+    try:
+        return build([CATALOGUE.resolve(address)])[0]
+    except EnvironmentFault as fault:
+        if "JDK" in str(fault) and "was found" in str(fault):
+            pytest.skip(f"{address}: {fault}")
+        raise
+
+
+def ready(server: RunningServer) -> None:
+    server.wait_ready(status_probe(server.host, server.port, tls=server.scheme == "https"), 120)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_it_answers_every_workload_that_it_claims(address: str) -> None:
+    spec = CATALOGUE.resolve(address)
+    assert spec.workloads
+    with launch(built(address), cpus=[min(os.sched_getaffinity(0))]) as server:
+        ready(server)
+        assert server.scheme == ("https" if {"https", "openssl"} & set(spec.name.split(":")[-1].split("+"))
+                                 else "http")  # fmt: skip
+        for workload in spec.workloads:
+            probes = probe_workload(server.host, server.port, load(workload), tls=server.scheme == "https")
+            assert probes is not None
+            assert [probe.why_not for probe in probes] == [None] * len(probes), workload
+            assert all(probe.keeps_alive for probe in probes), workload
+        assert server.identity.owns_port
+        assert server.alive()
+    assert server.clean
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_delay_is_the_requests_own(name: str) -> None:
+    with launch(built(name)) as server:
+        ready(server)
+
+        def asked(query: str) -> int:
+            return http_probe(server.host, server.port, path=f"/delay{query}").status
+
+        begun = time.monotonic()
+        assert asked("?ms=400") == 200
+        assert time.monotonic() - begun >= 0.4, "it may take longer, never less"
+        assert [asked("?ms=0"), asked(""), asked("?ms=-1"), asked("?ms=soon"), asked("?ms=60001")] == [
+            200, 200, 400, 400, 400,
+        ]  # fmt: skip
+        assert http_probe(server.host, server.port, path="/nothing").status == 404
+
+
+@pytest.mark.parametrize(
+    "address", [address for address in ADDRESSES if address.endswith((":async", ":virtual"))]
+)
+def test_no_thread_waits(address: str) -> None:
+    with launch(built(address), cpus=[min(os.sched_getaffinity(0))]) as server, ExitStack() as connections:
+        ready(server)
+        assert http_probe(server.host, server.port, path="/delay?ms=1").status == 200
+        before = server.sample()
+        for _ in range(WAITING):
+            connection = connections.enter_context(socket.create_connection((server.host, server.port)))
+            connection.sendall(b"GET /delay?ms=30000 HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(0.01)  # one after the other: a burst would need threads for a moment
+        after = server.sample()
+        assert before is not None
+        assert after is not None
+        assert after.threads - before.threads < WAITING / 2
+
+
+@pytest.mark.parametrize("name", SERVLETS)
+def test_the_declared_versions_are_the_built_ones(name: str) -> None:
+    artifact = built(name).artifact
+    assert artifact is not None
+    jars = {jar.name for jar in artifact.iterdir()}
+    core = {"tomcat": "tomcat-embed-core", "jetty": "jetty-server", "undertow": "undertow-core"}[name]
+    assert f"{core}-{CATALOGUE.resolve(name).versions[name]}.jar" in jars
+    if name == "tomcat":
+        versions = CATALOGUE.resolve("tomcat:openssl").versions
+        assert f"tomcat-coyote-ffm-{versions['tomcat-coyote-ffm']}.jar" in jars
+
+
+def test_published_tomcat_has_twenty_workers() -> None:
+    spec = CATALOGUE.resolve("tomcat:published")
+    assert spec.ceilings.workers(2) == 20
+    with launch(built("tomcat:published")) as server, ExitStack() as connections:
+        ready(server)
+        before = server.sample()
+        for _ in range(WAITING):
+            connection = connections.enter_context(socket.create_connection((server.host, server.port)))
+            connection.sendall(b"GET /delay?ms=30000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        deadline = time.monotonic() + 20
+        while not busy(server):
+            assert time.monotonic() < deadline, "more than twenty requests were taken at once"
+        after = server.sample()
+        assert before is not None
+        assert after is not None
+        assert after.threads - before.threads < 20
+
+
+def busy(server: RunningServer) -> bool:
+    """Whether a further request finds no worker."""
+    try:
+        http_probe(server.host, server.port, timeout_s=1.0)
+    except OSError:
+        return True
+    return False
