@@ -26,6 +26,14 @@ def command(
     trials: int | None = typer.Option(
         None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."
     ),
+    until_clear: bool = typer.Option(
+        False,
+        "--until-clear",
+        help="After these trials add more until every pair is clear; intervals hold at every look.",
+    ),
+    max_trials: int | None = typer.Option(
+        None, "--max-trials", help="With --until-clear: at most so many per server [default: 20]."
+    ),
     window: str | None = typer.Option(
         None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."
     ),
@@ -88,11 +96,13 @@ def command(
     if warm_up_cap is not None:
         cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
         trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
+    first = options.trials(trials if trials is not None else (3 if quick else 5))
     plan = ExperimentPlan(
         title=f"{' vs '.join(specs)}: {chosen.title or chosen.name}",
         servers=tuple(specs),
         trial=trial,
-        trials=options.trials(trials if trials is not None else (3 if quick else 5)),
+        trials=first,
+        until_clear=_last_look(until_clear, max_trials, first),
         controls=0 if quick or trial.warm_up.method == "pinned" else 1,
         quick=quick,
         seed=options.seed(seed),
@@ -104,6 +114,25 @@ def command(
     with progress_for(json) as progress:
         identifier = Experiment(plan, specs, store, bench, progress, jdk=jdk).run()
     return show_experiment(store, identifier, as_json=json, report=report)
+
+
+MOST_LOOKS = 100
+"""Planning the looks takes seconds from here on, and so many trials take days."""
+
+
+def _last_look(until_clear: bool, max_trials: int | None, first: int) -> int | None:
+    """After how many trials to stop adding. Raises UsageError for what makes no plan."""
+    if not until_clear:
+        if max_trials is not None:
+            raise UsageError("--max-trials goes with --until-clear; otherwise --trials says how many")
+        return None
+    most = 20 if max_trials is None else max_trials
+    if not 3 <= first <= most <= MOST_LOOKS:
+        raise UsageError(
+            f"the first look is after {first} trials (--trials) and the last after {most} (--max-trials); "
+            f"expected at least 3, and the last look at or after the first and at most {MOST_LOOKS}"
+        )
+    return most
 
 
 def _check_servers(named: list[str], resolved: list[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prony.compare import Sample, compare
+from prony.compare import Looks, Sample, compare
 from prony.experiment.plan_text import plan_yaml
 from prony.plan.workload import Published
 from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
@@ -37,7 +37,7 @@ def experiment_view(store: Store, which: str) -> ExperimentView:
         plan_text=plan_yaml(plan),
         servers=servers,
         trials=trials,
-        pairs=pairs(trials, [server.address for server in servers]),
+        pairs=pairs(trials, [server.address for server in servers], looks_of(plan)),
         fingerprint=experiment.fingerprint,
         partition=next((t.record.evidence.partition for t in trials if t.record.evidence.partition), None),
         published=history,
@@ -45,7 +45,13 @@ def experiment_view(store: Store, which: str) -> ExperimentView:
     )
 
 
-def pairs(trials: Sequence[TrialView], servers: Sequence[str]) -> list[PairView]:
+def looks_of(plan: Mapping[str, Any]) -> Looks | None:
+    """The looks of a plan that adds trials until it is clear."""
+    most = plan.get("until_clear")
+    return None if most is None else Looks(int(plan["trials"]), int(most))
+
+
+def pairs(trials: Sequence[TrialView], servers: Sequence[str], looks: Looks | None = None) -> list[PairView]:
     """Every pair of servers in every compared figure, as far as there is something to compare."""
     if len(servers) < 2:
         return []
@@ -77,7 +83,7 @@ def pairs(trials: Sequence[TrialView], servers: Sequence[str]) -> list[PairView]
                 sentence=pair.sentence,
                 more_trials=pair.more_trials,
             )
-            for pair in compare(samples, figure, servers=servers).pairs
+            for pair in compare(samples, figure, servers=servers, looks=looks).pairs
         ]
     return found
 
@@ -121,7 +127,7 @@ def _warnings(experiment: ExperimentRow, trials: Sequence[TrialView]) -> list[st
     found: list[str] = []
     plan = experiment.spec
     if experiment.status == "interrupted":
-        planned = len(plan.get("servers", [])) * int(plan.get("trials", 1))
+        planned = len(plan.get("servers", [])) * int(plan.get("until_clear") or plan.get("trials", 1))
         found.append(f"The experiment was interrupted: {len(trials)} of {planned} trials ended.")
     partition = next((t.record.evidence.partition for t in trials if t.record.evidence.partition), None)
     if partition is not None and partition.shared:

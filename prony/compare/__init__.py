@@ -6,10 +6,12 @@ The sample is the trial (a fresh process). `compare` is the way in.
 
 from prony.compare.comparison import Comparison, Pair, Sample, ServerValues, compare
 from prony.compare.ratio import RatioResult, Verdict, ratio
+from prony.compare.sequential import Looks
 from prony.compare.summary import Summary, summary
 
 __all__ = [
     "Comparison",
+    "Looks",
     "Pair",
     "RatioResult",
     "Sample",

@@ -13,8 +13,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from prony.compare.family import holm_levels, more_trials
-from prony.compare.ratio import RatioResult, Verdict, ratio, verdict
+from prony.compare.ratio import RESAMPLES, RatioResult, Verdict, ratio, repeated_ratio, verdict
 from prony.compare.sentence import sentence
+from prony.compare.sequential import Looks
 from prony.compare.summary import Summary, summary
 from prony.judge.figures import FIGURE
 
@@ -58,7 +59,8 @@ class Pair:
     low: float | None
     high: float | None
     confidence: float | None
-    """Of this pair's own interval: Holm's level for it, at least the family's confidence."""
+    """Of this pair's own interval: Holm's level for it (with repeated looks its equal share), at least the
+    family's confidence."""
     verdict: Verdict
     sentence: str
     more_trials: int | None = None
@@ -82,6 +84,8 @@ class Comparison:
     pairs: tuple[Pair, ...]
     notes: tuple[str, ...]
     """What a reader must know beside the sentences: trials left out, and why."""
+    looks: Looks | None
+    """Set when trials were added until the pairs were clear."""
 
 
 def compare(
@@ -92,8 +96,14 @@ def compare(
     confidence: float = 0.95,
     higher_is_better: bool | None = None,
     servers: Sequence[str] = (),
+    looks: Looks | None = None,
+    resamples: int = RESAMPLES,
 ) -> Comparison:
     """Every pair of servers, with Holm over those that could be tested.
+
+    With `looks` (trials are added until the pairs are clear) every interval covers at all looks at once and
+    each pair of servers gets an equal share of the error, so that no look and no pair was free.
+    `resamples` is of the bootstrap beside the t interval; 0 leaves it out.
 
     `servers` fixes the order (else: as they first appear); `higher_is_better` overrides the direction that
     FIGURES
@@ -105,6 +115,18 @@ def compare(
     if direction is None:
         direction = FIGURE[figure].higher_is_better if figure in FIGURE else True
     gathered = _gather(list(trials), servers, confidence)
+    notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
+    if looks is not None:
+        return Comparison(
+            figure,
+            band,
+            confidence,
+            math.comb(len(gathered), 2),
+            tuple(gathered),
+            _repeated(gathered, figure, band, confidence, direction, looks),
+            notes,
+            looks,
+        )
     tested: dict[tuple[str, str], RatioResult] = {}
     first_look: dict[tuple[str, str], RatioResult] = {}
     for a, b in combinations(gathered, 2):
@@ -117,11 +139,36 @@ def compare(
     for a, b in combinations(gathered, 2):
         key = (a.server, b.server)
         if key in levels:
-            pairs.append(_tested(a, b, figure, levels[key], band, confidence, direction, len(levels)))
+            level = levels[key]
+            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level, resamples=resamples)
+            pairs.append(_said(a, b, figure, found, level, band, confidence, direction, len(levels)))
         else:
             pairs.append(_untested(a, b, figure, first_look.get(key), band, confidence))
-    notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
-    return Comparison(figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes)
+    return Comparison(figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes, None)
+
+
+def _repeated(
+    gathered: Sequence[ServerValues],
+    figure: str,
+    band: float,
+    confidence: float,
+    direction: bool | None,
+    looks: Looks,
+) -> tuple[Pair, ...]:
+    """Every pair at its equal share of the error, over all looks."""
+    family = math.comb(len(gathered), 2)
+    pairs = []
+    for a, b in combinations(gathered, 2):
+        if not (a.values and b.values) or _confounded(a, b):
+            pairs.append(_untested(a, b, figure, None, band, confidence))
+            continue
+        level = (1 - confidence) / family
+        found = repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
+        if found.low is None:
+            pairs.append(_untested(a, b, figure, found, band, confidence))
+        else:
+            pairs.append(_said(a, b, figure, found, level, band, confidence, direction, family))
+    return tuple(pairs)
 
 
 def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> list[ServerValues]:
@@ -165,17 +212,17 @@ def _confounded(a: ServerValues, b: ServerValues) -> bool:
     return a.machines != b.machines or len(a.machines) > 1
 
 
-def _tested(
+def _said(
     a: ServerValues,
     b: ServerValues,
     figure: str,
+    found: RatioResult,
     level: float,
     band: float,
     confidence: float,
     direction: bool | None,
     family: int,
 ) -> Pair:
-    found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
     decided = verdict(found.low, found.high, band, direction)
     more = more_trials(found, band, level) if decided is Verdict.INCONCLUSIVE else None
     return Pair(

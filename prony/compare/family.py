@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats as untyped_stats
 
 from prony.compare.ratio import RatioResult
+from prony.compare.sequential import boundaries
 
 stats: Any = untyped_stats
 
@@ -43,7 +44,7 @@ def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, 
 
 def more_trials(result: RatioResult, band: float, level: float, power: float = POWER) -> int | None:
     """How many further trials per server would settle the pair with probability `power`; None when no sane
-    number.
+    number, and with repeated looks when more than are planned.
 
     Assumes that ratio and spread stay as seen so far. Settled means: the interval leaves 1 out (half-width
     below
@@ -60,9 +61,15 @@ def more_trials(result: RatioResult, band: float, level: float, power: float = P
     share = 1 / result.n if result.paired else (1 / result.n_a + 1 / result.n_b) / 2
     spread = result.error / math.sqrt(share)
     trials = np.arange(result.n + 1, result.n + MOST_TRIALS + 1)
+    if result.looks is not None:
+        trials = np.arange(result.n + 1, result.looks.most + 1)
     freedom = (1 if result.paired else 2) * (trials - 1)
     error = spread / np.sqrt(trials)
-    sure = stats.t.ppf(1 - level / 2, freedom)
+    if result.looks is None:
+        sure = stats.t.ppf(1 - level / 2, freedom)
+    else:
+        limits = boundaries(result.looks, level)
+        sure = np.asarray([limits[int(count)] for count in trials])
     apart = (sure + stats.t.ppf(power, freedom)) * error <= distance
     # Either bound may be missed, so each gets half of what may go wrong.
     same = (sure + stats.t.ppf((1 + power) / 2, freedom)) * error <= room

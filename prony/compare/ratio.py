@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats as untyped_stats
 
+from prony.compare.sequential import Looks, boundaries
+
 stats: Any = untyped_stats
 Floats = NDArray[np.float64]
 
@@ -63,6 +65,8 @@ class RatioResult:
     bootstrap_low: float | None = None
     """BCa bootstrap at the same confidence, from ten trials on: a cross-check, it decides nothing."""
     bootstrap_high: float | None = None
+    looks: Looks | None = None
+    """Set when the interval holds at every look at once, so that trials may be added until it is clear."""
 
     @property
     def paired(self) -> bool:
@@ -96,6 +100,49 @@ def ratio(
     return _welch(logs_a, logs_b, confidence, resamples, seed)
 
 
+def repeated_ratio(
+    a: Sequence[float],
+    b: Sequence[float],
+    blocks_a: Sequence[int],
+    blocks_b: Sequence[int],
+    looks: Looks,
+    *,
+    confidence: float = 0.95,
+) -> RatioResult:
+    """a ÷ b with an interval that covers the truth at all of `looks` at once (prony.compare.sequential).
+
+    Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio`
+    does, and when there are more complete blocks than the last look.
+    """
+    logs_a, logs_b = _logs(a), _logs(b)
+    differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
+    count = int(differences.size)
+    sizes = (int(logs_a.size), int(logs_b.size))
+    if count > looks.most:
+        raise ValueError(f"{count} complete blocks; the last look was planned after {looks.most}")
+    if count < looks.first:
+        centre = float(differences.mean() if count else logs_a.mean() - logs_b.mean())
+        return RatioResult(
+            math.exp(centre), None, None, confidence, "too few blocks", count, *sizes, looks=looks
+        )
+    error = float(differences.std(ddof=1)) / math.sqrt(count)
+    half = boundaries(looks, 1 - confidence)[count] * error
+    centre = float(differences.mean())
+    return RatioResult(
+        ratio=math.exp(centre),
+        low=math.exp(centre - half),
+        high=math.exp(centre + half),
+        confidence=confidence,
+        method="paired t on logs, repeated looks",
+        n=count,
+        n_a=sizes[0],
+        n_b=sizes[1],
+        error=error,
+        freedom=count - 1,
+        looks=looks,
+    )
+
+
 def verdict(
     low: float | None, high: float | None, band: float, higher_is_better: bool | None = True
 ) -> Verdict:
@@ -127,13 +174,19 @@ def _logs(values: Sequence[float]) -> Floats:
 
 def _pairs(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats | None:
     """Log differences of the complete blocks; None when there are too few of them."""
+    differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
+    every = len({*blocks_a, *blocks_b})
+    if differences.size < MIN_TRIALS or differences.size < PAIRED_SHARE * every:
+        return None
+    return differences
+
+
+def _complete(logs_a: Floats, logs_b: Floats, blocks_a: Sequence[int], blocks_b: Sequence[int]) -> Floats:
+    """Log differences of the blocks that have both servers, in the order of the blocks."""
     if len(blocks_a) != logs_a.size or len(blocks_b) != logs_b.size:
         raise ValueError("every trial needs its block")
     side_a, side_b = _by_block(logs_a, blocks_a), _by_block(logs_b, blocks_b)
     common = sorted(side_a.keys() & side_b.keys())
-    every = len(side_a.keys() | side_b.keys())
-    if len(common) < MIN_TRIALS or len(common) < PAIRED_SHARE * every:
-        return None
     return np.asarray([side_a[block] - side_b[block] for block in common], dtype=np.float64)
 
 

@@ -25,6 +25,11 @@ def sentence(
     more: int | None,
 ) -> str:
     """What the comparison says; the better server comes first."""
+    if result.looks is not None and result.low is None:
+        return (
+            f"{a} and {b}: {result.n} complete {'block' if result.n == 1 else 'blocks'}, the first look is "
+            f"after {result.looks.first}; seen so far {result.ratio:.2f}x"
+        )
     if result.low is None or result.high is None:
         return (
             f"{a} and {b}: {result.n} valid {_trials(result.n)} is too few for an interval "
@@ -48,6 +53,8 @@ def sentence(
         text += (
             f"; about {more} more {_trials(more)} per server would settle it"
             if more is not None
+            else f"; more than the planned {result.looks.most} blocks would be needed"
+            if result.looks is not None
             else "; no sensible number of further trials would settle it"
         )
     elif figure in RATE_FIGURES:
@@ -84,8 +91,12 @@ def _basis(result: RatioResult, confidence: float, family: int) -> str:
         else f"{result.n_a} and {result.n_b} trials"
     )
     quick = f", quick: fewer than {FULL_TRIALS}" if result.n < FULL_TRIALS else ""
-    holm = f", Holm over {family} pairs" if family > 1 else ""
-    return f"({confidence * 100:g} %, {each}{quick}{holm})"
+    if result.looks is None:
+        holm = f", Holm over {family} pairs" if family > 1 else ""
+        return f"({confidence * 100:g} %, {each}{quick}{holm})"
+    pairs = f" and all {family} pairs" if family > 1 else ""
+    looks = f"looks after {result.looks.first} to {result.looks.most} blocks"
+    return f"({confidence * 100:g} % over all {looks}{pairs}, {each}{quick})"
 
 
 def _numbers(value: float, low: float, high: float, band: float) -> str:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from prony.compare import Looks
 from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import Calibration, Ceiling, Evidence, TrialRecord
+from prony.experiment.clear import UntilClear
 from prony.experiment.conclude import conclude, refuse
 from prony.experiment.plan_text import plan_dict
 from prony.host.affinity import pin_self
@@ -86,10 +88,14 @@ class Experiment:
     bench: Bench
     progress: Progress
     jdk: str | None = None
+    _watch: UntilClear | None = None
+    _clear: bool = False
 
     def run(self) -> str:
         """Everything, in order. Raises PronyError; an interrupt marks the experiment and is raised again."""
         self._refuse_what_cannot_work()
+        if self.plan.until_clear is not None:
+            self._watch = UntilClear(self.plan.servers, Looks(self.plan.trials, self.plan.until_clear))
         turns = self.turns()
         self.progress.experiment_started(len(turns), self.plan.estimate_s)
         built = {
@@ -109,7 +115,8 @@ class Experiment:
         try:
             calibrations: dict[int, Calibration] = {}
             for turn in turns:
-                self._trial(identifier, turn, built[turn.server], calibrations)
+                if not self._spared(turn):
+                    self._trial(identifier, turn, built[turn.server], calibrations)
             status = "finished"
         finally:
             self.store.finish_experiment(identifier, status)
@@ -119,13 +126,22 @@ class Experiment:
         """All trials in their order, controls last."""
         rows = [(block, position, server, False) for block, position, server in self.plan.order()]
         for control in range(self.plan.controls):
-            rows += [
-                (self.plan.trials + control, at, server, True) for at, server in enumerate(self.plan.servers)
-            ]
+            block = self.plan.most_trials + control
+            rows += [(block, at, server, True) for at, server in enumerate(self.plan.servers)]
         return [
             Turn(index, server, block, position, control)
             for index, (block, position, server, control) in enumerate(rows, start=1)
         ]
+
+    def _spared(self, turn: Turn) -> bool:
+        """Whether this trial is no longer needed: looked at before each block after the first look."""
+        if self._watch is None or turn.control:
+            return False
+        if turn.position == 0 and turn.block >= self.plan.trials and not self._clear:
+            self._clear = self._watch.over()
+            if self._clear:
+                self.progress.note(f"every pair is clear after {turn.block} blocks")
+        return self._clear
 
     def _refuse_what_cannot_work(self) -> None:
         """Ports and descriptors are forecast before anything is built or started."""
@@ -167,6 +183,8 @@ class Experiment:
         )
         ended = conclude(record)
         self.store.add_trial(record, ended.judgement, ended.figures)
+        if self._watch is not None:
+            self._watch.add(record, ended)
         self.progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
         if outcome.failure is not None:
             self.progress.note(f"{turn.server}: {outcome.failure}")

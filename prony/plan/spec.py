@@ -6,9 +6,9 @@ Must not know how it is run.
 from __future__ import annotations
 
 import random
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.workload import Workload
@@ -69,24 +69,42 @@ class ExperimentPlan(Record):
     trials: int = Field(ge=1)
     controls: int = 0
     """Extra trials per server that are pinned from the start: do both ways of warming up agree?"""
+    until_clear: int | None = Field(default=None, ge=1)
+    """After `trials` blocks add blocks, up to so many, until every pair is clear; the intervals then hold at
+    every look (docs/method.md). None: exactly `trials`.
+    """
     quick: bool = False
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _last_look_after_the_first(self) -> Self:
+        if self.until_clear is not None and not 3 <= self.trials <= self.until_clear:
+            raise ValueError(
+                f"until_clear is {self.until_clear} and trials is {self.trials}; expected a first look after "
+                "at least 3 trials, and not after the last"
+            )
+        return self
 
     def order(self) -> list[tuple[int, int, str]]:
         """(block, position, server) in the order in which they run, drawn from the seed."""
         source = random.Random(self.seed)
         rows: list[tuple[int, int, str]] = []
-        for block in range(self.trials):
+        for block in range(self.most_trials):
             servers = list(self.servers)
             source.shuffle(servers)
             rows += [(block, position, server) for position, server in enumerate(servers)]
         return rows
 
     @property
+    def most_trials(self) -> int:
+        """Trials per server at the most."""
+        return self.until_clear or self.trials
+
+    @property
     def estimate_s(self) -> float:
-        """About how long the whole experiment takes, builds apart."""
+        """About how long the whole experiment takes at the most, builds apart."""
         controlled = self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)}).estimate_s
-        trials = len(self.servers) * self.trials * self.trial.estimate_s
+        trials = len(self.servers) * self.most_trials * self.trial.estimate_s
         return trials + len(self.servers) * self.controls * controlled + 6
 
 

@@ -1,0 +1,198 @@
+"""The simulations as the tables of docs/truth.md. Must not simulate, nor know where the text goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from prony.compare import Looks
+from prony.selftest.statistics import (
+    DIFFERENT,
+    SEED,
+    TRUTH,
+    Power,
+    coverage,
+    false_difference,
+    false_equivalence,
+    naive_rule,
+    power,
+    sequential_power,
+    share,
+    until_clear,
+)
+from prony.selftest.worlds import ONE_SIDED, WORLDS
+
+TRIALS = (5, 10, 20)
+DIFFERENCES = (0.01, 0.02, 0.05, 0.10)
+SPREADS = (0.01, 0.02, 0.04)
+LOOKS = Looks(5, 20)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How many experiments are made up per cell."""
+
+    intervals: int = 10_000
+    verdicts: int = 4_000
+    bootstrap: int = 1_000
+
+
+def statistics_tables(rounds: Rounds, say: Say = lambda _: None) -> str:
+    """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""
+    parts = [
+        f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
+        f"{rounds.bootstrap:,} for the bootstrap, {rounds.verdicts:,} for the others. "
+        f"A share of 5 % is then known to ± {_error(rounds.verdicts) * 100:.1f} percentage points "
+        "(95 %).",
+        _worlds(),
+        _coverage(rounds, say),
+        _false(rounds, say),
+        _until_clear(rounds, say),
+        _power(rounds, say),
+        _one_sided(rounds, say),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _error(rounds: int) -> float:
+    return float(1.96 * (0.05 * 0.95 / rounds) ** 0.5)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
+
+
+def _worlds() -> str:
+    rows = [(world.name, world.told) for world in (*WORLDS, *ONE_SIDED)]
+    return "**The worlds.**\n\n" + table(("world", "what happens there"), rows)
+
+
+def _coverage(rounds: Rounds, say: Say) -> str:
+    rows = []
+    for world in WORLDS:
+        say(f"coverage: {world.name}")
+        fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
+        loose = [coverage(world, trials, rounds.intervals, "welch") for trials in TRIALS]
+        cross = [coverage(world, trials, rounds.bootstrap, "bca") for trials in TRIALS[1:]]
+        rows.append((world.name, *fixed, *loose, *cross))
+    head = (
+        "world",
+        *(f"paired t, n = {n}" for n in TRIALS),
+        *(f"Welch, n = {n}" for n in TRIALS),
+        *(f"BCa, n = {n}" for n in TRIALS[1:]),
+    )
+    return (
+        "**Coverage**: how often the 95 % interval of a ratio holds the true one (1.05). The paired t"
+        " interval decides wherever blocks are complete; Welch's is the way out when they are not, "
+        "and is too wide where blocks share something (it cannot take that out); BCa is the cross-"
+        "check and is too narrow with few trials, which is why it decides nothing.\n\n" + table(head, rows)
+    )
+
+
+def _false(rounds: Rounds, say: Say) -> str:
+    rows: list[tuple[object, ...]] = []
+    for world in WORLDS:
+        say(f"the same server under several names: {world.name}")
+        two = [false_difference(world, trials, 2, rounds.verdicts) for trials in TRIALS]
+        three = false_difference(world, TRIALS[0], 3, rounds.verdicts)
+        same = [false_equivalence(world, trials, rounds.verdicts) for trials in TRIALS]
+        rows.append((world.name, *two, three, *same))
+    head = (
+        "world",
+        *(f"2 names, n = {n}" for n in TRIALS),
+        "3 names, n = 5",
+        *(f"*equivalent*, n = {n}" for n in TRIALS),
+    )
+    return (
+        "**The same server under several names** (A/A): how often *any* pair is called faster or "
+        "slower (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
+        "band of 2 %: how often they are called *equivalent* (at most 2.5 %).\n\n" + table(head, rows)
+    )
+
+
+def _until_clear(rounds: Rounds, say: Say) -> str:
+    rows = []
+    for world in WORLDS:
+        say(f"trials added until it is clear: {world.name}")
+        rule = until_clear(world, LOOKS, 0.0, rounds.verdicts)
+        naive = until_clear(world, LOOKS, 0.0, rounds.verdicts, naive_rule())
+        every = until_clear(world, LOOKS, TRUTH, rounds.verdicts, every_look=True)
+        rows.append(
+            (
+                world.name,
+                share(rule, lambda one: one.verdict in DIFFERENT),
+                share(every, lambda one: one.covered),
+                share(naive, lambda one: one.verdict in DIFFERENT),
+            )
+        )
+    head = (
+        "world",
+        "false faster/slower by the rule",
+        "all intervals of all looks cover",
+        "false faster/slower when one peeks with the ordinary interval",
+    )
+    return (
+        f"**Trials added until the verdict is clear**: looks after each block from {LOOKS.first} to "
+        f"{LOOKS.most}. The rule promises at most 5 % in the first column and at least 95 % in the "
+        "second; the last column is what happens without a rule.\n\n" + table(head, rows)
+    )
+
+
+def _verdicts(found: Power) -> str:
+    return f"{found.right} / {found.equivalent}" + (f" ({found.wrong} wrong)" if found.wrong.hits else "")
+
+
+def _power(rounds: Rounds, say: Say) -> str:
+    rows = []
+    for spread in SPREADS:
+        for difference in DIFFERENCES:
+            say(f"power: {difference:.0%} where trials differ by {spread:.0%}")
+            fixed = [_verdicts(power(difference, n, spread, rounds.verdicts)) for n in TRIALS]
+            added = sequential_power(difference, LOOKS, spread, rounds.verdicts // 2)
+            rows.append(
+                (
+                    f"{spread * 100:g} %",
+                    f"{difference * 100:g} %",
+                    *fixed,
+                    f"{_verdicts(added)}, {added.blocks:.1f} trials",
+                )
+            )
+    head = ("trials differ by", "true difference", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
+    return (
+        "**Power**: how often the faster server is called *faster* / the two are called *equivalent* "
+        "(the rest is *inconclusive*; a faster server called *slower* would be marked wrong), by the "
+        "true difference and by how much trials of one server differ. The last column adds trials "
+        "until it is clear and says how many per server that took on average.\n\n" + table(head, rows)
+    )
+
+
+def _one_sided(rounds: Rounds, say: Say) -> str:
+    rows = []
+    for world in ONE_SIDED:
+        say(f"where it cannot hold: {world.name}")
+        fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
+        added = until_clear(world, LOOKS, 0.0, rounds.verdicts)
+        rows.append((world.name, *fixed, share(added, lambda one: one.verdict in DIFFERENT)))
+    head = (
+        "slow starts of one server only",
+        *(f"coverage, n = {n}" for n in TRIALS),
+        "false faster/slower, until clear",
+    )
+    return (
+        "**Where it does not hold**: one of two servers has a slow start now and then, the other has "
+        "none. With few trials the slow start is often not among them, and nothing that sees only "
+        "these trials can know of it. A start that happens with chance q stays unseen in n trials "
+        "with chance (1 - q)ⁿ: after 5 trials a kind of start that happens in up to 45 % of the cases"
+        " may be missing (95 %), after 10 up to 26 %, after 20 up to 14 %. Who suspects such starts "
+        "needs 20 trials or more.\n\n" + table(head, rows)
+    )
+
+
+def replace_between(text: str, begin: str, end: str, new: str) -> str:
+    """The text with everything between the two marks replaced. Raises ValueError when a mark is missing."""
+    if begin not in text or end not in text or text.index(begin) > text.index(end):
+        raise ValueError(f"expected the lines '{begin}' and '{end}', in this order")
+    return text[: text.index(begin) + len(begin)] + "\n" + new + text[text.index(end) :]

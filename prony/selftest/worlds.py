@@ -1,0 +1,88 @@
+"""Worlds in which the truth is known: made-up trials of equal servers. Must not know how they are judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, int], Floats]
+
+TRIAL_SPREAD = 0.02
+"""Standard deviation of the log figure from one fresh process to the next; 1 to 3 % is usual."""
+BLOCK_SPREAD = 0.03
+"""What the trials of one block share: the hour, the machine's temper. Pairing takes it out."""
+SLOW_START = math.log(0.8)
+"""A start that came out slow: 20 %."""
+DRIFT = math.log(0.9)
+"""By so much the machine slows down between the first trial and the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """`draw(rng, servers, blocks)` gives log figures, a row per server; all servers are equal on average."""
+
+    name: str
+    told: str
+    """What happens there, for the reader."""
+    draw: Draw
+
+
+def log_normal(spread: float = TRIAL_SPREAD) -> World:
+    """Trials that differ by `spread`, in blocks."""
+
+    def draw(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
+        return rng.normal(0, BLOCK_SPREAD, blocks) + rng.normal(0, spread, (servers, blocks))
+
+    return World("log-normal", f"trials differ by {spread * 100:g} %, blocks by 3 %", draw)
+
+
+_PLAIN = log_normal().draw
+
+
+def _slow_starts(rng: np.random.Generator, servers: int, blocks: int, share: float) -> Floats:
+    """Less their mean, so that the servers stay equal on average."""
+    return np.where(rng.random((servers, blocks)) < share, SLOW_START, 0.0) - share * SLOW_START
+
+
+def _bimodal(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
+    return _PLAIN(rng, servers, blocks) + _slow_starts(rng, servers, blocks, 0.5)
+
+
+def _drifting(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
+    """All trials lie on the slope, in random order within their block."""
+    places = np.stack([rng.permutation(servers) for _ in range(blocks)], axis=1) + servers * np.arange(blocks)
+    return DRIFT * places / (servers * blocks - 1) + rng.normal(0, TRIAL_SPREAD, (servers, blocks))
+
+
+def _heavy(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
+    shared = rng.normal(0, BLOCK_SPREAD, blocks)
+    return np.asarray(shared + TRIAL_SPREAD * rng.standard_t(3, (servers, blocks)), dtype=np.float64)
+
+
+def _one_sided(share: float) -> Draw:
+    def draw(rng: np.random.Generator, servers: int, blocks: int) -> Floats:
+        made = _PLAIN(rng, servers, blocks)
+        made[0] += _slow_starts(rng, 1, blocks, share)[0]
+        return made
+
+    return draw
+
+
+WORLDS: tuple[World, ...] = (
+    log_normal(),
+    World("bimodal by start", "besides, every second start of each server is 20 % slow", _bimodal),
+    World("drifting", "the machine slows down by 10 % from the first trial to the last", _drifting),
+    World("heavy-tailed", "trials differ by Student's t with 3 degrees of freedom x 2 %", _heavy),
+)
+"""Where the method must hold what it promises."""
+ONE_SIDED: tuple[World, ...] = (
+    World("one start in two", "only one of the servers has slow starts, one in two", _one_sided(0.5)),
+    World("one start in four", "the same, one in four", _one_sided(0.25)),
+    World("one start in ten", "the same, one in ten", _one_sided(0.1)),
+)
+"""Where no method can hold it with few trials: what was never seen is not in the interval."""

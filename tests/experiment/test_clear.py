@@ -1,0 +1,95 @@
+"""Adding trials until it is clear: when it stops, what it does not look at."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from prony.compare import Looks
+from prony.errors import UsageError
+from prony.experiment.clear import UntilClear
+from prony.experiment.conclude import Conclusion
+from prony.judge.finding import Judgement, Status
+from prony.plan import workload
+from prony.plan.spec import ExperimentPlan, quick_trial
+from tests.report.factory import record
+
+LEVEL = {"a": 1000.0, "b": 1000.0, "c": 1200.0}
+
+
+def feed(watch: UntilClear, blocks: range, spread: float, invalid: frozenset[int] = frozenset()) -> None:
+    rng = np.random.default_rng(11)
+    for block in blocks:
+        for server in watch.servers:
+            value = LEVEL[server] * math.exp(rng.normal(0, spread))
+            verdict = Status.INVALID if block in invalid and server == "a" else Status.VALID
+            watch.add(
+                record(server, block),
+                Conclusion(Judgement(verdict=verdict, findings=()), {"requests_per_s": value}, value),
+            )
+
+
+def test_nothing_is_over_before_the_first_look() -> None:
+    watch = UntilClear(("a", "c"), Looks(5, 20))
+    assert not watch.over()
+    feed(watch, range(4), 0.001)
+    assert not watch.over()
+
+
+def test_a_clear_difference_ends_it() -> None:
+    watch = UntilClear(("a", "c"), Looks(5, 20))
+    feed(watch, range(5), 0.005)
+    assert watch.over()
+
+
+def test_equivalence_ends_it_and_one_unclear_pair_does_not() -> None:
+    equal = UntilClear(("a", "b"), Looks(5, 20))
+    feed(equal, range(5), 0.002)
+    assert equal.over()
+    three = UntilClear(("a", "b", "c"), Looks(5, 20))
+    feed(three, range(5), 0.03)
+    assert not three.over()
+
+
+def test_invalid_trials_and_controls_do_not_count() -> None:
+    watch = UntilClear(("a", "c"), Looks(5, 20))
+    feed(watch, range(5), 0.005, invalid=frozenset({2}))
+    assert not watch.over()
+    held = len(watch.samples)
+    control = record("a", 9).model_copy(update={"kind": "control"})
+    watch.add(control, Conclusion(Judgement(verdict=Status.VALID, findings=()), {"requests_per_s": 1.0}, 1.0))
+    assert len(watch.samples) == held
+
+
+def plan(**more: object) -> ExperimentPlan:
+    trial = quick_trial(workload.load("hello"), 10, None)
+    return ExperimentPlan.model_validate(
+        {"title": "t", "servers": ("a", "b"), "trial": trial, "trials": 5, "seed": 1, **more}
+    )
+
+
+def test_the_order_reaches_to_the_last_look_and_begins_as_without() -> None:
+    added, plain = plan(until_clear=12), plan()
+    assert len(added.order()) == 24
+    assert added.order()[:10] == plain.order()
+    assert added.estimate_s > plain.estimate_s
+
+
+@pytest.mark.parametrize("more", [{"until_clear": 4}, {"until_clear": 2, "trials": 2}])
+def test_a_last_look_before_the_first_is_refused(more: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match="first look"):
+        plan(**more)
+
+
+def test_the_command_refuses_what_makes_no_plan() -> None:
+    from prony.cli.compare import _last_look
+
+    assert _last_look(False, None, 5) is None
+    assert _last_look(True, None, 5) == 20
+    assert _last_look(True, 8, 3) == 8
+    for until_clear, most, first in ((False, 9, 5), (True, 4, 5), (True, 20, 2), (True, 5000, 5)):
+        with pytest.raises(UsageError, match="--max-trials"):
+            _last_look(until_clear, most, first)
