@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,7 +11,8 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.load.contract import OpenLoop, TlsOptions
+    from prony.load.contract import TlsOptions
+    from prony.plan.load import Connections, Load, Measured
     from prony.plan.workload import Workload
 
 
@@ -35,7 +35,9 @@ def command(
         help="Users in a closed loop, each with a connection of its own [default: 10].",
     ),
     think: str | None = typer.Option(
-        None, "--think", help="Users of a closed loop pause so long after each answer, such as 500ms."
+        None,
+        "--think",
+        help="Users pause after each answer: 500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s.",
     ),
     rate: float | None = typer.Option(
         None, "--rate", "-r", help="Or an open loop: so many requests per second, whatever the answers do."
@@ -49,8 +51,26 @@ def command(
         help="Open loop: requests under way at once; one more is blocked and counted "
         "[default: a second's worth, 100 to 10000].",
     ),
+    phases: str | None = typer.Option(
+        None, "--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100."
+    ),
+    sessions: bool = typer.Option(
+        False, "--sessions", help="Open loop: an arrival is a user who walks the workload once."
+    ),
+    deadline: str | None = typer.Option(
+        None, "--deadline", help="Open loop: a request may take so long from when it was due."
+    ),
     ramp_up: str | None = typer.Option(
         None, "--ramp-up", help="Users start, or the rate rises from 0, over so long, such as 10s."
+    ),
+    ramp_down: str | None = typer.Option(
+        None, "--ramp-down", help="Users of a closed loop end over so long at the end."
+    ),
+    workload: str | None = typer.Option(
+        None,
+        "--workload",
+        "-w",
+        help="Walk this workload's scenario (a name, or a .yaml file), not one request.",
     ),
     duration: str | None = typer.Option(
         None, "--duration", "-d", help="Measure for so long, such as 30s [default: 10s]."
@@ -58,16 +78,41 @@ def command(
     requests: int | None = typer.Option(
         None, "--requests", "-n", help="Or: exactly so many requests, measured from the first."
     ),
+    whole: bool = typer.Option(
+        False, "--whole", help="With --duration: measure from the first request, ramps included."
+    ),
+    iterations: int | None = typer.Option(
+        None, "--iterations", help="Or: each user walks the scenario so often, measured from the first."
+    ),
     warmup: str | None = typer.Option(
         None,
         "--warmup",
         help="Load before the measured part, such as 5s [default: the ramp and 3s; with -n none].",
+    ),
+    connection_per_request: bool = typer.Option(
+        False, "--connection-per-request", help="No keep-alive: each request opens a connection."
+    ),
+    requests_per_connection: int | None = typer.Option(
+        None, "--requests-per-connection", help="The client closes a connection after so many."
     ),
     ca: Path | None = typer.Option(
         None, "--ca", help="https: a PEM file with the certificates to trust, instead of the system's."
     ),
     insecure: bool = typer.Option(
         False, "--insecure", help="https: take any certificate; the report says so."
+    ),
+    client_cert: Path | None = typer.Option(
+        None, "--client-cert", help="https: the client's certificate chain (PEM); with --client-key."
+    ),
+    client_key: Path | None = typer.Option(None, "--client-key", help="https: the client's key (PEM)."),
+    sni: str | None = typer.Option(
+        None, "--sni", help="https: the name to ask for [default: the URL's host]."
+    ),
+    tls_version: str | None = typer.Option(
+        None, "--tls-version", help="https: only 1.2 or only 1.3 [default: both]."
+    ),
+    no_resumption: bool = typer.Option(
+        False, "--no-resumption", help="https: a full handshake for every connection."
     ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
     client_cpus: str | None = typer.Option(
@@ -79,27 +124,40 @@ def command(
 ) -> int:
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli.bench import prepare
+    from prony.cli.load_words import chosen as chosen_load
     from prony.cli.showing import progress_for, show_load
     from prony.experiment.running import RunningLoad, Target, measure_running
     from prony.store import Store
 
     target = Target.parse(url)
-    sends = request(target.path, method, header, body, body_file)
-    chosen: Any = options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))
-    open_loop = _open_loop(rate, arrivals, max_users, users, think)
-    ramp_up_s = options.seconds(ramp_up or "0s", "--ramp-up")
+    if workload is None:
+        sends = request(target.path, method, header, body, body_file)
+    else:
+        sends = _walked(workload, target.path, [method, header, body, body_file])
+    driven: Any = options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))
+    offered = chosen_load(
+        users=users,
+        think_time=think,
+        ramp_up=ramp_up,
+        ramp_down=ramp_down,
+        rate=rate,
+        phase_list=phases,
+        arrivals=arrivals,
+        sessions=sessions,
+        max_users=max_users,
+        deadline=deadline,
+        default_users=10 if workload is None else sends.users,
+    )
+    measured = _measured(offered, duration, requests, iterations, whole)
     load = RunningLoad(
         target=target,
         workload=sends,
-        users=options.users(10 if users is None else users),
-        think_ms=options.seconds(think or "0s", "--think") * 1000,
-        ramp_up_s=ramp_up_s,
-        open_loop=open_loop,
-        duration_s=_duration_s(duration, requests),
-        total_requests=None if requests is None else options.requests(requests),
-        warm_up_s=_warm_up_s(warmup, requests, ramp_up_s),
-        driver=chosen,
-        tls=_tls(target.tls, ca, insecure),
+        load=offered,
+        measured=measured,
+        warm_up_s=_warm_up_s(warmup, measured, offered.ramp_up_s),
+        connections=_connections(connection_per_request, requests_per_connection, tls_version, no_resumption),
+        driver=driven,
+        tls=_tls(target.tls, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption),
         seed=options.seed(seed),
     )
     store = Store.open(db)
@@ -109,17 +167,60 @@ def command(
     return show_load(store, identifier, as_json=json)
 
 
-def _tls(https: bool, ca: Path | None, insecure: bool) -> TlsOptions:
+def _walked(name: str, path: str, given: list[Any]) -> Workload:
+    """The workload of this name. Raises UsageError when the request itself was described as well."""
+    from prony.plan import workload as workloads
+
+    if path != "/" or any(given):
+        raise UsageError(
+            "--workload brings paths, methods, headers and bodies of its own; give the URL without a path "
+            "and leave --method, --header and --body out"
+        )
+    return workloads.load(name)
+
+
+def _connections(
+    per_request: bool, most: int | None, tls_version: str | None, no_resumption: bool
+) -> Connections:
+    from prony.plan.load import Connections
+
+    if per_request and most is not None:
+        raise UsageError(
+            "both --connection-per-request and --requests-per-connection were given; give one of them"
+        )
+    if most is not None and not 1 <= most <= 2**31:
+        raise UsageError(f"--requests-per-connection is {most}; expected at least 1")
+    only: Any = None if tls_version is None else options.one_of(tls_version, "--tls-version", ("1.2", "1.3"))
+    return Connections(
+        keep_alive=not per_request, max_requests=most, tls_resumption=not no_resumption, tls_version=only
+    )
+
+
+def _tls(
+    https: bool,
+    ca: Path | None,
+    insecure: bool,
+    client_cert: Path | None = None,
+    client_key: Path | None = None,
+    sni: str | None = None,
+    other: object = None,
+) -> TlsOptions:
     """How TLS is spoken. Raises UsageError for options that cannot be followed."""
     from prony.load.contract import TlsOptions
 
-    if not https and (ca is not None or insecure):
-        raise UsageError("--ca and --insecure go with an https:// URL; this one is http://")
+    if not https and (insecure or other or any((ca, client_cert, client_key, sni))):
+        raise UsageError(
+            "--ca, --insecure, --client-cert, --client-key, --sni, --tls-version and --no-resumption go with "
+            "an https:// URL; this one is http://"
+        )
     if ca is not None and insecure:
         raise UsageError("both --ca and --insecure were given; give one: with --insecure nothing is checked")
-    if ca is not None and not ca.is_file():
-        raise UsageError(f"--ca names {ca}, which is not a file; name a PEM file with certificates")
-    return TlsOptions(ca=ca, insecure=insecure)
+    if (client_cert is None) != (client_key is None):
+        raise UsageError("--client-cert and --client-key go together; give both or neither")
+    for option, file in (("--ca", ca), ("--client-cert", client_cert), ("--client-key", client_key)):
+        if file is not None and not file.is_file():
+            raise UsageError(f"{option} names {file}, which is not a file; name a PEM file")
+    return TlsOptions(ca=ca, insecure=insecure, client_cert=client_cert, client_key=client_key, sni=sni)
 
 
 def request(
@@ -154,18 +255,36 @@ def request(
         raise UsageError(f"the request cannot be sent: {reason}") from fault
 
 
-def _duration_s(duration: str | None, requests: int | None) -> float | None:
-    if requests is None:
-        return options.seconds(duration or "10s", "--duration", at_least_s=1.0)
-    if duration is not None:
-        raise UsageError(
-            "both --duration and --requests were given; give one: a time, or a number of requests"
-        )
-    return None
+def _measured(
+    load: Load, duration: str | None, requests: int | None, iterations: int | None, whole: bool
+) -> Measured:
+    """The part that is measured: a time after a warm-up, or everything from the first request."""
+    from prony.plan.load import OpenLoad, SteadyWindow, WholeRun
+
+    given = {"--duration": duration, "--requests": requests, "--iterations": iterations}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError(f"both {named[0]} and {named[1]} were given; give one: a time, or a number")
+    if iterations is not None and load.model == "open":
+        raise UsageError("--iterations goes with --users; a user of an open loop walks the workload once")
+    if isinstance(load, OpenLoad) and load.phases:
+        if named:
+            raise UsageError(f"both --phases and {named[0]} were given; the phases say how long it takes")
+        return WholeRun()
+    if requests is not None:
+        return WholeRun(total_requests=options.requests(requests))
+    if iterations is not None:
+        return WholeRun(iterations_per_user=options.requests(iterations))
+    duration_s = options.seconds(duration or "10s", "--duration", at_least_s=1.0)
+    if whole:
+        return WholeRun(duration_s=duration_s)
+    if load.model == "closed" and load.ramp_down_s:
+        raise UsageError("--ramp-down lies after a measured window; give --whole to measure all of the run")
+    return SteadyWindow(window_s=duration_s)
 
 
-def _warm_up_s(warmup: str | None, requests: int | None, ramp_up_s: float) -> float:
-    if requests is None:
+def _warm_up_s(warmup: str | None, measured: Measured, ramp_up_s: float) -> float:
+    if measured.kind == "steady":
         warm_up_s = 3.0 + ramp_up_s if warmup is None else options.seconds(warmup, "--warmup")
         if warm_up_s < ramp_up_s:
             raise UsageError(
@@ -174,29 +293,5 @@ def _warm_up_s(warmup: str | None, requests: int | None, ramp_up_s: float) -> fl
             )
         return warm_up_s
     if warmup is not None:
-        raise UsageError("--warmup goes with --duration; with --requests every request counts from the first")
+        raise UsageError("--warmup goes with --duration; otherwise every request counts from the first")
     return 0.0
-
-
-def _open_loop(
-    rate: float | None, arrivals: str | None, max_users: int | None, users: int | None, think: str | None
-) -> OpenLoop | None:
-    """The open loop that was asked for; None for a closed one. Raises UsageError when both were."""
-    if rate is None:
-        for value, name in ((arrivals, "--arrivals"), (max_users, "--max-users")):
-            if value is not None:
-                raise UsageError(f"{name} goes with an open loop; give its --rate, or leave {name} out")
-        return None
-    for given, name in ((users, "--users"), (think, "--think")):
-        if given is not None:
-            raise UsageError(
-                f"both --rate and {name} were given; give --rate for an open loop, or {name} for a closed one"
-            )
-    from prony.load.contract import OpenLoop
-
-    per_s = options.rate(rate)
-    spacing: Any = options.one_of(arrivals or "constant", "--arrivals", ("constant", "poisson"))
-    most = int(min(10_000, max(100, math.ceil(per_s)))) if max_users is None else options.max_users(max_users)
-    # Ten milliseconds' worth of requests: more are opened when answers take longer.
-    ready = min(most, max(10, math.ceil(per_s / 100)))
-    return OpenLoop(rate_per_s=per_s, arrivals=spacing, max_users=most, connections=ready)

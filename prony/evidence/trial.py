@@ -27,6 +27,8 @@ class LoadFacts(Record):
     """Until all users have started, from the start of the run."""
     offered_per_s: float | None = None
     arrivals: Literal["constant", "poisson"] | None = None
+    varies: bool = False
+    """Open: `offered_per_s` is a mean over a schedule that goes up and down, or over sessions."""
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None

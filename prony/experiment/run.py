@@ -23,12 +23,13 @@ from prony.experiment.plan_text import plan_dict
 from prony.host.affinity import pin_self
 from prony.judge.finding import Status
 from prony.load.reference import calibrate
+from prony.plan.load import ClosedLoad
 from prony.plan.spec import ExperimentPlan, TrialPlan, pinned
 from prony.server.build import Built, build
 from prony.server.launch import launch
 from prony.server.spec import ServerSpec
 from prony.store import ExperimentStatus, Store
-from prony.trial.runner import TrialRun, load_facts
+from prony.trial.runner import TrialRun, trial_facts
 from prony.trial.surroundings import Surroundings
 
 
@@ -145,7 +146,7 @@ class Experiment:
 
     def _refuse_what_cannot_work(self) -> None:
         """Ports and descriptors are forecast before anything is built or started."""
-        refuse(load_facts(self.plan.trial), self.bench.limits)
+        refuse(trial_facts(self.plan.trial), self.bench.limits)
 
     def _trial(self, identifier: str, turn: Turn, built: Built, calibrations: dict[int, Calibration]) -> None:
         begun, started_at = time.monotonic(), datetime.now(UTC)
@@ -169,7 +170,7 @@ class Experiment:
             experiment_id=identifier,
             server=turn.server,
             workload=plan.workload.name,
-            load_name=f"closed-{plan.users}",
+            load_name=plan.load_name,
             block=turn.block,
             position=turn.position,
             seed=run.seed,
@@ -208,7 +209,7 @@ class Experiment:
                 return calibration
         self.progress.phase("calibrate", 2.5)
         known[body_bytes] = calibrate(
-            self.bench.partition, plan.workload, plan.users, body_bytes, plan.driver
+            self.bench.partition, plan.workload, plan.load.at_once, body_bytes, plan.driver
         )
         return known[body_bytes]
 
@@ -218,13 +219,15 @@ def ceilings(spec: ServerSpec, plan: TrialPlan, granted_cpus: int) -> tuple[Ceil
     delay_ms = plan.workload.delay_ms
     if delay_ms is None:
         return ()
-    found = [
-        Ceiling(
-            name="users",
-            per_s=plan.users / (delay_ms / 1000),
-            explanation=f"{plan.users} users ÷ {delay_ms:g} ms that every answer takes by design",
+    found: list[Ceiling] = []
+    if isinstance(plan.load, ClosedLoad):
+        found.append(
+            Ceiling(
+                name="users",
+                per_s=plan.load.users / (delay_ms / 1000),
+                explanation=f"{plan.load.users} users ÷ {delay_ms:g} ms that every answer takes by design",
+            )
         )
-    ]
     workers = spec.ceilings.workers(granted_cpus)
     if workers is not None:
         found.append(

@@ -20,14 +20,18 @@ from prony.experiment.conclude import conclude, refuse
 from prony.experiment.run import Bench, Progress
 from prony.host.affinity import pin_self
 from prony.host.sampler import HostSampler
-from prony.load.contract import EngineLoad, OpenLoop, TlsOptions
+from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
+from prony.load.facts import load_facts
 from prony.load.reference import calibrate
+from prony.plan.load import Connections, Load, Measured, SteadyWindow, WholeRun
+from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store
 from prony.trial.probing import probe_workload
-from prony.trial.session import Measured, ServerDied, Session, over_window
+from prony.trial.session import Measured as Borders
+from prony.trial.session import ServerDied, Session, over_window
 
 SLACK_S = 30.0
 
@@ -75,56 +79,39 @@ class RunningLoad:
 
     target: Target
     workload: Workload
-    users: int
-    duration_s: float | None
-    total_requests: int | None
+    load: Load
+    measured: Measured
     warm_up_s: float
+    """Before a window; nobody watches whether it is enough."""
     driver: Literal["auto", "io_uring", "epoll"]
     seed: int
-    think_ms: float = 0.0
-    ramp_up_s: float = 0.0
-    open_loop: OpenLoop | None = None
+    connections: Connections = field(default_factory=Connections)
     tls: TlsOptions = field(default_factory=TlsOptions)
 
     @property
-    def name(self) -> str:
-        """The load in a word, such as `closed-10` or `open-1000-poisson`."""
-        if self.open_loop is not None:
-            return f"open-{self.open_loop.rate_per_s:g}-{self.open_loop.arrivals}"
-        return f"closed-{self.users}" + (f"-think-{self.think_ms:g}ms" if self.think_ms else "")
+    def plan(self) -> TrialPlan:
+        """The same as a trial's plan."""
+        return TrialPlan(
+            workload=self.workload,
+            load=self.load,
+            measured=self.measured,
+            connections=self.connections,
+            driver=self.driver,
+        )
 
     @property
     def bound_s(self) -> float:
         """The longest this may take, whatever the server does."""
-        return 3600.0 if self.duration_s is None else self.warm_up_s + self.duration_s + SLACK_S
+        if isinstance(self.measured, SteadyWindow):
+            return self.warm_up_s + self.measured.window_s + SLACK_S
+        return self.plan.deadline_s
 
     @property
     def facts(self) -> LoadFacts:
         """What is asked, in the terms of the checks."""
-        common = {"tls": self.target.tls, "duration_s": self.bound_s, "ramp_up_s": self.ramp_up_s}
-        if self.open_loop is not None:
-            return LoadFacts(
-                model="open",
-                offered_per_s=self.open_loop.rate_per_s,
-                arrivals=self.open_loop.arrivals,
-                claim="latency",
-                **common,
-            )
-        thinking = self.think_ms > 0
-        return LoadFacts(
-            model="closed",
-            users=self.users,
-            think_kind="constant" if thinking else "none",
-            think_mean_ms=self.think_ms,
-            # Thinking users ask for a rate of their own: what is measured is how long they wait.
-            claim="latency" if thinking else "capacity",
-            **common,
+        return load_facts(
+            self.load, self.workload, self.connections, duration_s=self.bound_s, tls=self.target.tls
         )
-
-    @property
-    def at_once(self) -> int:
-        """Connections to calibrate with."""
-        return self.users if self.open_loop is None else max(1, self.open_loop.connections)
 
 
 def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Progress) -> str:
@@ -133,7 +120,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     probes = _reach(load)
     pin_self(bench.partition.client)
     store.check_writable()
-    estimate = load.warm_up_s + (load.duration_s or 10.0) + 4
+    estimate = load.warm_up_s + load.plan.measured_s + 4
     progress.experiment_started(1, estimate)
     progress.trial_started(1, load.target.base, 0)
     begun, started_at = time.monotonic(), datetime.now(UTC)
@@ -152,8 +139,8 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         id=f"{identifier}-001",
         experiment_id=identifier,
         server=load.target.base,
-        workload="url",
-        load_name=load.name,
+        workload=load.workload.name,
+        load_name=load.plan.load_name,
         block=0,
         position=0,
         seed=load.seed,
@@ -174,26 +161,20 @@ def _calibrate(load: RunningLoad, bench: Bench, probes: tuple[Probe, ...]) -> Ca
     """The reference server speaks plain HTTP: what is reached against it says nothing of a load over TLS."""
     if load.target.tls:
         return None
-    return calibrate(bench.partition, load.workload, load.at_once, probes[-1].body_bytes, load.driver)
+    return calibrate(bench.partition, load.workload, load.load.at_once, probes[-1].body_bytes, load.driver)
 
 
 def _spec(load: RunningLoad) -> dict[str, object]:
+    trial = load.plan.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     return {
         "servers": [load.target.base],
         "url": load.target.url,
-        "request": load.workload.steps[0].model_dump(mode="json", exclude_defaults=True),
-        "load": load.name,
-        "users": load.users if load.open_loop is None else None,
-        "think_ms": load.think_ms,
-        "ramp_up_s": load.ramp_up_s,
-        "open_loop": None if load.open_loop is None else load.open_loop.model_dump(mode="json"),
-        "duration_s": load.duration_s,
-        "total_requests": load.total_requests,
+        "trial": trial,
+        "load": load.plan.load_name,
         "warm_up_s": load.warm_up_s,
         "driver": load.driver,
         "seed": load.seed,
-        "ca": None if load.tls.ca is None else str(load.tls.ca),
-        "insecure": load.tls.insecure,
+        "tls": load.tls.model_dump(mode="json", exclude_defaults=True) if load.target.tls else None,
     }
 
 
@@ -224,20 +205,20 @@ class _Run:
     def run(self) -> tuple[Evidence, str | None]:
         load, bench = self.load, self.bench
         subject = ForeignServer(load.target.host, load.target.port)
+        whole = load.measured if isinstance(load.measured, WholeRun) else None
         engine = EngineRun(
             EngineLoad(
                 url=load.target.base,
                 tls=load.tls,
                 workload=load.workload,
-                users=load.users,
-                think_ms=load.think_ms,
-                ramp_up_s=load.ramp_up_s,
-                open_loop=load.open_loop,
+                load=load.load,
+                connections=load.connections,
                 cpus=bench.partition.client,
                 driver=load.driver,
                 after_s=load.bound_s,
-                total_requests=load.total_requests,
-                window="all" if load.total_requests else "commanded",
+                total_requests=None if whole is None else whole.total_requests,
+                iterations_per_user=None if whole is None else whole.iterations_per_user,
+                window="commanded" if whole is None else "all",
                 seed=load.seed,
             )
         )
@@ -275,17 +256,17 @@ class _Run:
         )
         return evidence, failure
 
-    def _measure(self, session: Session, phases: list[Phase]) -> Measured:
+    def _measure(self, session: Session, phases: list[Phase]) -> Borders:
         load = self.load
-        if load.duration_s is None:
+        if isinstance(load.measured, WholeRun):
             self.progress.phase("window", None)
-            return session.follow(load.bound_s)
+            return session.follow(load.bound_s + DRAIN_S)
         self.progress.phase("warm-up", load.warm_up_s)
         while session.now_ms() < load.warm_up_s * 1000:
             session.next()
         warm_ms = session.now_ms()
-        self.progress.phase("window", load.duration_s)
-        measured = session.measure(load.duration_s)
+        self.progress.phase("window", load.measured.window_s)
+        measured = session.measure(load.measured.window_s)
         phases.append(Phase(name="warm-up", start_ms=0, end_ms=warm_ms))
         phases.append(Phase(name="window", start_ms=measured.opened.t_ms, end_ms=measured.closed.t_ms))
         return measured

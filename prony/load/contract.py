@@ -7,24 +7,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from prony.evidence.base import Record
+from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
+from prony.plan.think import Think
 from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
 
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
-
-
-class OpenLoop(Record):
-    """Arrivals at a rate that no answer can delay."""
-
-    rate_per_s: float = Field(gt=0)
-    arrivals: Literal["constant", "poisson"] = "constant"
-    max_users: int = Field(ge=1)
-    """Requests under way at once, over all threads; an arrival beyond them is blocked and counted."""
-    connections: int = Field(default=0, ge=0)
-    """Opened before the first arrival and kept open."""
 
 
 class TlsOptions(Record):
@@ -34,28 +23,29 @@ class TlsOptions(Record):
     """A PEM file with the certificates to trust instead of the system's."""
     insecure: bool = False
     """Any certificate is taken for the server's own."""
+    client_cert: Path | None = None
+    """A PEM file with the client's certificate chain; together with `client_key`."""
+    client_key: Path | None = None
+    sni: str | None = None
+    """The name that the server is asked for, in place of the URL's host."""
 
 
 class EngineLoad(Record):
-    """A load as the engine is asked for it, bounded by time or by requests: a closed loop of `users`, or an
-    open one.
+    """A load as the engine is asked for it. It ends by the first bound that is given: time, requests,
+    iterations, or the schedule of an open load.
     """
 
     url: str
     tls: TlsOptions = TlsOptions()
     """Only used with an https URL."""
     workload: Workload
-    users: int
-    """Of a closed loop; not used in an open one."""
-    think_ms: float = Field(default=0.0, ge=0)
-    """Closed loop: the constant pause between an answer and the user's next request."""
-    ramp_up_s: float = Field(default=0.0, ge=0)
-    """Users start, or the rate of arrivals rises from 0, over this time."""
-    open_loop: OpenLoop | None = None
+    load: Load
+    connections: Connections = Connections()
     cpus: tuple[int, ...]
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     after_s: float | None = None
     total_requests: int | None = None
+    iterations_per_user: int | None = None
     window: Literal["all", "commanded"] = "commanded"
     request_timeout_ms: int = 10_000
     connect_timeout_ms: int = 5_000
@@ -70,7 +60,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "target": _target(load),
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
-        "load": _closed(load) if load.open_loop is None else _open(load, load.open_loop),
+        "load": _closed(load.load) if isinstance(load.load, ClosedLoad) else _open(load.load, load.after_s),
         "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
         "scenario_choice": load.workload.scenario_choice,
         "feeders": [
@@ -78,11 +68,14 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
             for name, feeder in load.workload.feeders.items()
         ],
         "cookies": load.workload.cookies,
-        "connection": {"reuse": "keep_alive", "max_requests": None},
+        "connection": {
+            "reuse": "keep_alive" if load.connections.keep_alive else "per_request",
+            "max_requests": load.connections.max_requests,
+        },
         "stop": {
             "after_ms": None if load.after_s is None else round(load.after_s * 1000),
             "total_requests": load.total_requests,
-            "iterations_per_user": None,
+            "iterations_per_user": load.iterations_per_user,
         },
         "window": {"mode": load.window},
         "timeouts": {"connect_ms": load.connect_timeout_ms, "request_ms": load.request_timeout_ms},
@@ -95,8 +88,20 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
 def _target(load: EngineLoad) -> dict[str, Any]:
     if not load.url.startswith("https://"):
         return {"url": load.url}
-    ca = None if load.tls.ca is None else str(load.tls.ca.absolute())
-    return {"url": load.url, "tls": {"ca": ca, "insecure": load.tls.insecure}}
+    tls: dict[str, Any] = {
+        "ca": _file(load.tls.ca),
+        "insecure": load.tls.insecure,
+        "client_cert": _file(load.tls.client_cert),
+        "client_key": _file(load.tls.client_key),
+        "sni": load.tls.sni,
+        "resumption": load.connections.tls_resumption,
+    }
+    only = load.connections.tls_version
+    return {"url": load.url, "tls": tls if only is None else tls | {"min_version": only, "max_version": only}}
+
+
+def _file(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
 
 
 def _scenario(scenario: Scenario) -> dict[str, Any]:
@@ -108,25 +113,52 @@ def _scenario(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _closed(load: EngineLoad) -> dict[str, Any]:
-    think = {"kind": "constant", "ms": load.think_ms} if load.think_ms else {"kind": "none"}
-    return {"model": "closed", "users": load.users, "think": think, "ramp_up_ms": load.ramp_up_s * 1000}
+def _closed(load: ClosedLoad) -> dict[str, Any]:
+    return {
+        "model": "closed",
+        "users": load.users,
+        "think": _think(load.think),
+        "ramp_up_ms": load.ramp_up_s * 1000,
+        "ramp_up_steps": load.ramp_up_steps,
+        "ramp_down_ms": load.ramp_down_s * 1000,
+        "ramp_down_steps": load.ramp_down_steps,
+    }
 
 
-def _open(load: EngineLoad, open_loop: OpenLoop) -> dict[str, Any]:
-    rate, ramp_ms = open_loop.rate_per_s, load.ramp_up_s * 1000
-    ramp = {"duration_ms": ramp_ms, "from_per_s": 0.0, "to_per_s": rate}
-    # The engine's own deadline ends the load; the schedule must only not end before.
-    level_ms = LONGEST_S * 1000 if load.after_s is None else load.after_s * 1000
-    level = {"duration_ms": level_ms, "from_per_s": rate, "to_per_s": rate}
+def _open(load: OpenLoad, after_s: float | None) -> dict[str, Any]:
     return {
         "model": "open",
-        "arrivals": open_loop.arrivals,
-        "phases": [ramp, level] if ramp_ms else [level],
-        "session": "request",
-        "max_users": open_loop.max_users,
-        "connections": open_loop.connections,
+        "arrivals": load.arrivals,
+        "phases": [_phase(phase) for phase in load.phases] or _level(load, after_s),
+        "session": load.session,
+        "think": _think(load.think),
+        "max_users": load.user_cap,
+        "connections": load.ready_connections,
+        "deadline_ms": load.deadline_ms,
     }
+
+
+def _phase(phase: RatePhase) -> dict[str, float]:
+    return {
+        "duration_ms": phase.duration_s * 1000,
+        "from_per_s": phase.from_per_s,
+        "to_per_s": phase.to_per_s,
+    }
+
+
+def _level(load: OpenLoad, after_s: float | None) -> list[dict[str, float]]:
+    """One rate, after a ramp where there is one. The engine's own deadline ends the load; the schedule must
+    only not end before.
+    """
+    rate, ramp_ms = load.highest_per_s, load.ramp_up_s * 1000
+    level_ms = (LONGEST_S if after_s is None else after_s) * 1000
+    ramp = {"duration_ms": ramp_ms, "from_per_s": 0.0, "to_per_s": rate}
+    level = {"duration_ms": level_ms, "from_per_s": rate, "to_per_s": rate}
+    return [ramp, level] if ramp_ms else [level]
+
+
+def _think(think: Think) -> dict[str, Any]:
+    return think.model_dump(exclude_none=True)
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -146,7 +178,7 @@ def _step(step: Step) -> dict[str, Any]:
     if step.auth is not None:
         plan["auth"] = step.auth.model_dump(exclude_none=True)
     if step.think is not None:
-        plan["think"] = step.think.model_dump(exclude_none=True)
+        plan["think"] = _think(step.think)
     if step.capture:
         plan["capture"] = [_capture(name, capture) for name, capture in step.capture.items()]
     if step.expect is not None:

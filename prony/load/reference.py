@@ -12,6 +12,7 @@ from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
+from prony.plan.load import ClosedLoad
 from prony.plan.workload import Expectation, Scenario, Step, Workload
 
 WARM_S = 0.5
@@ -38,7 +39,7 @@ def calibrate(
             EngineLoad(
                 url=url,
                 workload=_for_reference(workload),
-                users=users,
+                load=ClosedLoad(users=users),
                 cpus=partition.client,
                 driver=driver,
                 after_s=WARM_S + MEASURED_S + 3,

@@ -5,9 +5,11 @@ Must not know workloads, servers, or the engine's own words (prony.load.contract
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.think import NO_THINK, Think
@@ -32,6 +34,11 @@ class ClosedLoad(Record):
     ramp_up_steps: int | None = Field(default=None, ge=1)
     ramp_down_s: float = Field(default=0.0, ge=0)
     ramp_down_steps: int | None = Field(default=None, ge=1)
+
+    @property
+    def at_once(self) -> int:
+        """Requests under way at once, at most."""
+        return self.users
 
     @property
     def name(self) -> str:
@@ -80,13 +87,65 @@ class OpenLoad(Record):
         return max(max(phase.from_per_s, phase.to_per_s) for phase in self.phases)
 
     @property
+    def total_s(self) -> float | None:
+        """How long the schedule is; None when it has no end of its own."""
+        return sum(phase.duration_s for phase in self.phases) if self.phases else None
+
+    @property
+    def mean_per_s(self) -> float:
+        """Arrivals ÷ time over the whole schedule, without the ramp of `ramp_up_s`."""
+        if self.rate_per_s is not None:
+            return self.rate_per_s
+        arrivals = sum(p.duration_s * (p.from_per_s + p.to_per_s) / 2 for p in self.phases)
+        return arrivals / sum(p.duration_s for p in self.phases)
+
+    @property
+    def user_cap(self) -> int:
+        """`max_users`, or what stands in for it."""
+        if self.max_users is not None:
+            return self.max_users
+        return int(min(10_000, max(100, math.ceil(self.highest_per_s))))
+
+    @property
+    def ready_connections(self) -> int:
+        """`connections`, or what stands in for it: ten milliseconds' worth, and none where each user of a
+        session opens its own.
+        """
+        if self.connections is not None:
+            return self.connections
+        if self.session == "user":
+            return 0
+        return min(self.user_cap, max(10, math.ceil(self.highest_per_s / 100)))
+
+    @property
+    def at_once(self) -> int:
+        """Connections to begin with: more are opened when answers take longer."""
+        return max(1, self.ready_connections)
+
+    @property
     def name(self) -> str:
         """The load in a word, such as `open-1000-poisson`."""
         what = "sessions-" if self.session == "user" else ""
         return f"open-{what}{self.highest_per_s:g}-{self.arrivals}"
 
 
-Load = Annotated[ClosedLoad | OpenLoad, Field(discriminator="model")]
+def _which_load(value: object) -> str:
+    """What is written decides; a load with a rate or phases needs no `model: open`."""
+    if isinstance(value, Mapping):
+        return str(value.get("model", "open" if "rate_per_s" in value or "phases" in value else "closed"))
+    return str(getattr(value, "model", "closed"))
+
+
+def _which_part(value: object) -> str:
+    if isinstance(value, Mapping):
+        return str(value.get("kind", "steady" if "window_s" in value else "whole"))
+    return str(getattr(value, "kind", "whole"))
+
+
+Load = Annotated[
+    Annotated[ClosedLoad, Tag("closed")] | Annotated[OpenLoad, Tag("open")], Discriminator(_which_load)
+]
+"""Closed when it names users, open when it names a rate or phases."""
 
 
 class SteadyWindow(Record):
@@ -109,17 +168,19 @@ class WholeRun(Record):
     """The same load runs so long beforehand, as a run of its own that is not measured; 0: a fresh server."""
 
 
-Measured = Annotated[SteadyWindow | WholeRun, Field(discriminator="kind")]
+Measured = Annotated[
+    Annotated[SteadyWindow, Tag("steady")] | Annotated[WholeRun, Tag("whole")], Discriminator(_which_part)
+]
+"""A steady window when it names a window_s, else a whole run."""
 
 
 class Connections(Record):
-    """How long a connection lives and how it is secured."""
+    """How long a connection lives and, where the server speaks HTTPS, how it is secured."""
 
     keep_alive: bool = True
     """False: a connection per request."""
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after so many."""
-    scheme: Literal["http", "https"] = "http"
     tls_resumption: bool = True
     tls_version: Literal["1.2", "1.3"] | None = None
     """Only this version; both when not given."""

@@ -11,6 +11,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from prony.evidence.base import Record
+from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.workload import Workload
 
 PUBLISHED_REQUESTS = 10_000
@@ -32,32 +33,96 @@ class WarmUpPlan(Record):
     settle_cap_s: float = 20.0
 
 
+QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=35.0, settle_min_s=5.0, settle_cap_s=8.0)
+
+START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
+"""About how long a server takes to start and to stop, and the published part to run."""
+WHOLE_CAP_S = 3600.0
+"""A run that is bounded by requests or iterations alone is ended after this."""
+DRAIN_S = 60.0
+"""What is under way when the last arrival has come may take this long to end."""
+
+
 class TrialPlan(Record):
     """What one trial does, from a fresh process to its end."""
 
     workload: Workload
-    users: int = Field(ge=1)
-    window_s: float = Field(gt=0)
+    load: Load
+    measured: Measured
+    connections: Connections = Connections()
     warm_up: WarmUpPlan = WarmUpPlan()
-    published_requests: int | None = PUBLISHED_REQUESTS
+    """Before a steady window; a whole run has a warm-up of its own, or none."""
+    published_requests: int | None = None
     """Note when so many requests had completed since the start of the fresh process; None: do not."""
     published_cap_s: float = 30.0
     start_timeout_s: float = 60.0
     request_timeout_ms: int = 10_000
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        whole = self.measured if isinstance(self.measured, WholeRun) else None
+        if whole is not None and self.published_requests is not None:
+            raise ValueError("published_requests goes with a steady window: a whole run is measured itself")
+        if whole is not None and whole.iterations_per_user is not None and self.load.model == "open":
+            raise ValueError("iterations_per_user goes with a closed load: a user of an open one walks once")
+        if whole is None and isinstance(self.load, OpenLoad) and self.load.phases:
+            raise ValueError("phases go with measured: whole; a steady window asks for one rate_per_s")
+        if whole is not None and not self._bounded(whole):
+            raise ValueError(
+                "nothing ends this run: give duration_s, total_requests, iterations_per_user, or phases"
+            )
+        return self
+
+    def _bounded(self, whole: WholeRun) -> bool:
+        given = (whole.duration_s, whole.total_requests, whole.iterations_per_user)
+        return any(bound is not None for bound in given) or bool(
+            isinstance(self.load, OpenLoad) and self.load.phases
+        )
+
+    @property
+    def load_name(self) -> str:
+        """The load in a word, with what is unusual about its connections."""
+        if not self.connections.keep_alive:
+            return f"{self.load.name}-close"
+        most = self.connections.max_requests
+        return self.load.name if most is None else f"{self.load.name}-{most}-each"
+
+    @property
+    def measured_s(self) -> float:
+        """About how long the measured part takes; unknown lengths are taken for 10 s."""
+        match self.measured:
+            case SteadyWindow(window_s=window_s):
+                return window_s
+            case WholeRun(duration_s=float(duration_s)):
+                return duration_s
+        if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
+            return self.load.total_s
+        loops = self.measured.iterations_per_user or 0
+        return max(10.0, loops * self.load.think.expected_ms / 1000 + self.load.ramp_up_s)
+
     @property
     def estimate_s(self) -> float:
         """About how long one trial takes: start, published part, warm-up, settling, window, stop."""
+        if isinstance(self.measured, WholeRun):
+            return START_S + self.measured.warm_up_s + self.measured_s + STOP_S
         warm = self.warm_up.min_s + 0.6 * (self.warm_up.cap_s - self.warm_up.min_s)
         settle = self.warm_up.settle_min_s + 2
-        return 6 + (9 if self.published_requests else 0) + warm + settle + self.window_s + 1
+        published_s = PUBLISHED_S if self.published_requests else 0
+        return START_S + published_s + self.load.ramp_up_s + warm + settle + self.measured_s + STOP_S
 
     @property
     def deadline_s(self) -> float:
         """After this the engine stops by itself, whatever happens to the lab."""
+        if isinstance(self.measured, WholeRun):
+            if self.measured.duration_s is not None:
+                return self.measured.duration_s
+            if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
+                return self.load.total_s + DRAIN_S
+            return WHOLE_CAP_S
         warm = self.warm_up
-        return self.published_cap_s + warm.cap_s + warm.settle_cap_s + 3 * self.window_s + 60
+        longest = self.published_cap_s + warm.cap_s + warm.settle_cap_s + 3 * self.measured_s + 60
+        return self.load.ramp_up_s + longest
 
 
 class ExperimentPlan(Record):
@@ -135,12 +200,18 @@ def quick_trial(workload: Workload, users: int, window_s: float | None) -> Trial
     """
     return TrialPlan(
         workload=workload,
-        users=users,
-        window_s=window_s or 10.0,
-        warm_up=WarmUpPlan(min_s=10.0, cap_s=35.0, settle_min_s=5.0, settle_cap_s=8.0),
+        load=ClosedLoad(users=users),
+        measured=SteadyWindow(window_s=window_s or 10.0),
+        published_requests=PUBLISHED_REQUESTS,
+        warm_up=QUICK_WARM_UP,
     )
 
 
 def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
     """The full form: a 30 s window, a warm-up of up to 90 s."""
-    return TrialPlan(workload=workload, users=users, window_s=window_s or 30.0)
+    return TrialPlan(
+        workload=workload,
+        load=ClosedLoad(users=users),
+        measured=SteadyWindow(window_s=window_s or 30.0),
+        published_requests=PUBLISHED_REQUESTS,
+    )

@@ -14,14 +14,16 @@ from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import Probe, ServerWindow, StartUp
 from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, WarmUp
 from prony.host.sampler import HostSampler
-from prony.load.contract import EngineLoad
+from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
-from prony.plan.spec import TrialPlan
+from prony.load.facts import load_facts
+from prony.plan.load import WholeRun
+from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.server.running import RunningServer
 from prony.steady.detector import HOLD_ROWS
 from prony.trial.listener import Listener
 from prony.trial.probing import probe_workload
-from prony.trial.session import ServerDied, Session, over_window
+from prony.trial.session import Measured, ServerDied, Session, over_window
 from prony.trial.surroundings import Surroundings
 from prony.trial.warmup import SteadyWatch, steady_since_ms
 
@@ -67,6 +69,7 @@ class TrialRun:
             partition = self.surroundings.partition
             with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
                 sampler.watch("server", self.server.sample)
+                self._warm_beforehand()
                 self._engine = EngineRun(self._load())
                 failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
                 if self._engine.ready is not None:
@@ -82,6 +85,9 @@ class TrialRun:
         """Everything between the first and the last request; a sentence when the server died in it."""
         try:
             session.start()
+            if isinstance(self.plan.measured, WholeRun):
+                self._whole(session, sampler)
+                return None
             if self.plan.published_requests:
                 self._published(session)
             self._warm(session)
@@ -129,11 +135,34 @@ class TrialRun:
         return watch
 
     def _measure(self, session: Session, sampler: HostSampler) -> None:
+        self.listener.phase("window", self.plan.measured_s)
+        sampler.mark()
+        measured = session.measure(self.plan.measured_s)
+        sampler.mark()
+        self._keep(measured, sampler)
+
+    def _warm_beforehand(self) -> None:
+        """The same load for a while, by an engine of its own: nothing of it is measured."""
+        whole = self.plan.measured
+        if not isinstance(whole, WholeRun) or whole.warm_up_s <= 0:
+            return
+        self.listener.phase("warm-up", whole.warm_up_s)
+        bounds = {"after_s": whole.warm_up_s, "total_requests": None, "iterations_per_user": None}
+        EngineRun(self._load().model_copy(update=bounds)).run_to_end(
+            whole.warm_up_s + DRAIN_S, self.listener.row
+        )
+        self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
+
+    def _whole(self, session: Session, sampler: HostSampler) -> None:
+        """Everything from the first request to the last, with the server on its own CPUs all along."""
+        self.listener.phase("window", self.plan.measured_s)
+        sampler.mark()
+        measured = session.follow(self.plan.deadline_s + DRAIN_S)
+        sampler.mark()
+        self._keep(measured, sampler)
+
+    def _keep(self, measured: Measured, sampler: HostSampler) -> None:
         own = self.surroundings.partition.server
-        self.listener.phase("window", self.plan.window_s)
-        sampler.mark()
-        measured = session.measure(self.plan.window_s)
-        sampler.mark()
         self._server_window = over_window(measured, granted_cpus=float(len(own)))
         if measured.opened.process and measured.closed.process:
             self._host_window = sampler.window(
@@ -150,7 +179,9 @@ class TrialRun:
         """Every step of the workload once: the first wrong answer, else the last; None before it answers at
         all.
         """
-        probes = probe_workload("127.0.0.1", self.server.identity.port or 0, self.plan.workload)
+        probes = probe_workload(
+            self.server.host, self.server.port, self.plan.workload, tls=self.server.scheme == "https"
+        )
         if probes is None:
             return None
         self._probes = probes
@@ -163,21 +194,28 @@ class TrialRun:
         return pids
 
     def _load(self) -> EngineLoad:
+        plan = self.plan
+        whole = plan.measured if isinstance(plan.measured, WholeRun) else None
         return EngineLoad(
-            url=f"http://127.0.0.1:{self.server.identity.port}",
-            workload=self.plan.workload,
-            users=self.plan.users,
+            url=self.server.url,
+            tls=TlsOptions(ca=self.server.ca),
+            workload=plan.workload,
+            load=plan.load,
+            connections=plan.connections,
             cpus=self.surroundings.partition.client,
-            driver=self.plan.driver,
-            after_s=self.plan.deadline_s,
-            request_timeout_ms=self.plan.request_timeout_ms,
-            marks=(self.plan.published_requests,) if self.plan.published_requests else (),
+            driver=plan.driver,
+            after_s=plan.deadline_s,
+            total_requests=None if whole is None else whole.total_requests,
+            iterations_per_user=None if whole is None else whole.iterations_per_user,
+            window="commanded" if whole is None else "all",
+            request_timeout_ms=plan.request_timeout_ms,
+            marks=(plan.published_requests,) if plan.published_requests else (),
             seed=self.seed,
         )
 
     def _evidence(self, clean_stop: bool) -> Evidence:
         return Evidence(
-            load=load_facts(self.plan, self.server.built.spec.ceilings.closes_after),
+            load=trial_facts(self.plan, self.server.built.spec.ceilings.closes_after, self.server.scheme),
             engine=self._engine.report() if self._engine is not None else None,
             server=self.server.identity,
             start_up=self._start_up,
@@ -195,12 +233,14 @@ class TrialRun:
         )
 
 
-def load_facts(plan: TrialPlan, server_closes_after: int | None = None) -> LoadFacts:
+def trial_facts(plan: TrialPlan, server_closes_after: int | None = None, scheme: str = "http") -> LoadFacts:
     """What this plan asks of the engine, in the terms of the checks."""
-    return LoadFacts(
-        model="closed",
-        users=plan.users,
+    return load_facts(
+        plan.load,
+        plan.workload,
+        plan.connections,
+        claim="protocol" if isinstance(plan.measured, WholeRun) else None,
         duration_s=plan.deadline_s,
-        content_declared=plan.workload.content_declared,
         server_closes_after=server_closes_after,
+        tls=scheme == "https",
     )

@@ -53,7 +53,7 @@ def load(url: str, **changes: object) -> EngineLoad:
     values = {
         "url": url,
         "workload": HELLO,
-        "users": 8,
+        "load": {"users": 8},
         "cpus": (),
         "total_requests": 3000,
         "window": "all",

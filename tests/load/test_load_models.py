@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,11 @@ from prony.judge.checks.schedule import schedule
 from prony.judge.checks.think import think
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
-from prony.load.contract import EngineLoad, OpenLoop, engine_plan
+from prony.load.contract import EngineLoad, TlsOptions, engine_plan
 from prony.load.engine import EngineRun
+from prony.load.facts import load_facts
+from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
+from prony.plan.think import Think
 from prony.plan.workload import Workload, from_url
 from tests.load.test_engine import Reference
 
@@ -41,7 +45,14 @@ def server(*trouble: str) -> Iterator[str]:
 
 def run(url: str, facts: LoadFacts, **load: Any) -> Evidence:
     """The evidence of one run of two seconds, measured from its start."""
-    values = {"url": url, "workload": from_url("/"), "users": 4, "cpus": (), "after_s": 2.0, "window": "all"}
+    values = {
+        "url": url,
+        "workload": from_url("/"),
+        "load": {"users": 4},
+        "cpus": (),
+        "after_s": 2.0,
+        "window": "all",
+    }
     report = EngineRun(EngineLoad.model_validate(values | load)).run_to_end(30)
     identity = ServerIdentity(name="reference", owned=False)
     return Evidence(load=facts, engine=report, server=identity)
@@ -63,12 +74,12 @@ def honest(checks: tuple[Check, ...], attempt: Callable[[int], Evidence]) -> Evi
 @pytest.mark.parametrize("spacing", ["constant", "poisson"])
 def test_an_honest_open_loop_passes(spacing: str, driver: str) -> None:
     facts = LoadFacts.model_validate({"model": "open", "offered_per_s": 40.0, "arrivals": spacing})
-    loop = OpenLoop.model_validate(
+    loop = OpenLoad.model_validate(
         {"rate_per_s": 40.0, "arrivals": spacing, "max_users": 200, "connections": 40}
     )
     checks: tuple[Check, ...] = (schedule, little) if spacing == "constant" else (schedule, little, arrivals)
     with server("--delay", "fixed:300ms") as url:
-        evidence = honest(checks, lambda seed: run(url, facts, open_loop=loop, driver=driver, seed=seed))
+        evidence = honest(checks, lambda seed: run(url, facts, load=loop, driver=driver, seed=seed))
     assert evidence.engine is not None
     window = evidence.engine.window
     assert window is not None
@@ -80,9 +91,9 @@ def test_an_honest_open_loop_passes(spacing: str, driver: str) -> None:
 
 def test_a_server_that_is_too_slow_fires_the_schedule_check() -> None:
     facts = LoadFacts(model="open", offered_per_s=100, arrivals="constant")
-    loop = OpenLoop(rate_per_s=100, max_users=10)
+    loop = OpenLoad(rate_per_s=100, max_users=10)
     with server("--workers", "1", "--delay", "fixed:100ms") as url:
-        evidence = run(url, facts, open_loop=loop)
+        evidence = run(url, facts, load=loop)
     finding = schedule(evidence, LIMITS)
     assert finding is not None
     assert finding.status is Status.INVALID
@@ -93,7 +104,7 @@ def test_even_gaps_do_not_pass_for_poisson_ones() -> None:
     """The engine tests the gaps of Poisson arrivals only: another load cannot be acquitted."""
     facts = LoadFacts(model="open", offered_per_s=100, arrivals="poisson")
     with server() as url:
-        evidence = run(url, facts, open_loop=OpenLoop(rate_per_s=100, max_users=100))
+        evidence = run(url, facts, load=OpenLoad(rate_per_s=100, max_users=100))
     finding = arrivals(evidence, LIMITS)
     assert finding is not None
     assert finding.status is Status.UNKNOWN
@@ -101,8 +112,9 @@ def test_even_gaps_do_not_pass_for_poisson_ones() -> None:
 
 def test_think_times_are_kept_and_little_holds() -> None:
     facts = LoadFacts(model="closed", users=20, think_kind="constant", think_mean_ms=300)
+    asking = ClosedLoad(users=20, think=Think(kind="constant", ms=300))
     with server("--delay", "fixed:20ms") as url:
-        evidence = honest((think, little), lambda seed: run(url, facts, users=20, think_ms=300.0, seed=seed))
+        evidence = honest((think, little), lambda seed: run(url, facts, load=asking, seed=seed))
     assert evidence.engine is not None
     window = evidence.engine.window
     assert window is not None
@@ -110,24 +122,98 @@ def test_think_times_are_kept_and_little_holds() -> None:
     assert window.think_drawn_sum_s == pytest.approx(window.think_count * 0.3)
 
 
+HELLO = Workload.model_validate({"name": "x", "steps": [{"path": "/"}]})
+URL = "http://127.0.0.1:1"
+
+
+def planned(load: Load, **more: Any) -> dict[str, Any]:
+    return engine_plan(EngineLoad(url=URL, workload=HELLO, load=load, cpus=(), after_s=12.0, **more))
+
+
 def test_the_plan_of_an_open_loop_with_a_ramp() -> None:
-    load = EngineLoad(
-        url="http://127.0.0.1:1",
-        workload=Workload.model_validate({"name": "x", "steps": [{"path": "/"}]}),
-        users=1,
-        cpus=(),
-        after_s=12.0,
-        ramp_up_s=2.0,
-        open_loop=OpenLoop(rate_per_s=50, arrivals="poisson", max_users=9, connections=3),
-    )
-    assert engine_plan(load)["load"] == {
+    load = OpenLoad(rate_per_s=50, arrivals="poisson", max_users=9, connections=3, ramp_up_s=2.0)
+    assert planned(load)["load"] == {
         "model": "open",
         "arrivals": "poisson",
         "session": "request",
+        "think": {"kind": "none"},
         "max_users": 9,
         "connections": 3,
+        "deadline_ms": None,
         "phases": [
             {"duration_ms": 2000, "from_per_s": 0, "to_per_s": 50},
             {"duration_ms": 12000, "from_per_s": 50, "to_per_s": 50},
         ],
     }
+
+
+def test_the_plan_of_sessions_in_phases() -> None:
+    load = OpenLoad(
+        phases=(
+            RatePhase(duration_s=3, from_per_s=0, to_per_s=20),
+            RatePhase(duration_s=1, from_per_s=0, to_per_s=0),
+        ),
+        session="user",
+        think=Think(kind="exponential", mean_ms=40),
+        deadline_ms=900,
+    )
+    plan = planned(load)["load"]
+    assert plan["phases"] == [
+        {"duration_ms": 3000, "from_per_s": 0, "to_per_s": 20},
+        {"duration_ms": 1000, "from_per_s": 0, "to_per_s": 0},
+    ]
+    assert plan["think"] == {"kind": "exponential", "mean_ms": 40}
+    assert (plan["session"], plan["deadline_ms"], plan["connections"], plan["max_users"]) == (
+        "user",
+        900,
+        0,
+        100,
+    )
+
+
+def test_the_plan_of_a_closed_loop_with_everything() -> None:
+    load = ClosedLoad(
+        users=7,
+        think=Think(kind="uniform", min_ms=5, max_ms=9),
+        ramp_up_s=4,
+        ramp_up_steps=2,
+        ramp_down_s=3,
+        ramp_down_steps=3,
+    )
+    plan = planned(load, iterations_per_user=10, connections=Connections(keep_alive=False))
+    assert plan["load"] == {
+        "model": "closed",
+        "users": 7,
+        "think": {"kind": "uniform", "min_ms": 5, "max_ms": 9},
+        "ramp_up_ms": 4000,
+        "ramp_up_steps": 2,
+        "ramp_down_ms": 3000,
+        "ramp_down_steps": 3,
+    }
+    assert plan["stop"] == {"after_ms": 12000, "total_requests": None, "iterations_per_user": 10}
+    assert plan["connection"] == {"reuse": "per_request", "max_requests": None}
+
+
+def test_the_plan_of_tls(tmp_path: Path) -> None:
+    load = EngineLoad(
+        url="https://127.0.0.1:1",
+        tls=TlsOptions(ca=tmp_path / "ca.pem", sni="name.example"),
+        workload=HELLO,
+        load=ClosedLoad(users=1),
+        connections=Connections(max_requests=3, tls_resumption=False, tls_version="1.2"),
+        cpus=(),
+    )
+    plan = engine_plan(load)
+    tls = plan["target"]["tls"]
+    assert (tls["ca"], tls["sni"], tls["resumption"]) == (str(tmp_path / "ca.pem"), "name.example", False)
+    assert (tls["min_version"], tls["max_version"]) == ("1.2", "1.2")
+    assert plan["connection"] == {"reuse": "keep_alive", "max_requests": 3}
+
+
+def test_facts_of_sessions_count_the_requests_of_a_walk() -> None:
+    walk = {"name": "w", "steps": [{"path": "/a", "repeat": 3}, {"path": "/b"}], "loops": 2}
+    load = OpenLoad(phases=(RatePhase(duration_s=2, from_per_s=0, to_per_s=10),), session="user")
+    facts = load_facts(load, Workload.model_validate(walk), Connections())
+    assert facts.offered_per_s == pytest.approx(5 * 8)
+    assert facts.varies
+    assert facts.claim == "latency"

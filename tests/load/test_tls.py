@@ -15,6 +15,7 @@ from prony.cli import load as load_command
 from prony.errors import UsageError
 from prony.load.contract import EngineLoad, TlsOptions, engine_plan
 from prony.load.engine import EngineRun, find_engine
+from prony.plan.load import ClosedLoad
 from prony.plan.workload import Expectation, Step, Workload
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
@@ -57,7 +58,14 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
 
 def offered(url: str, tls: TlsOptions) -> EngineLoad:
     return EngineLoad(
-        url=url, tls=tls, workload=HELLO, users=4, cpus=(), total_requests=100, window="all", after_s=3.0
+        url=url,
+        tls=tls,
+        workload=HELLO,
+        load=ClosedLoad(users=4),
+        cpus=(),
+        total_requests=100,
+        window="all",
+        after_s=3.0,
     )
 
 

@@ -83,7 +83,11 @@ def _lowest_row(
 
     Constant arrivals need no counter of what was due; for others the engine must say it.
     """
-    rate = evidence.load.offered_per_s if evidence.load.arrivals == "constant" else None
+    rate = (
+        evidence.load.offered_per_s
+        if evidence.load.arrivals == "constant" and not evidence.load.varies
+        else None
+    )
     lowest: float | None = None
     missing = 0
     for row in full_rows(report.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000):

@@ -1,0 +1,68 @@
+"""What a load asks of the engine, in the terms of the checks. A pure function; must not know the engine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from prony.evidence.trial import LoadFacts
+from prony.plan.load import ClosedLoad, Connections, Load
+from prony.plan.think import NO_THINK, Think
+from prony.plan.workload import Workload
+
+
+def load_facts(
+    load: Load,
+    workload: Workload,
+    connections: Connections,
+    *,
+    claim: Literal["protocol"] | None = None,
+    duration_s: float | None = None,
+    server_closes_after: int | None = None,
+    tls: bool = False,
+) -> LoadFacts:
+    """`claim`: protocol for the re-run of a fixed protocol; otherwise the load itself decides: users without
+    think time ask how much the server can carry, all others how fast it answers.
+    """
+    think = thinking(load, workload)
+    closed = isinstance(load, ClosedLoad)
+    capacity = closed and think.kind == "none"
+    facts = LoadFacts(
+        model=load.model,
+        think_kind=think.kind,
+        think_mean_ms=think.expected_ms,
+        ramp_up_s=load.ramp_up_s,
+        keep_alive=connections.keep_alive,
+        max_requests_per_connection=connections.max_requests,
+        server_closes_after=server_closes_after,
+        tls=tls,
+        duration_s=duration_s,
+        claim=claim or ("capacity" if capacity else "latency"),
+        content_declared=workload.content_declared,
+    )
+    if isinstance(load, ClosedLoad):
+        return facts.model_copy(update={"users": load.users})
+    each = requests_per_walk(workload) if load.session == "user" else 1.0
+    # A schedule that varies has no one rate to compare with: what was due is counted by the engine.
+    level = load.rate_per_s is not None and load.session == "request"
+    return facts.model_copy(
+        update={
+            "offered_per_s": load.mean_per_s * each,
+            "arrivals": load.arrivals,
+            "varies": not level,
+        }
+    )
+
+
+def thinking(load: Load, workload: Workload) -> Think:
+    """The pause between requests: the load's, or the first of the steps' own."""
+    if load.think.kind != "none":
+        return load.think
+    own = (step.think for step in workload.all_steps if step.think is not None)
+    return next((think for think in own if think.kind != "none"), NO_THINK)
+
+
+def requests_per_walk(workload: Workload) -> float:
+    """Requests of a user who walks the workload once, in the mean over scenarios drawn by their weights."""
+    walks = workload.walks
+    total = sum(walk.weight for walk in walks)
+    return sum(walk.weight / total * walk.loops * sum(step.repeat for step in walk.steps) for walk in walks)
