@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from prony.evidence.engine import Mark, Window
+from prony.evidence.engine import Histogram, Mark, Window
 from prony.evidence.server import ServerWindow
 from prony.evidence.trial import Evidence
 from prony.judge.checks.errors import expectations_missed
@@ -141,16 +141,22 @@ def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | 
         if window.completed:
             used_s = sum(t.cpu_s for t in window.threads if t.cpu_s is not None)
             values["client_cpu_us_per_request"] = used_s / window.completed * 1e6
-    histogram = window.latency if model == "open" else window.service_time
+    return values | times_ms(window.latency if model == "open" else window.service_time, limits)
+
+
+def times_ms(histogram: Histogram | None, limits: CheckLimits | None = None) -> dict[str, float | None]:
+    """Mean, extremes and percentiles in ms, by their names in FIGURES; a percentile that the sample does not
+    support is None. Empty when the histogram is missing, empty or cannot be read.
+    """
     if histogram is None or histogram.count == 0:
-        return values
+        return {}
     try:
         decoded = decode(histogram)
     except HistogramError:
-        return values
-    found = percentiles_ms(decoded, confidence=limits.samples_confidence)
+        return {}
+    found = percentiles_ms(decoded, confidence=(limits or CheckLimits()).samples_confidence)
     mean_ms = histogram.mean_ns / 1e6 if histogram.mean_ns is not None else decoded.moment(1) * 1000
-    return values | {
+    return {
         "mean_ms": mean_ms,
         "p50_ms": found[50.0],
         "p90_ms": found[90.0],

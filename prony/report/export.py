@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from prony.judge.figures import times_ms
 from prony.report.model import ExperimentView, PublishedFigures, ServerView, TrialView
 from prony.report.schema import (
     ClientOut,
@@ -141,7 +142,7 @@ def _measured(trial: TrialView) -> dict[str, Any]:
         "errors": {kind: n for kind, n in window.errors.items() if n} if window is not None else {},
         "status_codes": dict(window.status) if window is not None else {},
         "throughput_per_s": shown.get("requests_per_s"),
-        "service_time_ms": TimesOut(**{name: shown.get(f"{name}_ms") for name in TIMES}),
+        **_times(trial, shown),
         "client": ClientOut(
             driver=engine.ready.driver if engine is not None else None,
             cpu_us_per_request=shown.get("client_cpu_us_per_request"),
@@ -161,6 +162,20 @@ def _measured(trial: TrialView) -> dict[str, Any]:
             )
             for step in steps_of(trial)
         ],
+    }
+
+
+def _times(trial: TrialView, shown: dict[str, float]) -> dict[str, Any]:
+    """The figures of an open loop are latencies; its service times come from a histogram of their own."""
+    own = TimesOut(**{name: shown.get(f"{name}_ms") for name in TIMES})
+    if trial.record.evidence.load.model == "closed":
+        return {"service_time_ms": own, "latency_ms": None}
+    engine = trial.record.evidence.engine
+    window = engine.window if engine is not None and trial.rejected_because is None else None
+    found = times_ms(window.service_time) if window is not None else {}
+    return {
+        "service_time_ms": TimesOut(**{name: _number(found.get(f"{name}_ms")) for name in TIMES}),
+        "latency_ms": own,
     }
 
 

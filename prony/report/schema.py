@@ -30,7 +30,7 @@ class FindingOut(_Out):
 
 
 class TimesOut(_Out):
-    """Service time (of the open model latency, from the intended send) over the window, in ms."""
+    """The times of the window's requests, in ms."""
 
     min: float | None = None
     mean: float | None = None
@@ -74,7 +74,10 @@ class Measured(_Out):
     )
     status_codes: dict[str, int] = Field(description="answers of the window by HTTP status")
     throughput_per_s: float | None = Field(description="right answers per second; null when invalid")
-    service_time_ms: TimesOut
+    service_time_ms: TimesOut = Field(description="from the actual send to the end of the answer")
+    latency_ms: TimesOut | None = Field(
+        default=None, description="open loop: from the moment a request was due; null for a closed loop"
+    )
     client: ClientOut
     connections_opened: int | None = Field(description="over the whole run, warm-up included")
     duration_s: float | None = Field(description="length of the measured window")

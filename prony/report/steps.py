@@ -1,4 +1,4 @@
-"""Figures per step of a scenario, as lines of text. Must not know how they are drawn."""
+"""Figures per step of a scenario, as cells and as lines of text. Must not know how they are drawn."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class StepLine:
     p99_ms: float | None
 
 
-def step_lines(trials: Sequence[TrialView]) -> list[str]:
-    """A heading and a line per step: of one trial its figures, of several the median over trials (of `failed`
+def step_cells(trials: Sequence[TrialView]) -> list[tuple[str, ...]]:
+    """A row per step under HEADINGS: of one trial its figures, of several the median over trials (of `failed`
     the sum). Empty when the workload has a single step or no trial may be printed.
     """
     found: dict[str, list[StepLine]] = {}
@@ -39,9 +39,15 @@ def step_lines(trials: Sequence[TrialView]) -> list[str]:
         for step in steps:
             name = f"{step.scenario}: {step.name}" if len(scenarios) > 1 else step.name
             found.setdefault(name, []).append(step)
-    if not found:
+    return [_row(name, steps) for name, steps in found.items()]
+
+
+def step_lines(trials: Sequence[TrialView]) -> list[str]:
+    """The same as lines of text of equal columns, the headings first; empty when there are no steps."""
+    cells = step_cells(trials)
+    if not cells:
         return []
-    rows = [HEADINGS, *(_row(name, steps) for name, steps in found.items())]
+    rows = [HEADINGS, *cells]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     return [
         "  ".join(

@@ -24,6 +24,7 @@ LOAD_KEYS = {
     "status_codes",
     "throughput_per_s",
     "service_time_ms",
+    "latency_ms",
     "client",
     "connections_opened",
     "duration_s",
@@ -139,3 +140,33 @@ def test_every_key_of_the_schema_that_needs_words_has_them() -> None:
     for one in schema.values():
         jsonschema.Draft202012Validator.check_schema(one)
         assert one["properties"]["schema"]["const"] == 1
+
+
+def test_an_open_loop_has_both_times() -> None:
+    base = factory.record("http://127.0.0.1:8080")
+    engine = base.evidence.engine
+    assert engine is not None
+    assert engine.window is not None
+    window = engine.window.model_copy(
+        update={
+            "service_time": factory.histogram(1e6, 50_000, 1),
+            "latency": factory.histogram(5e6, 50_000, 2),
+        }
+    )
+    evidence = base.evidence.model_copy(
+        update={
+            "engine": engine.model_copy(update={"window": window}),
+            "load": base.evidence.load.model_copy(update={"model": "open", "offered_per_s": 5000.0}),
+        }
+    )
+    out = checked(load_json(factory.trial(base.model_copy(update={"evidence": evidence}))))
+    assert out["service_time_ms"]["p50"] == pytest.approx(1.0, rel=0.05)
+    assert out["latency_ms"]["p50"] == pytest.approx(5.0, rel=0.05)
+    refused = factory.trial(base.model_copy(update={"evidence": evidence}), factory.STEP_FOUND)
+    assert set(load_json(refused)["service_time_ms"].values()) == {None}
+
+
+def test_a_closed_loop_has_no_latency_of_its_own() -> None:
+    made = load_json(factory.foreign_load().trials[0])
+    assert made["latency_ms"] is None
+    assert made["service_time_ms"]["p50"] > 0

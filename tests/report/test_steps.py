@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from prony.evidence.engine import StepFigures
 from prony.report.export import load_json
+from prony.report.html import render_html
 from prony.report.model import TrialView
 from prony.report.steps import step_lines
 
 from . import factory
+from .page import Page
 
 
 def with_steps(trial: TrialView, *steps: StepFigures) -> TrialView:
@@ -55,3 +57,24 @@ def test_the_json_has_the_steps_with_null_where_samples_are_missing() -> None:
     assert (create["scenario"], create["name"], create["requests"]) == ("crud", "create", 1000)
     assert create["p99_ms"] > create["p50_ms"] > 0
     assert (read["failed"], read["p99_ms"]) == (3, None)
+
+
+def test_the_page_has_a_table_of_steps_for_each_server_that_has_them() -> None:
+    shown = factory.experiment(quick=False)
+    first = shown.servers[0].address
+    trials = tuple(
+        with_steps(t, step("create", 1000), step("<read>", 100, failed=3)) if t.record.server == first else t
+        for t in shown.trials
+    )
+    page = Page(render_html(replace(shown, trials=trials)))
+    assert page.faults == []
+    assert "#steps" in [e.attributes.get("href") for e in page.all("a")]
+    tables = [e for e in page.all("caption") if e.text.startswith("Steps of")]
+    assert [e.text for e in tables] == [f"Steps of {first}"]
+    heads = [e.text for e in page.all("th") if e.attributes.get("scope") == "row"]
+    assert {"create", "<read>"} <= set(heads)
+
+
+def test_a_page_without_steps_has_no_such_section() -> None:
+    page = Page(render_html(factory.experiment()))
+    assert "steps" not in [e.attributes.get("id") for e in page.all("section")]

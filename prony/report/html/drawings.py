@@ -94,8 +94,15 @@ def _forest(view: ExperimentView, pairs: Sequence[PairView], name: str, axis: st
     )
 
 
+def is_open(view: ExperimentView) -> bool:
+    """Whether the times of this view are latencies of an open loop, from the intended send."""
+    return any(t.record.evidence.load.model == "open" for t in view.trials)
+
+
 def latency(view: ExperimentView) -> Drawing | None:
-    """Service time by percentile, up to the highest percentile that each trial's sample supports."""
+    """Service time (of an open loop: latency) by percentile, up to the highest percentile that each trial's
+    sample supports.
+    """
     curves = []
     told = []
     for place, server in enumerate(view.servers):
@@ -108,7 +115,8 @@ def latency(view: ExperimentView) -> Drawing | None:
             told += [f"{server.address}: " + _latency_words(middle)]
     if not curves:
         return None
-    words = "Service time by percentile in the median trial of each server. " + "; ".join(told)
+    times = "Latency" if is_open(view) else "Service time"
+    words = f"{times} by percentile in the median trial of each server. " + "; ".join(told)
     return _both(
         "latency",
         words,
@@ -120,7 +128,10 @@ def latency(view: ExperimentView) -> Drawing | None:
 
 def _percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
     engine = trial.record.evidence.engine
-    recorded = engine.window.service_time if engine and engine.window else None
+    window = engine.window if engine else None
+    if window is None:
+        return ()
+    recorded = window.latency if trial.record.evidence.load.model == "open" else window.service_time
     if recorded is None or recorded.count <= 0:
         return ()
     try:

@@ -181,7 +181,7 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
         ),
     )
     y_axis = alt.Axis(
-        title="service time, ms",
+        title="time, ms",
         titleAngle=0,
         titleAlign="left",
         titleAnchor="start",

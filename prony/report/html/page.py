@@ -13,6 +13,7 @@ from prony.report.html.limits import not_known
 from prony.report.html.theme import accent, shape, stylesheet
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.model import ExperimentView, ServerView, TrialView
+from prony.report.steps import HEADINGS, step_cells
 from prony.report.summary import (
     HEADLINE,
     finding_groups,
@@ -66,6 +67,9 @@ def render_html(view: ExperimentView) -> str:
         marks=[_mark(place) for place in range(len(view.servers))],
         places={server.address: place for place, server in enumerate(view.servers)},
         sections=sections(view),
+        step_headings=HEADINGS,
+        steps=[step_cells(view.of(server.address)) for server in view.servers],
+        open_loop=drawings.is_open(view),
         ratios=drawings.ratios(view),
         other_ratios=drawings.other_ratios(view),
         published_requests=f"{published_requests(view):,}",
