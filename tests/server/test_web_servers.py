@@ -26,7 +26,20 @@ pytestmark = pytest.mark.e2e
 CATALOGUE = Catalogue.load([Path(__file__).resolve().parents[2] / "servers"])
 SERVLETS = [name for name in ("tomcat", "jetty", "undertow") if name in CATALOGUE.names()]
 NAMES = [name for name in (*SERVLETS, "vertx", "koa", "sanic") if name in CATALOGUE.names()]
-ADDRESSES = [address for name in NAMES for address in CATALOGUE.resolve(name).addresses()]
+WRONG_LENGTH_OF_HEAD = {("sanic", "static-image")}
+"""Sanic's own handler for files answers HEAD with a length of 0."""
+
+
+def tried(name: str) -> list[str]:
+    """The server, each of its variants, and of the combinations the last one: `prony servers check` tries
+    all of them.
+    """
+    addresses = CATALOGUE.resolve(name).addresses()
+    combined = [address for address in addresses if "+" in address]
+    return [address for address in addresses if "+" not in address] + combined[-1:]
+
+
+ADDRESSES = [address for name in NAMES for address in tried(name)]
 WAITING = 40
 """Requests that wait at once while the threads are counted."""
 
@@ -59,6 +72,16 @@ def test_it_answers_every_workload_that_it_claims(address: str) -> None:
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes), workload
             assert all(probe.keeps_alive for probe in probes), workload
+            for step, probe in zip(load(workload).steps, probes, strict=True):
+                head = http_probe(
+                    server.host, server.port, "HEAD", step.path, tls=server.scheme == "https",
+                    close_shows_within_s=0.05,
+                )  # fmt: skip
+                assert head.status == 200
+                assert head.headers.get("content-type", probe.content_type) == probe.content_type
+                length = head.headers.get("content-length", str(probe.body_bytes))
+                assert length == str(probe.body_bytes) or (spec.base, workload) in WRONG_LENGTH_OF_HEAD
+                assert head.keeps_alive, "nothing may follow the head"
         assert server.identity.owns_port
         assert server.alive()
     assert server.clean
@@ -97,6 +120,26 @@ def test_no_thread_waits(address: str) -> None:
         assert before is not None
         assert after is not None
         assert after.threads - before.threads < WAITING / 2
+
+
+@pytest.mark.parametrize("name", [name for name in ("koa", "sanic") if name in NAMES])
+def test_workers_are_processes_and_can_be_set(name: str) -> None:
+    counts = []
+    for address in (name, f"{name}:workers=3"):
+        with launch(built(address)) as server:
+            ready(server)
+            counts.append(len(server.pids()))
+            assert f"--workers={3 if 'workers' in address else 1}" in server.command
+            assert http_probe(server.host, server.port).status == 200
+    assert counts[1] >= counts[0] + 2
+    runtime = {"koa": "node", "sanic": "python"}[name]
+    assert runtime in server.identity.versions
+
+
+def test_the_event_loops_of_vertx_can_be_set() -> None:
+    with launch(built("vertx:workers"), cpus=sorted(os.sched_getaffinity(0))) as server:
+        ready(server)
+        assert f"--instances={len(os.sched_getaffinity(0))}" in server.command
 
 
 @pytest.mark.parametrize("name", SERVLETS)
