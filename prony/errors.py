@@ -22,6 +22,8 @@ class ExitCode(IntEnum):
     """The machine cannot do it: no tool, a failed build, a server that did not start, a port taken."""
     STORE = 5
     """The results could not be read or written."""
+    NONCONFORMING = 6
+    """A server does not answer as its workloads declare (`prony servers check`)."""
     INTERRUPTED = 130
 
 

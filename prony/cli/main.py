@@ -36,7 +36,7 @@ app = typer.Typer(
 
 app.command("compare")(compare.command)
 app.command("load")(load.command)
-app.command("servers")(servers.command)
+app.add_typer(servers.app, name="servers")
 app.command("doctor")(doctor.command)
 app.add_typer(results.app, name="results")
 app.command("report")(report.command)

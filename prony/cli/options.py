@@ -70,6 +70,20 @@ def one_of(value: str, what: str, known: tuple[str, ...]) -> str:
     return value
 
 
+def settings(given: list[str]) -> dict[str, float]:
+    """Settings of a workload such as `delay_ms=50`, name -> value."""
+    found: dict[str, float] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip():
+            raise UsageError(f"--set is '{text}'; expected a name and a number, such as delay_ms=50")
+    return found
+
+
 def seed(value: int | None) -> int:
     """The given seed, or one drawn now (it is recorded with the results)."""
     if value is None:

@@ -1,41 +1,49 @@
-"""`prony servers`: what can be started, in which versions, with which workloads. Must not start anything."""
+"""`prony servers`: what can be started, in which versions, with which workloads; `prony servers check` asks
+whether a server answers as its workloads declare.
+"""
 
 from __future__ import annotations
 
 import json as jsonlib
 import sys
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from prony.cli import options
+from prony.errors import EnvironmentFault, ExitCode, UsageError
 
-def command(json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")) -> int:
-    """List the servers that Prony can start, their versions and workloads."""
+if TYPE_CHECKING:
+    from prony.conformance.result import Conformance
+    from prony.plan.workload import Workload
+    from prony.server.catalogue import Catalogue
+    from prony.server.spec import ServerSpec
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def command(
+    context: typer.Context,
+    json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+) -> int:
+    """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
+    if context.invoked_subcommand is not None:
+        return ExitCode.OK
     from rich.console import Console
     from rich.table import Table
 
     from prony.plan import workload
     from prony.server.catalogue import Catalogue
 
-    catalogue = Catalogue.load()
-    specs, faults = catalogue.specs()
+    specs, faults = Catalogue.load().specs()
     for fault in faults:
         print(f"prony: {fault}", file=sys.stderr)
     if json:
-        rows = [
-            {
-                "name": spec.name,
-                "title": spec.title,
-                "runtime": spec.runtime,
-                "versions": spec.versions,
-                "workloads": list(spec.workloads),
-            }
-            for spec in specs
-        ]
-        jsonlib.dump(
-            {"schema": 1, "servers": rows, "workloads": sorted(workload.known())}, sys.stdout, indent=2
+        _print_json(
+            {"schema": 1, "servers": list(map(_as_row, specs)), "workloads": sorted(workload.known())}
         )
-        print()
-        return 0
+        return ExitCode.OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("Server", "What it is", "Versions", "Workloads"):
         table.add_column(heading, overflow="fold")
@@ -43,4 +51,124 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
         versions = ", ".join(f"{what} {version}" for what, version in spec.versions.items())
         table.add_row(spec.name, spec.title, versions, ", ".join(spec.workloads))
     Console().print(table)
-    return 0
+    return ExitCode.OK
+
+
+def _as_row(spec: ServerSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "runtime": spec.runtime,
+        "versions": spec.versions,
+        "workloads": list(spec.workloads),
+    }
+
+
+@app.command("check")
+def check(
+    servers: list[str] = typer.Argument(
+        None, help="Servers, NAME, NAME:VARIANT, or the path of a server.yaml (prony servers lists them)."
+    ),
+    all_servers: bool = typer.Option(
+        False, "--all", help="Every server of the catalogue with every variant."
+    ),
+    workload: list[str] = typer.Option(
+        [], "--workload", "-w", help="Only under this workload (again for more) [default: all it claims]."
+    ),
+    setting: list[str] = typer.Option(
+        [], "--set", help="Change a setting of a workload, such as delay_ms=50 (again for more)."
+    ),
+    jdk: str | None = typer.Option(
+        None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
+    ),
+    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+) -> int:
+    """Start each server fresh and ask whether it answers as its workloads declare: status, headers, every
+    byte of the body, keep-alive, HEAD, a hundred connections at once, and what no decent client sends.
+    """
+    from rich.console import Console
+
+    from prony.conformance.result import START
+    from prony.report.conformance import as_json, summary_table, table
+
+    console = Console()
+    done: list[Conformance] = []
+    for spec, under in _tasks(servers or [], all_servers, workload, options.settings(setting)):
+        print(f"prony: {spec.name} under {under.name} …", file=sys.stderr)
+        done.append(_checked(spec, under, jdk))
+        if not json:
+            console.print(table(done[-1]))
+            console.print()
+    if json:
+        _print_json(as_json(done))
+    elif len(done) > 1:
+        console.print(summary_table(done))
+    if any(result.check != START for one in done for result in one.failed):
+        return ExitCode.NONCONFORMING
+    return ExitCode.OK if all(one.started for one in done) else ExitCode.ENVIRONMENT
+
+
+def _tasks(
+    named: list[str], every: bool, only: list[str], settings: dict[str, float]
+) -> list[tuple[ServerSpec, Workload]]:
+    """Each server with each workload to check it under. Raises UsageError, before anything is built."""
+    from prony.conformance.suite import check_deviations, claimed
+    from prony.plan import workload
+    from prony.server.catalogue import Catalogue
+
+    specs = _chosen(Catalogue.load(), named, every)
+    tasks: list[tuple[ServerSpec, Workload]] = []
+    for spec in specs:
+        check_deviations(spec)
+        names = [name for name in only if name in spec.workloads] if every and only else claimed(spec, only)
+        tasks += [(spec, workload.load(name)) for name in names]
+    if not tasks:
+        raise UsageError(f"no server offers {' or '.join(only)}; prony servers lists what each offers")
+    unknown = set(settings) - {name for _, one in tasks for name in one.settings}
+    if unknown:  # said by a workload that has not got it, in its own words
+        tasks[0][1].with_settings({name: settings[name] for name in unknown})
+    return [
+        (spec, one.with_settings({key: value for key, value in settings.items() if key in one.settings}))
+        for spec, one in tasks
+    ]
+
+
+def _chosen(catalogue: Catalogue, named: list[str], every: bool) -> list[ServerSpec]:
+    if every and named:
+        raise UsageError(f"both --all and {', '.join(named)} were given; give one of them")
+    if not every:
+        if not named:
+            raise UsageError("no server was named; name some (prony servers lists them), or give --all")
+        return list({spec.name: spec for spec in map(catalogue.resolve, named)}.values())
+    specs, faults = catalogue.specs()
+    if faults:
+        raise faults[0]
+    return [spec for spec in specs if spec.workloads]
+
+
+def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
+    """What the suite finds; a build that fails is a result like another."""
+    from prony.conformance.result import START, CheckResult, Conformance, Status
+    from prony.conformance.suite import check as check_server
+    from prony.server.build import build
+
+    try:
+        built = build(
+            [spec], jdk=jdk, on_line=lambda name, line: print(f"prony: {name}: {line}", file=sys.stderr)
+        )
+    except EnvironmentFault as fault:
+        failed = CheckResult(
+            server=spec.name,
+            workload=under.name,
+            check=START,
+            status=Status.FAILED,
+            found=str(fault),
+            expected="built",
+        )
+        return Conformance(server=spec.name, workload=under.name, results=(failed,))
+    return check_server(built[0], under)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    jsonlib.dump(value, sys.stdout, indent=2)
+    print()

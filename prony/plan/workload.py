@@ -39,11 +39,19 @@ class Expectation(Record):
     body_contains: tuple[str, ...] = ()
     body_bytes: int | None = None
     body_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """Of a body that cannot be written as text; checked before the load, under load `body_bytes` is."""
+    """Of every byte, for bodies too long to write down. Only the laboratory's own requests are held to it;
+    under load `body_bytes` stands for it.
+    """
     json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
     """JSON pointer (RFC 6901) -> the value that must be there."""
     json_exists: tuple[str, ...] = ()
     """JSON pointers at which there must be something."""
+
+    @model_validator(mode="after")
+    def _length_beside_digest(self) -> Self:
+        if self.body_sha256 is not None and self.body_bytes is None:
+            raise ValueError("body_sha256 is not checked under load; give body_bytes beside it")
+        return self
 
     def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:
         """None when the answer is right, else one sentence. `headers` has lower-case names."""
@@ -58,7 +66,9 @@ class Expectation(Record):
         if self.body_bytes is not None and len(body) != self.body_bytes:
             return f"the body has {len(body)} bytes, expected {self.body_bytes}"
         if self.body_sha256 is not None and hashlib.sha256(body).hexdigest() != self.body_sha256:
-            return f"the body ({len(body)} bytes) differs from the declared one (its SHA-256)"
+            return (
+                f"the body has the right length ({len(body)} bytes) and another SHA-256 than the declared one"
+            )
         for part in self.body_contains:
             if part.encode() not in body:
                 return f"the body does not contain {part!r}"

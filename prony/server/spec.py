@@ -113,6 +113,7 @@ class Layer(Record):
     ceilings: Ceilings | None = None
     reports: str | None = None
     url: str | None = None
+    deviates: dict[str, str] | None = None
 
 
 class Variant(Layer):
@@ -159,6 +160,8 @@ class ServerSpec(Record):
     """
     url: str | None = None
     """Where a server with a fixed address listens; None: the laboratory chooses the port."""
+    deviates: dict[str, str] = Field(default_factory=dict)
+    """Check of the conformance suite -> why this server may fail it."""
     variants: dict[str, Variant] = Field(default_factory=dict)
 
     @field_validator("url")

@@ -44,8 +44,8 @@ def _probe(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe
         port,
         step.method,
         values.render(step.path, path=True),
-        _headers(step, values),
-        _body(step, values),
+        rendered_headers(step, values),
+        rendered_body(step, values),
         PROBE_TIMEOUT_S,
         tls=tls,
     )
@@ -67,7 +67,8 @@ def _probe(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe
     )
 
 
-def _headers(step: Step, values: Values) -> dict[str, str]:
+def rendered_headers(step: Step, values: Values) -> dict[str, str]:
+    """The step's headers with their placeholders filled in, Authorization among them."""
     headers = {name: values.render(value) for name, value in step.headers.items()}
     if step.auth is not None and step.auth.basic is not None:
         pair = f"{step.auth.basic.user}:{step.auth.basic.password}"
@@ -77,7 +78,8 @@ def _headers(step: Step, values: Values) -> dict[str, str]:
     return headers
 
 
-def _body(step: Step, values: Values) -> bytes | memoryview | None:
+def rendered_body(step: Step, values: Values) -> bytes | memoryview | None:
+    """What the step sends; a file is mapped, not read. Raises UsageError when it cannot be."""
     if step.body_file is not None:
         file = Path(step.body_file)
         try:

@@ -1,5 +1,6 @@
 """What a right answer looks like: everything that is declared must hold."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,15 @@ def test_each_part_is_checked() -> None:
     assert "does not contain" in (Expectation(body_contains=("b",)).why_not(200, {}, b"a") or "")
     assert "expected 3" in (Expectation(body_bytes=3).why_not(200, {}, b"a") or "")
     assert "differs" in (Expectation(body_equals="x").why_not(200, {}, b"a") or "")
+
+
+def test_every_byte_of_a_long_body_counts() -> None:
+    right = b"x" * 1000
+    expect = Expectation(body_bytes=1000, body_sha256=hashlib.sha256(right).hexdigest())
+    assert expect.why_not(200, {}, right) is None
+    assert "SHA-256" in (expect.why_not(200, {}, right[:-1] + b"y") or "")
+    with pytest.raises(ValueError, match="give body_bytes"):
+        Expectation(body_sha256="0" * 64)
 
 
 def test_one_of_several_statuses_will_do() -> None:

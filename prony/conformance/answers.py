@@ -1,0 +1,298 @@
+"""Checks that ask by hand: what comes back to single requests, said in every way that a client may say them.
+
+Each takes a running server under a workload and gives an Outcome. Must not start or stop it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prony.conformance.result import Outcome, Status
+from prony.conformance.walk import Subject, Walk, reads, why_wrong
+from prony.conformance.wire import Answer, Request, Wire, WireFault
+from prony.plan.workload import Scenario, Step
+
+CLOSE_PATIENCE_S = 5.0
+OVERSIZED_BYTES = (64 << 10, 1 << 20, 4 << 20)
+"""Tried in this order until the server refuses: limits by default are 8 KiB to 1 MiB."""
+NOT_COMPARED = {"content-length", "transfer-encoding", "connection", "keep-alive", "date", "set-cookie"}
+"""Headers in which a right answer to HEAD may differ from that to GET, or that have a check of their own."""
+
+
+def answers(subject: Subject) -> Outcome:
+    """Every step of every scenario, on one connection each."""
+    workload = subject.afresh()
+    wrong: list[str] = []
+    asked = 0
+    for scenario in workload.walks:
+        walk = Walk(subject.address, workload, scenario)
+        with _line(subject) as line:
+            for step, request in walk:
+                asked += 1
+                why = _judged(walk, step, line, request)
+                if why is not None:
+                    wrong.append(f"{step.name}: {why}")
+                    if step.capture:
+                        break  # the steps after it would ask for what it did not give
+    return _of(wrong, f"{asked} of {asked} answers", "each as the workload declares")
+
+
+def further(subject: Subject) -> Outcome:
+    """The steps that the workload declares for this suite alone: unknown paths, refusals."""
+    workload = subject.afresh()
+    if not workload.conformance:
+        return _left_out("the workload declares no further requests")
+    scenario = Scenario(name="conformance", steps=workload.conformance)
+    walk = Walk(subject.address, workload, scenario)
+    wrong: list[str] = []
+    with _line(subject) as line:
+        for step, request in walk:
+            why = _judged(walk, step, line, request)
+            if why is not None:
+                wrong.append(f"{step.name}: {why}")
+    count = len(workload.conformance)
+    return _of(wrong, f"{count} of {count} answers", "each as the workload declares")
+
+
+def unknown_path(subject: Subject) -> Outcome:
+    """A path that nobody can have meant."""
+    expected = "404"
+    try:
+        with Wire(subject.address) as wire:
+            answer = wire.ask(_unknown())
+    except WireFault as fault:
+        return Outcome.of(False, str(fault), expected)
+    return Outcome.of(answer.status == 404, f"status {answer.status}", expected)
+
+
+def head(subject: Subject) -> Outcome:
+    """HEAD beside every GET: the same status and headers, no body, and the connection still in step."""
+    workload = subject.afresh()
+    wrong: list[str] = []
+    asked = 0
+    for scenario in workload.walks:
+        walk = Walk(subject.address, workload, scenario)
+        with _line(subject) as line:
+            for step, request in walk:
+                why = _judged(walk, step, line, request)
+                if why is not None:
+                    break  # said by another check
+                if not reads(step):
+                    continue
+                asked += 1
+                try:
+                    why = _head_beside_get(line, step, request)
+                except WireFault as fault:
+                    why = str(fault)
+                if why is not None:
+                    wrong.append(f"{step.name}: {why}")
+                    break
+    if not asked and not wrong:
+        return _left_out("no GET that is expected to succeed")
+    return _of(wrong, f"{asked} answers like those to GET, without a body", "the headers of GET, no body")
+
+
+def _head_beside_get(line: _Line, step: Step, request: Request) -> str | None:
+    got, again = line.ask(request), line.ask(request)
+    only_head = line.ask(Request("HEAD", request.path, request.headers))
+    if only_head.status != got.status:
+        return f"HEAD has the status {only_head.status}, GET {got.status}"
+    missing = sorted(set(got.headers) - set(only_head.headers) - NOT_COMPARED)
+    if missing:
+        return f"the answer to HEAD lacks {', '.join(missing)}"
+    kind = only_head.headers.get("content-type")
+    if kind != got.headers.get("content-type"):
+        return f"HEAD has the type {kind}, GET {got.headers.get('content-type')}"
+    length = only_head.headers.get("content-length")
+    steady = len(got.body) == len(again.body)
+    if steady and length is not None and length != str(len(got.body)):
+        return f"HEAD has the length {length}, the body of GET {len(got.body)}"
+    if surplus := line.unasked():
+        return f"bytes follow the answer to HEAD: {surplus[:40]!r}"
+    try:
+        after = line.ask(request)
+    except WireFault as fault:
+        return f"after HEAD the connection is out of step: {fault}"
+    return why_wrong(step, after)
+
+
+def close(subject: Subject) -> Outcome:
+    """`Connection: close` asked: a right answer, and then the end of the connection."""
+    expected = "a right answer, then the connection is closed"
+    try:
+        step, request = subject.sample()
+        with Wire(subject.address) as wire:
+            headers = {**request.headers, "Connection": "close"}
+            answer = wire.ask(Request(request.method, request.path, headers, request.body, request.chunked))
+            why = why_wrong(step, answer)
+            if why is None and not wire.ended(CLOSE_PATIENCE_S):
+                why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
+    except WireFault as fault:
+        why = str(fault)
+    else:
+        if why is None:
+            said = "announced" if answer.announces_close else "without announcing it"
+            return Outcome.of(True, f"closed, {said}", expected)
+    return Outcome.of(False, why, expected)
+
+
+def http_1_0(subject: Subject) -> Outcome:
+    """A client of 1996: no keep-alive, no chunks."""
+    expected = "a right answer without chunks, then the connection is closed"
+    try:
+        step, request = subject.sample()
+        with Wire(subject.address) as wire:
+            answer = wire.ask(
+                Request(request.method, request.path, request.headers, request.body, version="1.0")
+            )
+            why = why_wrong(step, answer)
+            if why is None and "transfer-encoding" in answer.headers:
+                why = (
+                    f"Transfer-Encoding: {answer.headers['transfer-encoding']}, which HTTP/1.0 does not know"
+                )
+            if why is None and not wire.ended(CLOSE_PATIENCE_S):
+                why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
+    except WireFault as fault:
+        why = str(fault)
+    found = why or f"answered as HTTP/{answer.version}, closed"
+    return Outcome.of(why is None, found, expected)
+
+
+def pipelined(subject: Subject) -> Outcome:
+    """Two requests in one write. Browsers never do it, so it is noted and not judged."""
+    expected = "two answers, in order (not judged)"
+    try:
+        step, request = subject.sample()
+        with Wire(subject.address) as wire:
+            second = _unknown()
+            wire.send(request.encoded(wire.address) + second.encoded(wire.address))
+            first = wire.read(request.method)
+            why = why_wrong(step, first)
+            if why is not None:
+                return _noted(f"the first answer is wrong: {why}", expected)
+            try:
+                status = wire.read(second.method).status
+            except WireFault as fault:
+                return _noted(f"only the first is answered: {fault}", expected)
+    except WireFault as fault:
+        return _noted(str(fault), expected)
+    return _noted(f"both are answered: {first.status}, then {status} to an unknown path", expected)
+
+
+def headers(subject: Subject) -> Outcome:
+    """Which headers an answer carries: they cost bytes, and differ between servers by default."""
+    expected = "Date (not judged)"
+    try:
+        _, request = subject.sample()
+        with Wire(subject.address) as wire:
+            answer = wire.ask(request)
+    except WireFault as fault:
+        return _noted(str(fault), expected)
+    date = "Date" if "date" in answer.headers else "no Date"
+    server = f"Server: {answer.headers['server']}" if "server" in answer.headers else "no Server"
+    others = sorted(set(answer.headers) - {"date", "server"})
+    return _noted(f"{date}, {server}; also {', '.join(others) or 'nothing'}", expected)
+
+
+def oversized_header(subject: Subject) -> Outcome:
+    """A header line that no client means: refused, and the next client is served as before."""
+    expected = "an error status, and the next request is answered"
+    try:
+        step, request = subject.sample()
+        found = "accepted"
+        refused = False
+        for size in OVERSIZED_BYTES:
+            answer = _with_filler(subject, request, size)
+            shown = f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
+            found = f"status {answer.status} at {shown}"
+            refused = answer.status >= 400
+            if refused:
+                break
+        with Wire(subject.address) as wire:
+            why = why_wrong(step, wire.ask(request))
+    except WireFault as fault:
+        return Outcome.of(False, str(fault), expected)
+    if why is not None:
+        return Outcome.of(False, f"{found}; the next request was answered wrongly: {why}", expected)
+    return Outcome.of(refused, found, expected)
+
+
+def _with_filler(subject: Subject, request: Request, size: int) -> Answer:
+    with Wire(subject.address) as wire:
+        filled = Request(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
+        wire.send_until_answered(filled.encoded(wire.address))
+        try:
+            return wire.read(request.method)
+        except WireFault as fault:
+            raise WireFault(f"to a header of {size >> 10} KiB: {fault}") from fault
+
+
+class _Line:
+    """A connection that is opened anew where the server ended it: keeping it has a check of its own."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._address = subject.address
+        self._wire: Wire | None = None
+
+    def ask(self, request: Request) -> Answer:
+        used = self._wire is not None
+        try:
+            answer = self._connected().ask(request)
+        except WireFault as fault:
+            self.drop()
+            if not (used and fault.hung_up):
+                raise
+            answer = self._connected().ask(request)
+        if answer.announces_close:
+            self.drop()
+        return answer
+
+    def unasked(self) -> bytes:
+        """What came without being asked for."""
+        return b"" if self._wire is None else self._wire.unasked()
+
+    def drop(self) -> None:
+        """Hang up."""
+        if self._wire is not None:
+            self._wire.close()
+        self._wire = None
+
+    def _connected(self) -> Wire:
+        if self._wire is None:
+            self._wire = Wire(self._address)
+        return self._wire
+
+
+@contextmanager
+def _line(subject: Subject) -> Iterator[_Line]:
+    line = _Line(subject)
+    try:
+        yield line
+    finally:
+        line.drop()
+
+
+def _judged(walk: Walk, step: Step, line: _Line, request: Request) -> str | None:
+    """Why the answer is wrong, or why there is none."""
+    try:
+        return walk.judge(step, line.ask(request))
+    except WireFault as fault:
+        return str(fault)
+
+
+def _unknown() -> Request:
+    return Request(path=f"/no-such-path-{secrets.token_hex(6)}")
+
+
+def _of(wrong: list[str], all_right: str, expected: str) -> Outcome:
+    return Outcome.of(not wrong, "; ".join(wrong) or all_right, expected)
+
+
+def _left_out(why: str) -> Outcome:
+    return Outcome(status=Status.LEFT_OUT, found=why, expected="")
+
+
+def _noted(found: str, expected: str) -> Outcome:
+    return Outcome(status=Status.NOTED, found=found, expected=expected)

@@ -1,0 +1,129 @@
+"""Checks that the engine makes: the client whose figures will count keeps its connections, and a hundred of
+them at once are answered rightly.
+
+Each takes a running server under a workload and gives an Outcome. Must not start or stop it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from prony.conformance.result import Outcome, Status
+from prony.conformance.walk import Subject
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import EngineReport
+from prony.load.contract import TlsOptions
+from prony.load.short import complaint, run_short
+from prony.plan.workload import Scenario, Workload
+
+KEPT_REQUESTS = 20
+LONG_REQUESTS = 1_100
+"""More than the limits that servers have by default (Tomcat 100, Grizzly 256, nginx 1,000)."""
+CONCURRENT = 100
+LONGEST_S = 20.0
+"""A check that would take longer by the workload's own delay is left out."""
+DELAY_SLACK = 0.01
+"""A server's timer may be early by so much."""
+DELAY_LATE_SHARE, DELAY_LATE_MS = 1.5, 50.0
+"""The fastest of some answers is later than this only when the server waits for something else."""
+
+
+def keep_alive(subject: Subject) -> Outcome:
+    """Twenty requests on one connection."""
+    return _on_connections(subject, KEPT_REQUESTS)
+
+
+def closes_after(subject: Subject) -> Outcome:
+    """As many requests as the server declares to take on a connection, twice over; 1,100 on one if it
+    declares nothing.
+    """
+    declared = subject.closes_after
+    requests = LONG_REQUESTS if declared is None else 2 * declared + 1
+    wait_s = (subject.workload.delay_ms or 0.0) * requests / 1000
+    if wait_s > LONGEST_S:
+        return Outcome(
+            status=Status.LEFT_OUT,
+            found=f"{requests} requests one after the other would take {wait_s:.0f} s under this workload",
+            expected="",
+        )
+    return _on_connections(subject, requests)
+
+
+def _on_connections(subject: Subject, at_least: int) -> Outcome:
+    """So many requests of one user, and how many connections they took."""
+    workload = _single(subject.afresh())
+    length = _length(workload)
+    iterations = math.ceil(at_least / length)
+    requests = iterations * length
+    connections = 1 if subject.closes_after is None else math.ceil(requests / subject.closes_after)
+    expected = f"{requests} right answers on {_connections(connections)}"
+    try:
+        report = run_short(subject.url, workload, iterations=iterations, tls=_tls(subject))
+    except EnvironmentFault as fault:
+        return Outcome.of(False, str(fault), expected)
+    opened = report.totals.connections_opened
+    why = complaint(report, requests)
+    found = f"{report.totals.completed} answers on {_connections(opened or 0)}"
+    if why is not None:
+        return Outcome.of(False, f"{why}; {found}", expected)
+    return Outcome.of(opened == connections, found, expected)
+
+
+def concurrent(subject: Subject) -> Outcome:
+    """A hundred users at once, each with a connection of its own."""
+    workload = subject.afresh()
+    lengths = {_length(_single(workload, scenario)) for scenario in workload.walks}
+    requests = CONCURRENT * lengths.pop() if len(lengths) == 1 else None
+    expected = f"all answers right on {CONCURRENT} connections at once"
+    try:
+        report = run_short(subject.url, workload, users=CONCURRENT, tls=_tls(subject))
+    except EnvironmentFault as fault:
+        return Outcome.of(False, str(fault), expected)
+    why = complaint(report, requests)
+    opened = report.totals.connections_opened or 0
+    found = f"{report.totals.completed} answers on {_connections(opened)}"
+    if why is not None:
+        return Outcome.of(False, f"{why}; {found}", expected)
+    return Outcome.of(opened >= CONCURRENT, found, expected)
+
+
+def delay(subject: Subject) -> Outcome:
+    """The declared delay is there, and nothing but it: the fastest of some answers, one at a time."""
+    delay_ms = subject.workload.delay_ms
+    if delay_ms is None:
+        return Outcome(status=Status.LEFT_OUT, found="the workload declares none", expected="")
+    latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
+    expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of some answers)"
+    try:
+        report = run_short(subject.url, subject.afresh(), iterations=5, tls=_tls(subject))
+    except EnvironmentFault as fault:
+        return Outcome.of(False, str(fault), expected)
+    fastest_ms = _fastest_ms(report)
+    if fastest_ms is None:
+        return Outcome.of(False, complaint(report) or "no answer came", expected)
+    right = delay_ms * (1 - DELAY_SLACK) <= fastest_ms <= latest_ms
+    return Outcome.of(right, f"{fastest_ms:.1f} ms", expected)
+
+
+def _fastest_ms(report: EngineReport) -> float | None:
+    times = report.window.service_time if report.window is not None else None
+    return None if times is None or times.min_ns is None else times.min_ns / 1e6
+
+
+def _single(workload: Workload, scenario: Scenario | None = None) -> Workload:
+    """The workload with one scenario alone (by default the first), so that it is known what a user sends."""
+    chosen = scenario or workload.walks[0]
+    return workload.model_copy(update={"steps": chosen.steps, "loops": chosen.loops, "scenarios": ()})
+
+
+def _length(workload: Workload) -> int:
+    """Requests of one iteration."""
+    return workload.loops * sum(step.repeat for step in workload.steps)
+
+
+def _tls(subject: Subject) -> TlsOptions:
+    return TlsOptions(insecure=subject.address.tls)
+
+
+def _connections(count: int) -> str:
+    return "1 connection" if count == 1 else f"{count} connections"

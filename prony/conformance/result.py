@@ -1,0 +1,77 @@
+"""What the suite found, as values. Must not know how it was found or how it is shown."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from prony.evidence.base import Record
+
+
+class Status(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    DECLARED = "declared"
+    """Not as expected, and the server.yaml says so and why."""
+    NOTED = "noted"
+    """Worth knowing; no answer is wrong."""
+    LEFT_OUT = "left out"
+    """Nothing to check here; `found` says why."""
+
+
+class Outcome(Record):
+    """What one check found and what it expected, each a few words."""
+
+    status: Status
+    found: str
+    expected: str
+
+    @classmethod
+    def of(cls, right: bool, found: str, expected: str) -> Self:
+        """Passed or failed."""
+        return cls(status=Status.PASSED if right else Status.FAILED, found=found, expected=expected)
+
+
+class CheckResult(Record):
+    """One check of one server under one workload."""
+
+    server: str
+    workload: str
+    check: str
+    status: Status
+    found: str
+    expected: str
+
+
+class Conformance(Record):
+    """All checks of one server under one workload."""
+
+    server: str
+    workload: str
+    results: tuple[CheckResult, ...]
+
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        """What is not as expected and not declared either."""
+        return tuple(result for result in self.results if result.status is Status.FAILED)
+
+    @property
+    def started(self) -> bool:
+        """Whether the server could be asked at all."""
+        return not any(result.check == START for result in self.failed)
+
+    @property
+    def summary(self) -> str:
+        """`passed 12 of 13`, and what became of the others in a word; left-out checks do not count."""
+        counted = [result for result in self.results if result.status in _COUNTED]
+        passed = sum(result.status is not Status.FAILED for result in counted)
+        declared = sum(result.status is Status.DECLARED for result in counted)
+        more = f" ({declared} of them as its server.yaml declares)" if declared else ""
+        return f"passed {passed} of {len(counted)}{more}"
+
+
+START = "start"
+"""The check that all others need: the server starts, gets ready, and its data can be prepared."""
+_COUNTED = (Status.PASSED, Status.FAILED, Status.DECLARED)

@@ -1,0 +1,199 @@
+"""Starts a server fresh, asks it everything under one workload, and stops it. Must not know how the result is
+shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from prony.conformance import answers
+from prony.conformance import offered as by_engine
+from prony.conformance.result import START, CheckResult, Conformance, Outcome, Status
+from prony.conformance.walk import Subject
+from prony.conformance.wire import Address
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.server import Probe
+from prony.load.contract import TlsOptions
+from prony.load.short import walk_once
+from prony.plan.workload import Workload
+from prony.plan.yamlfile import nearest
+from prony.server.build import Built
+from prony.server.launch import RunningServer, launch
+from prony.server.probe import status_probe
+from prony.server.spec import ServerSpec
+from prony.trial.probing import probe_workload
+
+Check = Callable[[Subject], Outcome]
+CHECKS: Mapping[str, Check] = {
+    "answers": answers.answers,
+    "further": answers.further,
+    "unknown-path": answers.unknown_path,
+    "head": answers.head,
+    "keep-alive": by_engine.keep_alive,
+    "closes-after": by_engine.closes_after,
+    "concurrent": by_engine.concurrent,
+    "delay": by_engine.delay,
+    "close": answers.close,
+    "http-1.0": answers.http_1_0,
+    "pipelined": answers.pipelined,
+    "headers": answers.headers,
+    "oversized-header": answers.oversized_header,
+}
+"""In the order in which they are made: what every figure rests on first, what may harm the server last."""
+CLEAN_UP, STOP = "clean-up", "stop"
+START_TIMEOUT_S = 60.0
+WRONG_PATIENCE_S = 15.0
+"""A server that answers, but not rightly, may still be deploying its application for so long."""
+OnResult = Callable[[CheckResult], None]
+
+
+def check(
+    built: Built,
+    workload: Workload,
+    *,
+    only: Collection[str] | None = None,
+    on_result: OnResult = lambda _: None,
+    start_timeout_s: float = START_TIMEOUT_S,
+    wrong_patience_s: float = WRONG_PATIENCE_S,
+) -> Conformance:
+    """A fresh process under this workload, asked everything (or what is in `only`). A server that does not
+    start is a result like others.
+
+    Raises UsageError for what is wrong with the files: an unknown check in `deviates`, a placeholder.
+    """
+    check_deviations(built.spec)
+    results: list[CheckResult] = []
+    wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
+    for name, outcome in _outcomes(built, workload, wanted, start_timeout_s, wrong_patience_s):
+        result = _result(built.spec, workload.name, name, outcome)
+        results.append(result)
+        on_result(result)
+    return Conformance(server=built.spec.name, workload=workload.name, results=tuple(results))
+
+
+def check_deviations(spec: ServerSpec) -> None:
+    """Raises UsageError when the server.yaml declares a deviation from a check that there is not."""
+    known = (*CHECKS, STOP)
+    for name in spec.deviates:
+        if name not in known:
+            raise UsageError(
+                f"{spec.file}: 'deviates' names the check '{name}'{nearest(name, known)}; "
+                f"known checks: {', '.join(known)}"
+            )
+
+
+def _outcomes(
+    built: Built,
+    workload: Workload,
+    checks: Mapping[str, Check],
+    start_timeout_s: float,
+    wrong_patience_s: float,
+) -> Iterator[tuple[str, Outcome]]:
+    """Name and outcome of every check, as they end."""
+    try:
+        server = launch(built)
+    except EnvironmentFault as fault:
+        yield START, _start(str(fault))
+        return
+    with server:
+        try:
+            server.wait_ready(_Readiness(server, workload, wrong_patience_s), start_timeout_s)
+        except EnvironmentFault as fault:
+            yield START, _start(str(fault))
+            return
+        subject = _subject(server, workload)
+        tls = TlsOptions(insecure=subject.address.tls)
+        wrong = walk_once(subject.url, workload, workload.prepare, tls=tls)
+        yield START, _start(None if wrong is None else f"the preparation failed: {wrong}")
+        if wrong is not None:
+            return
+        for name, ask in checks.items():
+            yield name, ask(subject)
+            if not server.alive():
+                yield STOP, Outcome.of(False, f"it ended during '{name}': {server.exit_description()}", _GONE)
+                return
+        if workload.cleanup:
+            wrong = walk_once(subject.url, workload, workload.cleanup, tls=tls)
+            yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", "each answer as the workload declares")
+        clean = server.stop()
+        yield STOP, Outcome.of(clean, "gone" if clean else "processes or a listening socket are left", _GONE)
+
+
+_GONE = "runs until it is told to stop, and is gone then"
+
+
+def _start(fault: str | None) -> Outcome:
+    return Outcome.of(fault is None, fault or "ready", "a right answer on its own port")
+
+
+def _subject(server: RunningServer, workload: Workload) -> Subject:
+    spec = server.built.spec
+    return Subject(Address(server.host, server.port, spec.tls), workload, spec.ceilings.closes_after)
+
+
+class _Readiness:
+    """Asks the workload's steps (before a preparation: the server's `ready` request) until the answer is
+    right, or has been wrong for so long that this is how the server answers: the checks say what is wrong.
+    """
+
+    def __init__(self, server: RunningServer, workload: Workload, wrong_patience_s: float) -> None:
+        self._server = server
+        self._workload = workload
+        self._patience_s = wrong_patience_s
+        self._first_answer_s: float | None = None
+
+    def __call__(self) -> Probe | None:
+        probe = self._probe()
+        if probe is None or probe.meets_expectation:
+            return probe
+        now_s = time.monotonic()
+        if self._first_answer_s is None:
+            self._first_answer_s = now_s
+        if now_s - self._first_answer_s < self._patience_s:
+            return probe
+        return probe.model_copy(update={"meets_expectation": True})
+
+    def _probe(self) -> Probe | None:
+        host, port, spec = self._server.host, self._server.port, self._server.built.spec
+        if self._workload.prepare:
+            return status_probe(host, port, spec.ready.path, spec.ready.status, spec.tls)()
+        probes = probe_workload(host, port, self._workload, tls=spec.tls)
+        if probes is None:
+            return None
+        return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
+
+
+def _result(spec: ServerSpec, workload: str, name: str, outcome: Outcome) -> CheckResult:
+    """The outcome as it counts for this server: what it declares is no failure, and what it declares in vain
+    is said.
+    """
+    status, found = outcome.status, outcome.found
+    reason = spec.deviates.get(name)
+    if reason is not None and status is Status.FAILED:
+        status, found = Status.DECLARED, f"{found} (declared: {reason})"
+    elif reason is not None and status is Status.PASSED:
+        found = f"{found} (its server.yaml declares a deviation that was not seen)"
+    return CheckResult(
+        server=spec.name, workload=workload, check=name, status=status, found=found, expected=outcome.expected
+    )
+
+
+def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
+    """The workloads to check a server under: those that were asked for, else all that it claims.
+
+    Raises UsageError when it claims none, or none of those that were asked for.
+    """
+    if not asked:
+        if not spec.workloads:
+            raise UsageError(
+                f"server '{spec.name}' does not say which workloads it answers; name one (--workload)"
+            )
+        return spec.workloads
+    for name in asked:
+        if spec.workloads and name not in spec.workloads:
+            offered = ", ".join(spec.workloads)
+            raise UsageError(
+                f"server '{spec.name}' does not offer the workload '{name}'; it offers: {offered}"
+            )
+    return tuple(asked)

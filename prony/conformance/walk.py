@@ -1,0 +1,149 @@
+"""The steps of a workload as requests of the suite's own, every walk with numbers that no other walk uses.
+
+Must not know which check a walk is for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prony.conformance.wire import Address, Answer, Request, Wire
+from prony.plan.workload import Scenario, Step, Workload
+from prony.trial.probing import rendered_body, rendered_headers
+from prony.trial.rendering import Values
+
+STRIDE = 1_000_000
+"""How far the numbers of one walk's `${sequence}` are from those of the next: what has to be new, is."""
+REPEATS_BY_HAND = 2
+"""A step that a user repeats is repeated so often here: the engine sends all of them."""
+SEQUENCE = re.compile(r"\$\$\{|\$\{\s*sequence\b(?P<options>[^}|]*)(?P<escape>\|[^}]*)?\}")
+
+
+@dataclass(slots=True)
+class Subject:
+    """A running server under one workload."""
+
+    address: Address
+    workload: Workload
+    closes_after: int | None = None
+    _walks: int = field(default=0)
+
+    @property
+    def url(self) -> str:
+        """Where the engine's requests go."""
+        return f"{'https' if self.address.tls else 'http'}://{self.address.authority}"
+
+    def afresh(self) -> Workload:
+        """The workload with numbers that were not used before; nobody thinks between its requests."""
+        self._walks += 1
+        return renumbered(self.workload, self._walks * STRIDE)
+
+    def sample(self) -> tuple[Step, Request]:
+        """The first GET that is expected to succeed (else the first step), with what comes before it done.
+
+        Raises WireFault.
+        """
+        fresh = self.afresh()
+        scenario, target = sample_step(fresh)
+        walk = Walk(self.address, fresh, scenario)
+        for step, request in walk:
+            if step is target:
+                return step, request
+            with Wire(self.address) as wire:
+                walk.judge(step, wire.ask(request))
+        raise AssertionError("the sample is one of the steps")
+
+
+class Walk:
+    """One walk through a scenario: requests with what was captured so far, answers judged as declared."""
+
+    def __init__(self, address: Address, workload: Workload, scenario: Scenario) -> None:
+        self._address = address
+        self._scenario = scenario
+        self._values = Values(workload.feeders)
+
+    def __iter__(self) -> Iterator[tuple[Step, Request]]:
+        for step in self._scenario.steps:
+            for _ in range(min(step.repeat, REPEATS_BY_HAND)):
+                yield step, self.request(step)
+
+    def request(self, step: Step) -> Request:
+        """The step's request with its placeholders filled in."""
+        body = rendered_body(step, self._values)
+        return Request(
+            method=step.method,
+            path=self._values.render(step.path, path=True),
+            headers=rendered_headers(step, self._values),
+            body=None if body is None else bytes(body),
+            chunked=step.chunked,
+        )
+
+    def judge(self, step: Step, answer: Answer) -> str | None:
+        """What is wrong with the answer; what the step captures is kept when nothing is."""
+        why_not = why_wrong(step, answer)
+        return why_not or self._values.take(step.capture, answer.headers, answer.body)
+
+
+def why_wrong(step: Step, answer: Answer) -> str | None:
+    """What is wrong with the answer, as declared; without a declaration every status below 400 is right."""
+    if step.expect is None:
+        return None if answer.status < 400 else f"status {answer.status}"
+    return step.expect.why_not(answer.status, answer.headers, answer.body)
+
+
+def sample_step(workload: Workload) -> tuple[Scenario, Step]:
+    """The first GET that is expected to succeed, else the very first step."""
+    for scenario in workload.walks:
+        for step in scenario.steps:
+            if reads(step):
+                return scenario, step
+    first = workload.walks[0]
+    return first, first.steps[0]
+
+
+def reads(step: Step) -> bool:
+    """Whether this is a GET that is expected to succeed, so that a HEAD must, too."""
+    return step.method == "GET" and (step.expect is None or all(200 <= s < 300 for s in step.expect.status))
+
+
+def renumbered(workload: Workload, offset: int) -> Workload:
+    """The workload with every `${sequence}` starting `offset` numbers later, and without think times."""
+
+    def later(match: re.Match[str]) -> str:
+        if match["options"] is None:
+            return match[0]
+        options = dict(word.split("=", 1) for word in match["options"].split() if "=" in word)
+        step = int(options.get("step", "1"))
+        options["start"] = str(int(options.get("start", "1")) + offset * step)
+        words = " ".join(f"{name}={value}" for name, value in options.items())
+        return f"${{sequence {words}{match['escape'] or ''}}}"
+
+    def text(value: str) -> str:
+        return SEQUENCE.sub(later, value)
+
+    def step(step: Step) -> Step:
+        auth = step.auth
+        if auth is not None and auth.bearer is not None:
+            auth = auth.model_copy(update={"bearer": text(auth.bearer)})
+        return step.model_copy(
+            update={
+                "path": text(step.path),
+                "headers": {name: text(value) for name, value in step.headers.items()},
+                "body": None if step.body is None else text(step.body),
+                "auth": auth,
+                "think": None,
+            }
+        )
+
+    def scenario(scenario: Scenario) -> Scenario:
+        return scenario.model_copy(update={"steps": tuple(map(step, scenario.steps))})
+
+    return workload.model_copy(
+        update={
+            "steps": tuple(map(step, workload.steps)),
+            "conformance": tuple(map(step, workload.conformance)),
+            "scenarios": tuple(map(scenario, workload.scenarios)),
+        }
+    )

@@ -1,0 +1,227 @@
+"""One connection of the suite's own: bytes out as they are given, answers in as h11 reads them.
+
+A second pair of eyes beside the engine's parser, and able to say what no decent client says. Must not know
+what a right answer is.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import h11
+
+LONGEST_BODY_BYTES = 64 << 20
+LONGEST_HEAD_BYTES = 64 << 10
+PIECE_BYTES = 64 << 10
+
+
+class WireFault(Exception):
+    """No answer, or one that is not HTTP. `str()` says what happened, as the end of a sentence."""
+
+    def __init__(self, message: str, *, hung_up: bool = False) -> None:
+        super().__init__(message)
+        self.hung_up = hung_up
+        """The connection ended before a byte of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is reached. Certificates are not checked."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as the Host header has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request with nothing left to fill in. `Host` and the body's framing are added."""
+
+    method: str = "GET"
+    path: str = "/"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    chunked: bool = False
+    version: str = "1.1"
+
+    def encoded(self, address: Address) -> bytes:
+        """The bytes that go out."""
+        lines = [f"{self.method} {self.path} HTTP/{self.version}"]
+        named = {name.lower() for name in self.headers}
+        if "host" not in named:
+            lines.append(f"Host: {address.authority}")
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        body = self.body
+        if body is not None and self.chunked:
+            lines.append("Transfer-Encoding: chunked")
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+        elif "content-length" not in named and (body is not None or self.method in ("POST", "PUT", "PATCH")):
+            lines.append(f"Content-Length: {len(body or b'')}")
+        return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + (body or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. Header names are in lower case; of a repeated header the values are joined."""
+
+    status: int
+    version: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def announces_close(self) -> bool:
+        """Whether it says that the connection ends with it."""
+        words = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
+        return "close" in words or (self.version == "1.0" and "keep-alive" not in words)
+
+
+class Wire:
+    """An open connection. Use it in a `with`."""
+
+    def __init__(self, address: Address, timeout_s: float = 10.0) -> None:
+        """Raises WireFault when there is no connection."""
+        self.address = address
+        self._rest = b""
+        try:
+            plain = socket.create_connection((address.host, address.port), timeout_s)
+            self._socket = _secured(plain, address.host) if address.tls else plain
+        except OSError as fault:
+            raise WireFault(f"no connection: {fault.strerror or fault}") from fault
+
+    def ask(self, request: Request) -> Answer:
+        """Send and read the answer. Raises WireFault."""
+        self.send(request.encoded(self.address))
+        return self.read(request.method)
+
+    def send(self, data: bytes) -> None:
+        """These bytes. Raises WireFault when the server does not take them."""
+        try:
+            self._socket.sendall(data)
+        except OSError as fault:
+            raise WireFault(
+                f"the connection ended while it was written to: {_word(fault)}", hung_up=True
+            ) from fault
+
+    def send_until_answered(self, data: bytes) -> None:
+        """These bytes, piece by piece, as long as the server says nothing and takes them."""
+        for at in range(0, len(data), PIECE_BYTES):
+            if self._readable(0.01):
+                return
+            try:
+                self._socket.sendall(data[at : at + PIECE_BYTES])
+            except OSError:
+                return  # what it has said before it hung up can still be read
+
+    def read(self, method: str) -> Answer:
+        """The next answer, to a request with this method. Raises WireFault."""
+        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD_BYTES)
+        parser.send(h11.Request(method=method, target="/", headers=[("Host", "h")]))
+        parser.send(h11.EndOfMessage())
+        if self._rest:
+            parser.receive_data(self._rest)
+            self._rest = b""
+        head: h11.Response | None = None
+        body = bytearray()
+        while True:
+            try:
+                event = parser.next_event()
+            except h11.RemoteProtocolError as fault:
+                raise WireFault(f"the answer is not HTTP: {fault}") from fault
+            if event is h11.NEED_DATA:
+                self._receive(parser, head is not None)
+            elif isinstance(event, h11.Response):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+                if len(body) > LONGEST_BODY_BYTES:
+                    raise WireFault(f"the body has more than {LONGEST_BODY_BYTES >> 20} MiB")
+            elif isinstance(event, h11.EndOfMessage):
+                self._rest = bytes(parser.trailing_data[0])
+                break
+        assert head is not None
+        return Answer(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
+
+    def ended(self, within_s: float) -> bool:
+        """Whether the server closes the connection in this time, with nothing more said."""
+        if self._rest:
+            return False
+        try:
+            return self._readable(within_s) and not self._socket.recv(1)
+        except OSError:
+            return True
+
+    def unasked(self, within_s: float = 0.05) -> bytes:
+        """What the server sends without being asked."""
+        if not self._rest and self._readable(within_s):
+            try:
+                self._rest = self._socket.recv(PIECE_BYTES)
+            except OSError:
+                return b""
+        return self._rest
+
+    def _receive(self, parser: h11.Connection, begun: bool) -> None:
+        try:
+            data = self._socket.recv(PIECE_BYTES)
+        except TimeoutError as fault:
+            what = "the rest of the answer" if begun else "an answer"
+            raise WireFault(f"{what} did not come within {self._socket.gettimeout():g} s") from fault
+        except OSError as fault:
+            silent = not begun and not parser.trailing_data[0]
+            raise WireFault(
+                f"the connection ended without an answer: {_word(fault)}", hung_up=silent
+            ) from fault
+        if not data and not begun and not parser.trailing_data[0]:
+            raise WireFault("the connection was closed without an answer", hung_up=True)
+        parser.receive_data(data)
+
+    def _readable(self, within_s: float) -> bool:
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return True
+        return bool(select.select([self._socket], [], [], within_s)[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+def _secured(plain: socket.socket, host: str) -> ssl.SSLSocket:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except OSError:
+        plain.close()
+        raise
+
+
+def _headers(head: h11.Response) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for raw_name, raw_value in head.headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def _word(fault: OSError) -> str:
+    return (fault.strerror or str(fault)).lower()

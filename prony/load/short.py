@@ -1,0 +1,111 @@
+"""Short runs of the engine that nobody measures: every user walks the workload so many times, and all of it
+must be answered as declared. Preparation, clean-up, and what the conformance suite sends.
+
+Must not know what a run is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import EngineReport, Window
+from prony.load.contract import EngineLoad, TlsOptions
+from prony.load.engine import EngineRun
+from prony.plan.workload import Step, Workload
+
+GRACE_S = 15.0
+"""For the engine's start, and for what is under way when its time is up."""
+KINDS = {
+    "expect_status": "another status",
+    "expect_header": "another header",
+    "expect_body": "another body",
+    "capture": "nothing to capture",
+    "timeout": "no answer in time",
+    "premature_close": "the connection closed before an answer",
+    "protocol": "an answer that is not HTTP",
+    "read": "the connection reset",
+    "write": "the connection closed while the request was sent",
+    "connect_refused": "the connection refused",
+}
+"""The engine's kinds of error (docs/engine.md) as the end of a sentence; others are named as they are."""
+
+
+def run_short(
+    url: str,
+    workload: Workload,
+    *,
+    users: int = 1,
+    iterations: int = 1,
+    bound_s: float = 60.0,
+    tls: TlsOptions | None = None,
+    seed: int = 1,
+) -> EngineReport:
+    """So many users, each of whom walks its scenario so many times, on any CPU. Raises EnvironmentFault when
+    the engine cannot do it.
+    """
+    load = EngineLoad(
+        url=url,
+        tls=tls or TlsOptions(),
+        workload=workload,
+        users=users,
+        cpus=(),
+        iterations_per_user=iterations,
+        after_s=bound_s,
+        window="all",
+        seed=seed,
+    )
+    return EngineRun(load).run_to_end(bound_s + GRACE_S)
+
+
+def complaint(report: EngineReport, expected: int | None = None) -> str | None:
+    """What is wrong with the answers in one clause, by step and kind; None when all are as declared.
+
+    `expected` is how many answers there should be.
+    """
+    totals = report.totals
+    if totals.failed:
+        kinds = [
+            f"{count} x {KINDS.get(kind, kind)}{_seen(kind, report)}" for kind, count in totals.errors.items()
+        ]
+        reasons = [reason for reason in totals.error_reasons.values() if reason]
+        return f"{totals.failed} of {totals.sent} requests failed{_where(report.window)}: " + ", ".join(
+            [*kinds, *reasons]
+        )
+    if expected is not None and totals.completed != expected:
+        return f"{totals.completed} of {expected} requests were answered in {report.elapsed_ms / 1000:.0f} s"
+    return None
+
+
+def walk_once(
+    url: str,
+    workload: Workload,
+    steps: Sequence[Step],
+    *,
+    tls: TlsOptions | None = None,
+    bound_s: float = 600.0,
+) -> str | None:
+    """One user walks these steps once (a preparation or a clean-up of this workload, with its feeders and
+    cookies). None when all is as declared, else what is wrong in one clause.
+    """
+    if not steps:
+        return None
+    once = workload.model_copy(update={"steps": tuple(steps), "scenarios": (), "loops": 1})
+    try:
+        report = run_short(url, once, bound_s=bound_s, tls=tls)
+    except EnvironmentFault as fault:
+        return str(fault)
+    return complaint(report, sum(step.repeat for step in steps))
+
+
+def _seen(kind: str, report: EngineReport) -> str:
+    """Which statuses came, where that is what is wrong."""
+    if kind != "expect_status":
+        return ""
+    return f" ({', '.join(f'{count} x {status}' for status, count in report.totals.status.items())} in all)"
+
+
+def _where(window: Window | None) -> str:
+    """The steps that failed, where there are several."""
+    failed = [step.name for step in window.steps if step.failed] if window is not None else []
+    return f" in {', '.join(failed)}" if failed else ""

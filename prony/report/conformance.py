@@ -1,0 +1,69 @@
+"""What the conformance suite found, as tables and as JSON. Must not ask a server anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from prony.conformance.result import Conformance, Status
+
+STYLES = {
+    Status.PASSED: "green",
+    Status.FAILED: "bold red",
+    Status.DECLARED: "yellow",
+    Status.NOTED: "cyan",
+    Status.LEFT_OUT: "dim",
+}
+
+
+def table(one: Conformance) -> Table:
+    """Every check of a server under a workload: what was found, what was expected."""
+    shown = _table(
+        f"{one.server} under {one.workload}: {one.summary}", "Check", "Result", "Found", "Expected"
+    )
+    for result in one.results:
+        style = STYLES[result.status]
+        expected = "" if result.status is Status.LEFT_OUT else result.expected
+        shown.add_row(result.check, Text(result.status.value, style), Text(result.found), Text(expected))
+    return shown
+
+
+def summary_table(done: Sequence[Conformance]) -> Table:
+    """One line per server and workload, with the names of the checks that failed."""
+    shown = _table(None, "Server", "Workload", "Conformance", "Failed")
+    for one in done:
+        names = ", ".join(result.check for result in one.failed)
+        shown.add_row(one.server, one.workload, one.summary, Text(names, STYLES[Status.FAILED]))
+    return shown
+
+
+def as_json(done: Sequence[Conformance]) -> dict[str, Any]:
+    """The same as plain values; `schema` is raised when a key changes its meaning."""
+    return {
+        "schema": 1,
+        "passed": not any(one.failed for one in done),
+        "servers": [
+            {
+                "server": one.server,
+                "workload": one.workload,
+                "passed": not one.failed,
+                "summary": one.summary,
+                "checks": [
+                    result.model_dump(mode="json", exclude={"server", "workload"}) for result in one.results
+                ],
+            }
+            for one in done
+        ],
+    }
+
+
+def _table(title: str | None, *headings: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold"
+    )
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("Check", "Result"))
+    return table

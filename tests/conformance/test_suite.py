@@ -1,0 +1,204 @@
+"""The suite passes a server that is right and fails each that lies, by the check that is about its lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from prony.conformance.result import CheckResult, Status
+from prony.conformance.suite import CHECKS
+from prony.errors import UsageError
+from prony.plan.workload import Expectation, Step, Workload
+from prony.server.build import Built
+
+Make = Callable[..., Built]
+Examine = Callable[..., dict[str, CheckResult]]
+
+HELLO = Workload(
+    name="hello",
+    steps=(
+        Step(
+            name="hello",
+            path="/",
+            expect=Expectation(headers={"Content-Type": "text/plain"}, body_equals="Hello, World!"),
+        ),
+    ),
+    conformance=(
+        Step(name="unknown", path="/unknown", expect=Expectation(status=(404,))),
+        Step(
+            name="not acceptable",
+            path="/",
+            headers={"Accept": "image/x-none"},
+            expect=Expectation(status=(406,)),
+        ),
+    ),
+)
+SLOW = HELLO.model_copy(update={"delay_ms": 30.0})
+PERSON = '{"name":"${sequence}"}'
+PEOPLE = Workload(
+    name="people",
+    steps=(
+        Step(
+            name="create", method="PUT", path="/p${sequence}", body=PERSON, expect=Expectation(status=(201,))
+        ),
+        Step(name="read", path="/p${sequence}", expect=Expectation(body_contains=('"name"',))),
+        Step(name="delete", method="DELETE", path="/p${sequence}", expect=Expectation()),
+        Step(name="gone", path="/p${sequence}", expect=Expectation(status=(404,))),
+    ),
+)
+PREPARED = Workload(
+    name="prepared",
+    prepare=(
+        Step(
+            name="fill",
+            method="PUT",
+            path="/p${sequence}",
+            body=PERSON,
+            repeat=50,
+            expect=Expectation(status=(201,)),
+        ),
+    ),
+    steps=(Step(name="read", path="/p${random int 1 50}", expect=Expectation(body_contains=('"name"',))),),
+    cleanup=(
+        Step(
+            name="empty", method="DELETE", path="/p${sequence}", repeat=50, expect=Expectation(status=(200,))
+        ),
+    ),
+)
+
+
+def failed(results: dict[str, CheckResult]) -> set[str]:
+    return {name for name, result in results.items() if result.status is Status.FAILED}
+
+
+@pytest.mark.parametrize("workload", [HELLO, SLOW, PEOPLE, PREPARED], ids=lambda workload: workload.name)
+def test_a_server_that_is_right_passes_everything(liar: Make, examine: Examine, workload: Workload) -> None:
+    results = examine(liar("--delay-ms", str(workload.delay_ms or 0), ready="{path: /}"), workload)
+    assert failed(results) == set()
+    assert {"start", *CHECKS, "stop"} <= set(results)
+    assert ("clean-up" in results) == bool(workload.cleanup)
+    assert results["keep-alive"].found == "20 answers on 1 connection"
+    assert results["pipelined"].status is Status.NOTED
+    assert "both are answered" in results["pipelined"].found
+    assert "Server: BaseHTTP" in results["headers"].found
+    assert results["oversized-header"].found == "status 431 at 64 KiB"
+    assert results["delay"].status is (Status.PASSED if workload.delay_ms else Status.LEFT_OUT)
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "part"),
+    [
+        ("--wrong-body", "answers", "hello: the body (13 bytes) differs"),
+        ("--wrong-type", "answers", "header Content-Type is 'text/html'"),
+        ("--any-path", "further", "unknown: status 200, expected 404"),
+        ("--any-accept", "further", "not acceptable: status 200, expected 406"),
+        ("--any-path", "unknown-path", "status 200"),
+        ("--no-head", "head", "HEAD has the status 405, GET 200"),
+        ("--head-without-type", "head", "lacks content-type"),
+        ("--head-with-body", "head", "bytes follow the answer to HEAD: b'Hello"),
+        ("--close-each", "keep-alive", "20 answers on 20 connections"),
+        ("--ignore-close", "close", "still open after"),
+        ("--chunks-for-all", "http-1.0", "Transfer-Encoding: chunked"),
+        ("--accept-all-headers", "oversized-header", "status 200 at 4 MiB"),
+        ("--silent-about-headers", "oversized-header", "to a header of 64 KiB: the connection"),
+    ],
+)
+def test_a_lie_is_found_by_the_check_that_is_about_it(
+    liar: Make, examine: Examine, fault: str, check: str, part: str
+) -> None:
+    result = examine(liar(fault), HELLO, check)[check]
+    assert result.status is Status.FAILED
+    assert part in result.found
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+def test_a_check_is_quiet_about_a_server_that_is_right(liar: Make, examine: Examine, check: str) -> None:
+    results = examine(liar(), HELLO, check)
+    assert failed(results) == set()
+    assert set(results) == {"start", check, "stop"}
+
+
+def test_a_server_that_serves_few_at_once_fails_a_hundred(liar: Make, examine: Examine) -> None:
+    results = examine(liar("--at-once", "20"), HELLO, "answers", "concurrent")
+    assert failed(results) == {"concurrent"}
+    assert "another status" in results["concurrent"].found
+    assert "503" in results["concurrent"].found
+
+
+@pytest.mark.parametrize("delay_ms", [0, 200])
+def test_another_delay_than_the_declared_one_is_found(liar: Make, examine: Examine, delay_ms: int) -> None:
+    assert failed(examine(liar("--delay-ms", str(delay_ms)), SLOW, "delay")) == {"delay"}
+
+
+@pytest.mark.parametrize(
+    ("faults", "ceilings", "wrong"),
+    [
+        (["--close-after", "300"], "{closes_after: 300}", set()),
+        (["--close-after", "300"], "{}", {"closes-after"}),
+        (["--close-after", "5"], "{closes_after: 5}", set()),
+        (["--close-after", "5"], "{}", {"keep-alive", "closes-after"}),
+        ([], "{closes_after: 300}", {"closes-after"}),
+    ],
+)
+def test_a_connection_lives_as_long_as_declared(
+    liar: Make, examine: Examine, faults: list[str], ceilings: str, wrong: set[str]
+) -> None:
+    results = examine(liar(*faults, ceilings=ceilings), HELLO, "keep-alive", "closes-after")
+    assert failed(results) == wrong
+
+
+def test_a_server_that_dies_of_a_request_is_said_to_have_died(liar: Make, examine: Examine) -> None:
+    results = examine(liar("--die-of-headers"), HELLO)
+    assert failed(results) == {"oversized-header", "stop"}
+    assert results["stop"].found == "it ended during 'oversized-header': exit code 3"
+
+
+def test_a_preparation_that_fails_is_said_in_one_sentence(liar: Make, examine: Examine) -> None:
+    results = examine(liar("--read-only"), PREPARED)
+    assert list(results) == ["start"]
+    assert results["start"].status is Status.FAILED
+    assert results["start"].found == (
+        "the preparation failed: 50 of 50 requests failed in fill: 50 x another status (50 x 405 in all)"
+    )
+
+
+def test_a_server_that_does_not_start_is_a_result(built: Make, examine: Examine) -> None:
+    results = examine(built("{python}", "-c", "raise SystemExit(7)"), HELLO)
+    assert list(results) == ["start"]
+    assert "exit code 7" in results["start"].found
+
+
+@pytest.mark.parametrize(
+    ("troubles", "check", "part"),
+    [
+        (["--wrong-body", "share=1"], "answers", "differs"),
+        (["--truncate", "share=1"], "answers", "without sending complete message body"),
+        (["--garbage", "share=1"], "answers", "not HTTP"),
+        (["--reset", "share=1"], "answers", "the connection ended without an answer"),
+        (["--errors", "share=0.3,status=503"], "concurrent", "another status"),
+        (["--close-silently-after", "3"], "keep-alive", "on 7 connections"),
+        (["--ignore-keep-alive"], "keep-alive", "on 20 connections"),
+        (["--wrong-body", "share=0.3"], "concurrent", "another body"),
+        ([], "unknown-path", "status 200"),
+    ],
+)
+def test_scripted_trouble_is_found(
+    engine: Make, examine: Examine, troubles: list[str], check: str, part: str
+) -> None:
+    result = examine(engine(*troubles), HELLO, check)[check]
+    assert result.status is Status.FAILED
+    assert part in result.found
+
+
+def test_a_declared_deviation_is_shown_and_does_not_fail(engine: Make, examine: Examine) -> None:
+    spec = '{unknown-path: "it answers every path alike", head: "in vain"}'
+    results = examine(engine(deviates=spec), HELLO, "unknown-path", "head")
+    assert results["unknown-path"].status is Status.DECLARED
+    assert results["unknown-path"].found == "status 200 (declared: it answers every path alike)"
+    assert "a deviation that was not seen" in results["head"].found
+
+
+def test_a_deviation_from_a_check_that_does_not_exist_is_refused(engine: Make, examine: Examine) -> None:
+    with pytest.raises(UsageError, match=r"names the check 'heads', did you mean 'head'\?"):
+        examine(engine(deviates="{heads: why}"), HELLO)
