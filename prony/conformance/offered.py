@@ -12,7 +12,6 @@ from prony.conformance.result import Outcome, Status
 from prony.conformance.walk import Subject
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
-from prony.load.contract import TlsOptions
 from prony.load.short import complaint, run_short
 from prony.plan.workload import Scenario, Workload
 
@@ -58,7 +57,7 @@ def _on_connections(subject: Subject, at_least: int) -> Outcome:
     connections = 1 if subject.closes_after is None else math.ceil(requests / subject.closes_after)
     expected = f"{requests} right answers on {_connections(connections)}"
     try:
-        report = run_short(subject.url, workload, iterations=iterations, tls=_tls(subject))
+        report = run_short(subject.url, workload, iterations=iterations, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     opened = report.totals.connections_opened
@@ -76,7 +75,7 @@ def concurrent(subject: Subject) -> Outcome:
     requests = CONCURRENT * lengths.pop() if len(lengths) == 1 else None
     expected = f"all answers right on {CONCURRENT} connections at once"
     try:
-        report = run_short(subject.url, workload, users=CONCURRENT, tls=_tls(subject))
+        report = run_short(subject.url, workload, users=CONCURRENT, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     why = complaint(report, requests)
@@ -95,7 +94,7 @@ def delay(subject: Subject) -> Outcome:
     latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
     expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of some answers)"
     try:
-        report = run_short(subject.url, subject.afresh(), iterations=5, tls=_tls(subject))
+        report = run_short(subject.url, subject.afresh(), iterations=5, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     fastest_ms = _fastest_ms(report)
@@ -119,10 +118,6 @@ def _single(workload: Workload, scenario: Scenario | None = None) -> Workload:
 def _length(workload: Workload) -> int:
     """Requests of one iteration."""
     return workload.loops * sum(step.repeat for step in workload.steps)
-
-
-def _tls(subject: Subject) -> TlsOptions:
-    return TlsOptions(insecure=subject.address.tls)
 
 
 def _connections(count: int) -> str:

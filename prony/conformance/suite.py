@@ -103,8 +103,7 @@ def _outcomes(
             yield START, _start(str(fault))
             return
         subject = _subject(server, workload)
-        tls = TlsOptions(insecure=subject.address.tls)
-        wrong = walk_once(subject.url, workload, workload.prepare, tls=tls)
+        wrong = walk_once(subject.url, workload, workload.prepare, tls=subject.tls)
         yield START, _start(None if wrong is None else f"the preparation failed: {wrong}")
         if wrong is not None:
             return
@@ -114,7 +113,7 @@ def _outcomes(
                 yield STOP, Outcome.of(False, f"it ended during '{name}': {server.exit_description()}", _GONE)
                 return
         if workload.cleanup:
-            wrong = walk_once(subject.url, workload, workload.cleanup, tls=tls)
+            wrong = walk_once(subject.url, workload, workload.cleanup, tls=subject.tls)
             yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", "each answer as the workload declares")
         clean = server.stop()
         yield STOP, Outcome.of(clean, "gone" if clean else "processes or a listening socket are left", _GONE)
@@ -129,7 +128,12 @@ def _start(fault: str | None) -> Outcome:
 
 def _subject(server: RunningServer, workload: Workload) -> Subject:
     spec = server.built.spec
-    return Subject(Address(server.host, server.port, spec.tls), workload, spec.ceilings.closes_after)
+    return Subject(
+        Address(server.host, server.port, spec.tls),
+        workload,
+        spec.ceilings.closes_after,
+        TlsOptions(ca=server.ca, insecure=spec.tls and server.ca is None),
+    )
 
 
 class _Readiness:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from prony.conformance.wire import Address, Answer, Request, Wire
+from prony.load.contract import TlsOptions
 from prony.plan.workload import Scenario, Step, Workload
 from prony.trial.probing import rendered_body, rendered_headers
 from prony.trial.rendering import Values
@@ -28,6 +29,8 @@ class Subject:
     address: Address
     workload: Workload
     closes_after: int | None = None
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    """What the engine trusts; the suite's own requests check no certificate."""
     _walks: int = field(default=0)
 
     @property

@@ -268,7 +268,7 @@ class Workload(Record):
 
     @property
     def settings(self) -> dict[str, float]:
-        """What a plan may change and the server is told when it is started: name -> value."""
+        """What a plan may change; `${name}` in a step stands for the value."""
         values = {name: getattr(self, name) for name in SETTINGS}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -290,8 +290,15 @@ class Workload(Record):
 
     @property
     def walks(self) -> tuple[Scenario, ...]:
-        """The scenarios, also when there is but one."""
-        return self.scenarios or (Scenario(name=self.name, loops=self.loops, steps=self.steps),)
+        """The scenarios, also when there is but one; `${delay_ms}` and the like are settled."""
+        walks = self.scenarios or (Scenario(name=self.name, loops=self.loops, steps=self.steps),)
+        settings = {f"${{{name}}}": f"{value:g}" for name, value in self.settings.items()}
+        if not settings:
+            return walks
+        return tuple(
+            walk.model_copy(update={"steps": tuple(_settled(step, settings) for step in walk.steps)})
+            for walk in walks
+        )
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
@@ -302,6 +309,23 @@ class Workload(Record):
     def content_declared(self) -> bool:
         """Whether every step says what a right answer looks like."""
         return all(step.expect is not None for step in self.all_steps)
+
+
+def _settled(step: Step, settings: Mapping[str, str]) -> Step:
+    """The step with the settings' placeholders replaced: the engine does not know them."""
+
+    def text(value: str) -> str:
+        for placeholder, setting in settings.items():
+            value = value.replace(placeholder, setting)
+        return value
+
+    return step.model_copy(
+        update={
+            "path": text(step.path),
+            "headers": {name: text(value) for name, value in step.headers.items()},
+            "body": None if step.body is None else text(step.body),
+        }
+    )
 
 
 def from_url(

@@ -67,10 +67,11 @@ def test_files_of_preparation_and_clean_up_are_looked_for_beside_it_too(tmp_path
 
 
 def test_a_declared_setting_can_be_changed_and_no_other() -> None:
-    slow = Workload(name="slow", steps=(Step(path="/"),), delay_ms=150)
+    slow = Workload(name="slow", steps=(Step(path="/wait?ms=${delay_ms}"),), delay_ms=150)
     assert slow.settings == {"delay_ms": 150}
     changed = slow.with_settings({"delay_ms": 5})
     assert (changed.delay_ms, changed.settings, slow.delay_ms) == (5, {"delay_ms": 5}, 150)
+    assert [workload.walks[0].steps[0].path for workload in (slow, changed)] == ["/wait?ms=150", "/wait?ms=5"]
     with pytest.raises(UsageError, match="did you mean 'delay_ms'"):
         slow.with_settings({"delay": 5})
     with pytest.raises(UsageError, match="expected a number above 0"):
