@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from prony.conformance.result import Outcome, Status
 from prony.conformance.walk import Subject, Walk, reads, why_wrong
 from prony.conformance.wire import Answer, Request, Wire, WireFault
-from prony.plan.workload import Scenario, Step
+from prony.plan.workload import Step
 
 CLOSE_PATIENCE_S = 5.0
 OVERSIZED_BYTES = (64 << 10, 1 << 20, 4 << 20)
@@ -44,7 +44,8 @@ def further(subject: Subject) -> Outcome:
     workload = subject.afresh()
     if not workload.conformance:
         return _left_out("the workload declares no further requests")
-    scenario = Scenario(name="conformance", steps=workload.conformance)
+    alone = workload.model_copy(update={"steps": workload.conformance, "scenarios": (), "loops": 1})
+    (scenario,) = alone.walks
     walk = Walk(subject.address, workload, scenario)
     wrong: list[str] = []
     with _line(subject) as line:
