@@ -45,6 +45,7 @@ CLEAN_UP, STOP = "clean-up", "stop"
 START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
 """A server that answers, but not rightly, may still be deploying its application for so long."""
+DEATH_SHOWS_WITHIN_S = 0.5
 OnResult = Callable[[CheckResult], None]
 
 
@@ -108,8 +109,9 @@ def _outcomes(
         if wrong is not None:
             return
         for name, ask in checks.items():
-            yield name, ask(subject)
-            if not server.alive():
+            outcome = ask(subject)
+            yield name, outcome
+            if outcome.status is Status.FAILED and _died(server):
                 yield STOP, Outcome.of(False, f"it ended during '{name}': {server.exit_description()}", _GONE)
                 return
         if workload.cleanup:
@@ -120,6 +122,16 @@ def _outcomes(
 
 
 _GONE = "runs until it is told to stop, and is gone then"
+
+
+def _died(server: RunningServer) -> bool:
+    """Whether it is gone; a process that just hung up may take a moment to end."""
+    deadline_s = time.monotonic() + DEATH_SHOWS_WITHIN_S
+    while server.alive():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _start(fault: str | None) -> Outcome:

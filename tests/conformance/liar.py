@@ -101,6 +101,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         elif args.ignore_close:
             self.close_connection = False
+        if status == 201:
+            self.send_header("Location", self.path[1:])
         self.end_headers()
         if chunked:
             body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
