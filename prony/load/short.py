@@ -12,6 +12,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, Window
 from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
+from prony.plan.load import ClosedLoad
 from prony.plan.workload import Step, Workload
 
 GRACE_S = 15.0
@@ -48,7 +49,7 @@ def run_short(
         url=url,
         tls=tls or TlsOptions(),
         workload=workload,
-        users=users,
+        load=ClosedLoad(users=users),
         cpus=(),
         iterations_per_user=iterations,
         after_s=bound_s,
