@@ -58,7 +58,8 @@ def prony(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "prony.cli.main", *words],
         cwd=folder,
-        env=os.environ | {"PRONY_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=os.environ
+        | {"PRONY_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "250"},
         capture_output=True,
         text=True,
         timeout=120,
