@@ -55,7 +55,7 @@ def check_workloads(server: RunningServer) -> None:
             assert not steps or why_not(server, steps) == [], name
 
 
-@pytest.mark.parametrize("address", ["cxf"])
+@pytest.mark.parametrize("address", ["cxf", "glassfish", "glassfish:published"])
 def test_every_workload_is_answered_as_declared(address: str) -> None:
     with launch(built(address)) as server:
         started(server)
