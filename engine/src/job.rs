@@ -14,7 +14,7 @@ use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Think};
+use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Session, Think};
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
@@ -63,6 +63,8 @@ pub struct OpenJob {
     pub rate: Arc<Rate>,
     pub spacing: Spacing,
     pub connections: u32,
+    /// An arrival is a user who walks the scenario, and such walks are timed.
+    pub walks: bool,
     /// After the intended send.
     pub deadline_ns: Option<u64>,
 }
@@ -246,7 +248,7 @@ impl Shape {
             Load::Open {
                 arrivals,
                 ref phases,
-                session: _,
+                session,
                 think,
                 max_users,
                 connections,
@@ -272,6 +274,7 @@ impl Shape {
                             ArrivalSpacing::Poisson => Spacing::Poisson,
                         },
                         connections,
+                        walks: session == Session::User,
                         deadline_ns: deadline_ms.map(ms_to_ns),
                     }),
                 }

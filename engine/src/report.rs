@@ -189,6 +189,8 @@ pub struct CounterReport {
     pub in_flight_integral_s: f64,
     pub clipped_cycle_s: f64,
     pub users: u64,
+    /// ∫ users dt, from the change of their number alone.
+    pub users_integral_s: f64,
     pub think_drawn_sum_s: f64,
     pub think_actual_sum_s: f64,
     pub think_count: u64,
@@ -202,6 +204,10 @@ pub struct CounterReport {
     pub due_unsent: Option<u64>,
     /// Open load: arrivals that found no place.
     pub blocked: Option<u64>,
+    /// Open load of users who walk: those who found a place.
+    pub sessions_begun: Option<u64>,
+    /// Those of them who came to the end of their scenario.
+    pub sessions_completed: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -255,6 +261,8 @@ pub struct WindowReport {
     pub latency: Option<HistogramReport>,
     /// Open load: from the intended send to the actual one, or to the attempt to connect where no connection was ready.
     pub send_lag: Option<HistogramReport>,
+    /// Open load of users who walk: from the intended arrival to the end of the last answer, of those who came to the end.
+    pub session_time: Option<HistogramReport>,
     /// Poisson arrivals: how many gaps between sends were tested.
     pub arrival_gaps: Option<u64>,
     /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.
@@ -378,6 +386,7 @@ impl CounterReport {
             in_flight_integral_s: seconds(counters.in_flight_integral_ns),
             clipped_cycle_s: seconds(cycle_ns),
             users,
+            users_integral_s: seconds(counters.users_integral_ns),
             think_drawn_sum_s: seconds(counters.think_drawn_ns),
             think_actual_sum_s: seconds(counters.think_actual_ns),
             think_count: counters.think_count,
@@ -387,11 +396,15 @@ impl CounterReport {
             offered: None,
             due_unsent: None,
             blocked: None,
+            sessions_begun: None,
+            sessions_completed: None,
         }
     }
 
     /// Fills in what only an open load has. `overdue`: not sent at the end.
-    pub fn open_load(&mut self, counters: &Counters, overdue: u64) {
+    pub fn open_load(&mut self, counters: &Counters, overdue: u64, walks: bool) {
+        self.sessions_begun = walks.then_some(counters.sessions_begun);
+        self.sessions_completed = walks.then_some(counters.sessions_completed);
         self.offered = Some(counters.offered);
         self.due_unsent = Some(counters.expired + overdue);
         self.blocked = Some(counters.blocked);

@@ -171,10 +171,43 @@ fn a_user_walks_the_scenario_once() {
             plan["load"]["think"] = json!({"kind": "constant", "ms": 10});
             plan["scenarios"][0]["steps"] = json!([{"path": "/a"}, {"path": "/b"}, {"path": "/c"}]);
         });
+        let ended = run(&plan);
+        let window = &ended.finished()["window"];
+        let expected = json!({
+            "offered": 30, "sent": 30, "completed": 30, "think_count": 20, "think_drawn_sum_s": 0.2, "users": 0,
+            "sessions_begun": 10, "sessions_completed": 10,
+        });
+        assert_counts(&ended.finished()["totals"], &expected);
+        assert_counts(window, &expected);
+        // Two pauses of 10 ms lie in each walk; the users were there for as long as their walks took, the first delay apart.
+        let sessions = histogram(&window["session_time"]);
+        assert_eq!(sessions.len(), 10);
+        assert!(sessions.min() >= 19_900_000, "{}", sessions.min());
+        let there = window["users_integral_s"].as_f64().unwrap();
+        let cycles = window["clipped_cycle_s"].as_f64().unwrap();
+        assert!(there >= cycles - 1e-6, "{there} {cycles}");
+        assert!(
+            there * 1e9 <= sessions.mean() * 10.0 * 1.002,
+            "{there} {sessions:?}"
+        );
+    }
+}
+
+#[test]
+fn a_walk_that_cannot_go_on_was_begun_and_not_completed() {
+    for driver in drivers() {
+        let server = Server::answering(HELLO);
+        let plan = open(&server, driver, 100, 50, |plan| {
+            plan["load"]["session"] = "user".into();
+            plan["scenarios"][0]["steps"] = json!([
+                {"path": "/a", "capture": [{"name": "id", "header": "x-nowhere"}]},
+                {"path": "/b/${id}"},
+            ]);
+        });
         let totals = totals(&plan);
         assert_counts(
             &totals,
-            &json!({"offered": 30, "sent": 30, "completed": 30, "think_count": 20, "think_drawn_sum_s": 0.2, "users": 0}),
+            &json!({"sent": 5, "sessions_begun": 5, "sessions_completed": 0, "users": 0}),
         );
     }
 }

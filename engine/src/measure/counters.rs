@@ -101,6 +101,11 @@ pub struct Counters {
     pub blocked: u64,
     /// Open load: requests whose deadline had passed before they could be sent.
     pub expired: u64,
+    /// ∫ users dt.
+    pub users_integral_ns: u128,
+    /// Open load of users who walk: those that found a place, and those that came to the end of their scenario.
+    pub sessions_begun: u64,
+    pub sessions_completed: u64,
 }
 
 impl Default for Counters {
@@ -135,6 +140,9 @@ impl Default for Counters {
             offered: 0,
             blocked: 0,
             expired: 0,
+            users_integral_ns: 0,
+            sessions_begun: 0,
+            sessions_completed: 0,
         }
     }
 }
@@ -208,6 +216,9 @@ impl Counters {
         self.offered += other.offered;
         self.blocked += other.blocked;
         self.expired += other.expired;
+        self.users_integral_ns += other.users_integral_ns;
+        self.sessions_begun += other.sessions_begun;
+        self.sessions_completed += other.sessions_completed;
     }
 }
 

@@ -26,6 +26,8 @@ pub struct OpenLoad {
     pub latency: Durations,
     /// From the intended send to the actual one, or to the attempt to connect where no connection was ready.
     pub send_lag: Durations,
+    /// From the intended arrival of a user to the end of its last answer; of those who walked to the end.
+    pub session_time: Durations,
 }
 
 impl Default for OpenLoad {
@@ -33,6 +35,7 @@ impl Default for OpenLoad {
         Self {
             latency: Durations::new(Digits::Three),
             send_lag: Durations::new(Digits::Three),
+            session_time: Durations::new(Digits::Three),
         }
     }
 }
@@ -41,6 +44,7 @@ impl OpenLoad {
     pub fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
         self.send_lag.add(&other.send_lag);
+        self.session_time.add(&other.session_time);
     }
 }
 
@@ -110,7 +114,8 @@ pub struct Recorder {
     last_end_ns: u64,
     window_cycle_ns: u128,
     run_cycle_ns: u128,
-    pub users: u64,
+    users: u64,
+    users_changed_ns: u64,
     pub connections_open: u64,
     cpu_before_ns: u64,
     wall_before_ns: u64,
@@ -140,6 +145,7 @@ impl Recorder {
             window_cycle_ns: 0,
             run_cycle_ns: 0,
             users: 0,
+            users_changed_ns: from_ns,
             connections_open: 0,
             cpu_before_ns: cpu_ns,
             wall_before_ns: wall_ns,
@@ -185,6 +191,24 @@ impl Recorder {
         let span = at_ns.saturating_sub(self.changed_ns);
         self.counters.in_flight_integral_ns += u128::from(self.in_flight) * u128::from(span);
         self.changed_ns = self.changed_ns.max(at_ns);
+    }
+
+    fn integrate_users(&mut self, at_ns: u64) {
+        let span = at_ns.saturating_sub(self.users_changed_ns);
+        self.counters.users_integral_ns += u128::from(self.users) * u128::from(span);
+        self.users_changed_ns = self.users_changed_ns.max(at_ns);
+    }
+
+    /// A user has started, or has arrived.
+    pub fn user_came(&mut self, at_ns: u64) {
+        self.integrate_users(at_ns);
+        self.users += 1;
+    }
+
+    /// A user has ended, or has left.
+    pub fn user_went(&mut self, at_ns: u64) {
+        self.integrate_users(at_ns);
+        self.users -= 1;
     }
 
     /// A request was handed to the kernel.
@@ -290,6 +314,7 @@ impl Recorder {
     ) -> Segment {
         let at_ns = at_ns.max(self.changed_ns).max(self.from_ns);
         self.integrate(at_ns);
+        self.integrate_users(at_ns);
         self.push_quiet(at_ns);
         let segment = Segment {
             thread: self.thread,

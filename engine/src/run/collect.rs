@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::window::Measured;
+use super::window::{Measured, Open};
 use crate::measure::counters::Counters;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::recorder::{Cut, Segment};
@@ -73,12 +73,12 @@ pub struct Collector {
     overdue: u64,
     users: u64,
     stopped: usize,
-    /// Whether the load is an open one.
-    open: bool,
+    /// `None` for a closed load.
+    open: Option<Open>,
 }
 
 impl Collector {
-    pub fn new(started_ns: u64, threads: usize, marks: &[u64], open: bool) -> Self {
+    pub fn new(started_ns: u64, threads: usize, marks: &[u64], open: Option<Open>) -> Self {
         let mark = |requests: &u64| UpToMark {
             requests: *requests,
             reached_ns: None,
@@ -205,8 +205,8 @@ impl Collector {
             client_cpu: row.cpu_ns as f64 / row.wall_ns.max(1) as f64,
             loop_lag_p99_ns: row.loop_lag.quantile_ns(0.99),
             sent: row.counters.sent,
-            offered: self.open.then_some(row.counters.offered),
-            blocked: self.open.then_some(row.counters.blocked),
+            offered: self.open.map(|_| row.counters.offered),
+            blocked: self.open.map(|_| row.counters.blocked),
             latency_p50_ns: row.latency.quantile_ns(0.5),
             latency_p99_ns: row.latency.quantile_ns(0.99),
         }
@@ -280,8 +280,8 @@ impl Collector {
         steps: &[StepName],
     ) -> (CounterReport, Option<WindowReport>) {
         let mut totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
-        if self.open {
-            totals.open_load(&self.totals, self.overdue);
+        if let Some(open) = self.open {
+            totals.open_load(&self.totals, self.overdue, open.walks);
         }
         let started_ns = self.started_ns;
         let window = self

@@ -7,6 +7,7 @@ use super::collect::Collector;
 use super::input::Input;
 use super::output::Output;
 use super::team::Team;
+use super::window::Open;
 use super::{Message, Prepared};
 use crate::check::{check_window_ms, ms_to_ns};
 use crate::measure::schedule::Span;
@@ -55,7 +56,7 @@ impl<'a> Coordinator<'a> {
                 0,
                 team.len(),
                 &prepared.job.marks,
-                prepared.job.open.is_some(),
+                prepared.job.open.as_ref().map(Open::of),
             ),
             finished: vec![None; team.len()],
             prepared,
@@ -100,7 +101,7 @@ impl<'a> Coordinator<'a> {
             self.started_ns,
             self.team.len(),
             &job.marks,
-            job.open.is_some(),
+            job.open.as_ref().map(Open::of),
         );
         self.output.write(&Event::Ready(Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,5 +1,6 @@
 //! The measured window: what all threads did in it, added up until it is reported. No I/O.
 
+use crate::job::OpenJob;
 use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
@@ -11,6 +12,19 @@ use crate::report::{
     ms, seconds,
 };
 use crate::scenario::compile::StepName;
+
+/// What a report must know of an open load.
+#[derive(Debug, Clone, Copy)]
+pub struct Open {
+    /// An arrival is a user who walks the scenario.
+    pub walks: bool,
+}
+
+impl Open {
+    pub fn of(job: &OpenJob) -> Self {
+        Self { walks: job.walks }
+    }
+}
 
 /// One window under way or closed.
 pub struct Measured {
@@ -25,7 +39,7 @@ pub struct Measured {
     steps: Vec<StepFigures>,
     cycle_ns: u128,
     overdue: u64,
-    open: bool,
+    open: Option<Open>,
     open_load: OpenLoad,
     arrival_gaps: Uniformity,
     users: u64,
@@ -42,7 +56,7 @@ struct Thread {
 }
 
 impl Measured {
-    pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64, open: bool) -> Self {
+    pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64, open: Option<Open>) -> Self {
         let thread = |_| Thread {
             span_ns: 0,
             cpu_ns: 0,
@@ -119,8 +133,8 @@ impl Measured {
                 loop_lag_max_ns: thread.loop_lag.max_ns(),
             });
         let mut counters = CounterReport::new(&self.counters, self.cycle_ns, self.users);
-        if self.open {
-            counters.open_load(&self.counters, self.overdue);
+        if let Some(open) = self.open {
+            counters.open_load(&self.counters, self.overdue, open.walks);
         }
         let tested = self.arrival_gaps.count();
         WindowReport {
@@ -137,6 +151,7 @@ impl Measured {
                 .collect(),
             latency: HistogramReport::new(&self.open_load.latency),
             send_lag: HistogramReport::new(&self.open_load.send_lag),
+            session_time: HistogramReport::new(&self.open_load.session_time),
             arrival_gaps: (tested > 0).then_some(tested),
             arrival_gaps_ks: self.arrival_gaps.distance(),
             threads: threads.collect(),

@@ -41,6 +41,8 @@ pub(super) struct Open {
     connections: usize,
     /// Of the request that each place is about, after the start of the clock.
     intended_ns: Vec<u64>,
+    /// When the user at each place was to arrive; empty when an arrival is one request.
+    arrived_ns: Vec<u64>,
     deadline_ns: Option<u64>,
     /// Whether gaps between arrivals are tested, and when the last one was sent, after the start.
     tests_gaps: bool,
@@ -64,6 +66,7 @@ impl Open {
             pool: Pool::new(places),
             connections: share(open.connections, place.thread, place.threads),
             intended_ns: vec![0; places],
+            arrived_ns: vec![0; if open.walks { places } else { 0 }],
             deadline_ns: open.deadline_ns,
             tests_gaps: open.spacing == Spacing::Poisson,
             last_sent_ns: None,
@@ -202,13 +205,17 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(open) = &mut self.open {
             self.recorder.counters.offered += open.take();
             open.intend(index, due_ns);
+            if let Some(arrived_ns) = open.arrived_ns.get_mut(index as usize) {
+                *arrived_ns = due_ns;
+                self.recorder.counters.sessions_begun += 1;
+            }
         }
         let user = &mut self.users[index as usize];
         user.step = 0;
         user.iterations = 0;
         // Never without a row: a checked open load has no feeder that ends.
         self.begin_iteration(index, None);
-        self.recorder.users += 1;
+        self.recorder.user_came(self.now_ns);
         self.alive += 1;
         self.begin(index)
     }
@@ -268,8 +275,19 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(open) = &mut self.open {
             open.put(index, free);
         }
-        self.recorder.users -= 1;
+        self.recorder.user_went(self.now_ns);
         self.alive -= 1;
+    }
+
+    /// The user at a place has walked its scenario to the end.
+    pub(super) fn walked(&mut self, index: u32) {
+        if let Some(open) = &self.open
+            && let Some(arrived_ns) = open.arrived_ns.get(index as usize)
+        {
+            self.recorder.counters.sessions_completed += 1;
+            let session_ns = self.now_ns.saturating_sub(*arrived_ns);
+            self.recorder.open_load.session_time.record(session_ns);
+        }
     }
 
     /// Opens connections until there are as many as are to be kept ready.

@@ -27,6 +27,26 @@ struct Carried {
     vars: Option<Box<Vars>>,
 }
 
+/// What follows a step within its iteration.
+enum Next {
+    Step(u16),
+    /// The iteration was walked to its end.
+    Walked,
+    /// It cannot go on without a value that was not captured.
+    Stuck,
+}
+
+/// How a user goes on after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// To its next step, in the next iteration where one has ended.
+    On,
+    /// It has ended, after the last step of its scenario.
+    Walked,
+    /// It has ended before: a value was missing, or no row is left for it.
+    Stuck,
+}
+
 /// See the module.
 pub(super) struct Scenes {
     users: Vec<Carried>,
@@ -89,17 +109,20 @@ impl Scenes {
         Some(step)
     }
 
-    /// The step after this one; `None`: the iteration has ended, or cannot go on without a value that was not captured.
-    fn next(&mut self, job: &Job, index: u32, step: u16) -> Option<u16> {
+    /// The step after this one.
+    fn next(&mut self, job: &Job, index: u32, step: u16) -> Next {
         let carried = &mut self.users[index as usize];
-        let next = job.scenarios.walk.next(step, &mut carried.position)?;
+        let Some(next) = job.scenarios.walk.next(step, &mut carried.position) else {
+            return Next::Walked;
+        };
         let captured = carried.vars.as_ref().map(|vars| &vars.captured);
         let has = |slot: &usize| captured.is_some_and(|values| values[*slot].is_some());
-        job.scenarios.steps[usize::from(next)]
-            .needs
-            .iter()
-            .all(has)
-            .then_some(next)
+        let needs = &job.scenarios.steps[usize::from(next)].needs;
+        if needs.iter().all(has) {
+            Next::Step(next)
+        } else {
+            Next::Stuck
+        }
     }
 
     /// Where the answer of this step is copied to, if it is looked at.
@@ -147,24 +170,34 @@ impl<D: Driver> Worker<'_, D> {
         begun.is_some()
     }
 
-    /// Goes on to the next step, in the next iteration where one has ended. False: the user has ended.
+    /// Goes on to the next step, in the next iteration where one has ended.
     #[inline]
-    pub(super) fn move_on(&mut self, index: u32) -> bool {
+    pub(super) fn move_on(&mut self, index: u32) -> Moved {
         let user = &mut self.users[index as usize];
         let before = user.step;
-        let walked = if self.scenes.users.is_empty() {
-            user.next_step(self.job.steps.len())
-        } else if let Some(next) = self.scenes.next(&self.job, index, before) {
-            user.step = next;
-            false
+        let mut ended = Moved::Walked;
+        if self.scenes.users.is_empty() {
+            if !user.next_step(self.job.steps.len()) {
+                return Moved::On;
+            }
         } else {
+            match self.scenes.next(&self.job, index, before) {
+                Next::Step(next) => {
+                    user.step = next;
+                    return Moved::On;
+                }
+                Next::Walked => {}
+                Next::Stuck => ended = Moved::Stuck,
+            }
             user.iterations += 1;
-            true
-        };
-        if !walked {
-            return true;
         }
-        user.iterations < self.job.iterations_per_user && self.begin_iteration(index, Some(before))
+        if user.iterations >= self.job.iterations_per_user {
+            ended
+        } else if self.begin_iteration(index, Some(before)) {
+            Moved::On
+        } else {
+            Moved::Stuck
+        }
     }
 
     /// Writes the request of this step for this user, and hands it to the driver.

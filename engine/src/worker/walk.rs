@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Worker;
-use super::scenes::LONGEST_HELD_NS;
+use super::scenes::{LONGEST_HELD_NS, Moved};
 use crate::http::expect::Unmet;
 use crate::http::head::BadAnswer;
 use crate::http::response::{Answer, Exchange};
@@ -236,7 +236,7 @@ impl<D: Driver> Worker<'_, D> {
         }
         user.phase = Phase::BackingOff;
         let due_ns = self.now_ns + user.back_off_ns();
-        if self.move_on(index) && !self.retirement.has_come(index) {
+        if self.move_on(index) == Moved::On && !self.retirement.has_come(index) {
             self.wheel.set(index, due_ns);
         } else {
             self.end_user(index);
@@ -442,7 +442,11 @@ impl<D: Driver> Worker<'_, D> {
     /// After a request: on to the next step, thinking first where users think.
     fn advance(&mut self, index: u32) -> io::Result<()> {
         let before = usize::from(self.users[index as usize].step);
-        if !self.move_on(index) || self.retirement.has_come(index) {
+        let moved = self.move_on(index);
+        if moved == Moved::Walked {
+            self.walked(index);
+        }
+        if moved != Moved::On || self.retirement.has_come(index) {
             self.end_user(index);
             return Ok(());
         }
@@ -467,7 +471,7 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         match user.phase {
             Phase::Waiting => {
-                self.recorder.users += 1;
+                self.recorder.user_came(self.now_ns);
                 if self.begin_iteration(index, None) {
                     self.begin_request(index)
                 } else {
@@ -546,7 +550,7 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         user.phase = Phase::Ended;
         user.since_ns = NOT_SINCE;
-        self.recorder.users -= 1;
+        self.recorder.user_went(self.now_ns);
         self.alive -= 1;
     }
 }
