@@ -1,8 +1,8 @@
 """Runs one trial from a fresh process to its end and returns the evidence. Must not judge, store or print.
 
-The order of a trial: start (timed) -> the published protocol's first requests on the server's own CPUs ->
-warm-up under the trial's own load -> back on the server's own CPUs, settle -> window -> stop, and check that
-it stopped.
+The order of a trial: start (timed) -> the workload's preparation -> the published protocol's first requests
+on the server's own CPUs -> warm-up under the trial's own load -> back on the server's own CPUs, settle ->
+window -> the workload's clean-up -> stop, and check that it stopped.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
+from prony.load.short import walk_once
 from prony.plan.load import WholeRun
 from prony.plan.spec import DRAIN_S, TrialPlan
+from prony.server.probe import status_probe
 from prony.server.running import RunningServer
 from prony.steady.detector import HOLD_ROWS
 from prony.trial.listener import Listener
@@ -62,24 +64,52 @@ class TrialRun:
 
     def run(self) -> Outcome:
         """Measure. Raises EnvironmentFault when the server never gets ready or the engine cannot run."""
-        failure: str | None = None
         try:
             self.listener.phase("start", START_ESTIMATE_S)
-            self._start_up = self.server.wait_ready(self._probe, self.plan.start_timeout_s)
-            partition = self.surroundings.partition
-            with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
-                sampler.watch("server", self.server.sample)
-                self._warm_beforehand()
-                self._engine = EngineRun(self._load())
-                failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
-                if self._engine.ready is not None:
-                    self._host_rows = sampler.series(self._engine.ready.started_monotonic_ns / 1e9)
+            self._start_up = self.server.wait_ready(self._ready, self.plan.start_timeout_s)
+            failure = self._prepare() or self._offer()
+            self._clean_up()
         finally:
             if self._engine is not None:
                 self._engine.stop()
             self.listener.phase("stop", 1)
             clean = self.server.stop()
         return Outcome(self._evidence(clean), failure)
+
+    def _offer(self) -> str | None:
+        """The load from its first request to its last; a sentence when the server died under it."""
+        partition = self.surroundings.partition
+        with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
+            sampler.watch("server", self.server.sample)
+            self._warm_beforehand()
+            self._engine = EngineRun(self._load())
+            failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
+            if self._engine.ready is not None:
+                self._host_rows = sampler.series(self._engine.ready.started_monotonic_ns / 1e9)
+        self._engine.stop()
+        return failure
+
+    def _prepare(self) -> str | None:
+        """What the steps need to find on the server; a sentence when they do not find it."""
+        workload = self.plan.workload
+        if not workload.prepare:
+            return None
+        self.listener.phase("prepare", None)
+        wrong = walk_once(self.server.url, workload, workload.prepare, tls=TlsOptions(ca=self.server.ca))
+        if wrong is None:
+            probe = self._probe()
+            wrong = "the server does not answer after it" if probe is None else probe.why_not
+        return None if wrong is None else f"the preparation of {workload.name} failed: {wrong}"
+
+    def _clean_up(self) -> None:
+        """Take back what was prepared; what goes wrong there is noted."""
+        workload = self.plan.workload
+        if not workload.cleanup or not self.server.alive():
+            return
+        self.listener.phase("clean-up", None)
+        wrong = walk_once(self.server.url, workload, workload.cleanup, tls=TlsOptions(ca=self.server.ca))
+        if wrong is not None:
+            self.listener.note(f"{self.server.name}: the clean-up of {workload.name} failed: {wrong}")
 
     def _under_load(self, session: Session, sampler: HostSampler) -> str | None:
         """Everything between the first and the last request; a sentence when the server died in it."""
@@ -174,6 +204,14 @@ class TrialRun:
         self._phases.append(
             Phase.model_validate({"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": cpus})
         )
+
+    def _ready(self) -> Probe | None:
+        """What a ready server answers: the workload's steps, or its own request where these need data."""
+        if not self.plan.workload.prepare:
+            return self._probe()
+        ready = self.server.built.spec.ready
+        tls = self.server.scheme == "https"
+        return status_probe(self.server.host, self.server.port, ready.path, ready.status, tls)()
 
     def _probe(self) -> Probe | None:
         """Every step of the workload once: the first wrong answer, else the last; None before it answers at
