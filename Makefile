@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup demo test test-rust test-python lint format schema bench bench-million lock clean
+.PHONY: help setup servers demo test test-rust test-python lint format schema bench bench-million lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,9 @@ $(STAMPS)/installed: $(STAMPS)/venv pyproject.toml packaging/prony_build.py pack
 	@echo "building the engine (release): a few minutes the first time"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
+
+servers: setup ## Build every server below servers/ (Maven, npm, pip), each once for the content of its sources
+	$(BIN)/prony servers build
 
 demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and write report.html
 	$(BIN)/prony compare spring-tomcat spring-jetty spring-undertow --quick --report $(DEMO_REPORT)
@@ -63,9 +66,13 @@ bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENC
 bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)
 
-lock: ## Resolve requirements/lock.txt anew (hashes, no registry address)
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
-	  --no-emit-trusted-host --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+PIP_COMPILE := $(CURDIR)/$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
+  --no-emit-find-links --no-emit-trusted-host
+
+lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
+	$(PIP_COMPILE) --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
+	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## Remove everything that make built here
 	rm -rf $(VENV) $(STAMPS) engine/target

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prony.cli import options
+from prony.cli import options, servers_build
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prony.server.spec import ServerSpec
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app.command("build")(servers_build.command)
 
 
 @app.callback(invoke_without_command=True)
@@ -45,13 +46,25 @@ def command(
         )
         return ExitCode.OK
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("Server", "What it is", "Versions", "Workloads"):
+    for heading in ("Server", "What it is", "Versions", "Variants", "Workloads"):
         table.add_column(heading, overflow="fold")
     for spec in specs:
-        versions = ", ".join(f"{what} {version}" for what, version in spec.versions.items())
-        table.add_row(spec.name, spec.title, versions, ", ".join(spec.workloads))
-    Console().print(table)
+        if spec.name == spec.base:
+            versions = ", ".join(f"{what} {version}" for what, version in spec.versions.items())
+            table.add_row(spec.name, spec.title, versions, _variants(spec), ", ".join(spec.workloads))
+    console = Console()
+    console.print(table)
+    console.print(
+        "\nA variant is addressed as NAME:VARIANT, one of each group joined by +, as in tomcat:async+https."
+    )
     return ExitCode.OK
+
+
+def _variants(spec: ServerSpec) -> str:
+    """Those of one group with `or`, groups with `+`, those that stand alone after a semicolon."""
+    groups = " + ".join(" or ".join(names) for names in spec.groups.values())
+    alone = [name for name, variant in spec.variants.items() if variant.group is None]
+    return "; ".join(filter(None, (groups, *alone)))
 
 
 def _as_row(spec: ServerSpec) -> dict[str, Any]:

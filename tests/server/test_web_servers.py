@@ -72,7 +72,7 @@ def test_it_answers_every_workload_that_it_claims(address: str) -> None:
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes), workload
             assert all(probe.keeps_alive for probe in probes), workload
-            for step, probe in zip(load(workload).steps, probes, strict=True):
+            for step, probe in zip(load(workload).all_steps, probes, strict=True):
                 head = http_probe(
                     server.host, server.port, "HEAD", step.path, tls=server.scheme == "https",
                     close_shows_within_s=0.05,
