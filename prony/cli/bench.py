@@ -14,6 +14,7 @@ from prony.host.fingerprint import fingerprint
 from prony.host.limits import limits, raise_descriptors
 from prony.host.partition import partition
 from prony.host.proc import parse_cpus
+from prony.host.readings import io_uring_works
 from prony.load.engine import engine_version
 
 
@@ -26,7 +27,8 @@ def prepare(server_cpus: str | None, client_cpus: str | None) -> Bench:
         "prony-engine": engine_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
     }
-    return Bench(partition=chosen, limits=limits(), fingerprint=fingerprint(software))
+    found = limits().model_copy(update={"io_uring": io_uring_works()})
+    return Bench(partition=chosen, limits=found, fingerprint=fingerprint(software))
 
 
 def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:

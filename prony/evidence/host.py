@@ -119,6 +119,8 @@ class Limits(Record):
     descriptors_soft: int | None = None
     descriptors_hard: int | None = None
     ports: PortRange | None = None
+    io_uring: bool | None = None
+    """Whether the engine's io_uring driver works here, by its own probe; None when it was not asked."""
     time_wait_to_target: int | None = None
     time_wait_reuse: bool | None = None
     """Whether the kernel may give a port in TIME_WAIT to a new connection to this target after a second:

@@ -36,6 +36,8 @@ class LoadFacts(Record):
     Tomcat: 100).
     """
     tls: bool = False
+    driver: Literal["auto", "io_uring", "epoll"] = "auto"
+    """Asked of the engine before the run; during it the driver that it took."""
     sources: int = 1
     destinations: int = 1
     duration_s: float | None = None

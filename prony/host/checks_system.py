@@ -12,13 +12,19 @@ TIME_WAIT_S = 60
 DEFAULT_PORTS = 28_232
 """The size of the default range 32768-60999."""
 MANY_USERS = 16_384
+BYTES_PER_USER = 10_000
+"""Of a connection with both ends on this host: the kernel, the engine and the server (docs/engine.md)."""
 MEMORY_BAD_BYTES = 1 * 1024**3
 MEMORY_WARN_BYTES = 2 * 1024**3
 DISK_BAD_BYTES = 100 * 1024**2
 DISK_WARN_BYTES = 1 * 1024**3
 LOCKED_BYTES = 64 * 1024**2
+LOCKED_NOW_BYTES = 8 * 1024**2
+"""The usual default, enough for twenty rings of 65,536 connections (docs/engine.md)."""
 _RINGS_UNLOCKED = (5, 12)
-"""From this kernel on, io_uring's memory counts as ordinary memory and not against the locked one."""
+"""From this kernel on, io_uring's memory counts as ordinary memory and not against the locked one ..."""
+_RINGS_LOCKED_AGAIN = (6, 14)
+"""... and from this one on, where rings became mapped regions, again (seen with 64 KiB on 6.18: no ring)."""
 
 
 def io_uring(r: Readings) -> Check:
@@ -52,15 +58,19 @@ def io_uring(r: Readings) -> Check:
 
 
 def locked_memory(r: Readings) -> Check:
-    """RLIMIT_MEMLOCK, which bounds io_uring on older kernels."""
-    why = "Before Linux 5.12 the rings of io_uring counted against this limit."
+    """RLIMIT_MEMLOCK, which bounds io_uring's rings on older and on newer kernels."""
+    why = "Before Linux 5.12 and since 6.14 the rings of io_uring count against this limit, except root's."
     if r.locked_memory_bytes is None:
         return Check("locked memory", "ok", "unlimited", why)
     found = f"{r.locked_memory_bytes / 1024**2:g} MiB"
     version = _kernel_version(r.fingerprint.kernel)
     if version is None:
         return Check("locked memory", "unknown", f"{found}, kernel {r.fingerprint.kernel}", why)
-    if version >= _RINGS_UNLOCKED or r.locked_memory_bytes >= LOCKED_BYTES:
+    if version >= _RINGS_LOCKED_AGAIN:
+        needed = LOCKED_NOW_BYTES
+    else:
+        needed = 0 if version >= _RINGS_UNLOCKED else LOCKED_BYTES
+    if r.locked_memory_bytes >= needed:
         return Check("locked memory", "ok", found, why)
     return Check(
         "locked memory", "warn", found, why, "ulimit -l 65536, or memlock in /etc/security/limits.conf."
@@ -119,6 +129,41 @@ def descriptors(r: Readings) -> Check:
     if hard < MANY_USERS:
         return Check("descriptors", "warn", found, why, advice)
     return Check("descriptors", "ok", found, why)
+
+
+def many_users(r: Readings) -> Check:
+    """How many users one engine can simulate towards one target: the scale of docs/engine.md."""
+    why = (
+        "With io_uring a simulated user needs no descriptor, so memory and ports bound how many there are; "
+        "with epoll each needs one."
+    )
+    if r.drivers is None or "io_uring" not in r.drivers:
+        return Check("many users", "unknown", "which driver works is not known", why)
+    ports_free, available, hard = r.ports, r.memory.get("MemAvailable"), r.descriptors[1]
+    if ports_free is None or available is None or hard is None:
+        return Check("many users", "unknown", "ports, memory or descriptors could not be read", why)
+    memory_for = available // BYTES_PER_USER
+    direct = r.drivers["io_uring"].works
+    bounds = {"memory": memory_for} if direct else {"memory": memory_for, "descriptors": hard}
+    by, users = min(bounds.items(), key=lambda entry: entry[1])
+    comfortable = ports_free.size // 2
+    addresses = -(-users // max(1, comfortable))
+    found = (
+        f"{'io_uring' if direct else 'epoll'}: {users:,} ({by}), from {addresses:,} source "
+        f"address{'' if addresses == 1 else 'es'} at {comfortable:,} users each"
+    )
+    if r.source_addresses is not None:
+        found += (
+            f"; {r.source_addresses} here for targets elsewhere, all of 127.0.0.0/8 for those on this host"
+        )
+    if users >= MANY_USERS:
+        return Check("many users", "ok", found, why)
+    advice = (
+        "End other programs, or use a machine with more memory."
+        if by == "memory"
+        else "Raise the hard limit of descriptors, or use a kernel on which io_uring works (6.1 or newer)."
+    )
+    return Check("many users", "warn", found, why, advice)
 
 
 def backlog(r: Readings) -> Check:
@@ -224,6 +269,7 @@ ALL = (
     locked_memory,
     ports,
     descriptors,
+    many_users,
     backlog,
     conntrack,
     memory,

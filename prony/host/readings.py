@@ -68,6 +68,8 @@ class Readings:
     swapped_in_bytes: int | None
     memory: Mapping[str, int]
     ports: PortRange | None
+    source_addresses: int | None
+    """IPv4 addresses of this host beside 127.0.0.0/8; None when the routing table cannot be read."""
     sockets: Mapping[str, int]
     descriptors: tuple[int | None, int | None]
     locked_memory_bytes: int | None
@@ -102,12 +104,13 @@ def gather(*, sample_s: float = 1.0, results: Path | None = None, root: Path = R
         swapped_in_bytes=swapped,
         memory=hardware.memory(root),
         ports=port_range(root),
+        source_addresses=source_addresses(root),
         sockets=socket_sums(root) or {},
         descriptors=descriptor_limits(),
         locked_memory_bytes=_locked_memory(),
         conntrack=_conntrack(root),
         engine=engine,
-        drivers=None if engine is None else _drivers(engine),
+        drivers=None if engine is None else probed_drivers(engine),
         pinning=_may_pin(),
         kernel_log=_reads_kernel_log(root),
         disk=_disk(results),
@@ -175,6 +178,20 @@ def _swapped_in(root: Path) -> int | None:
     return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
 
 
+def source_addresses(root: Path = ROOT) -> int | None:
+    """How many IPv4 addresses connections to another host can come from."""
+    text = read_text(root / "proc/net/fib_trie")
+    if text is None:
+        return None
+    found, last = set(), ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("|--"):
+            last = line.removeprefix("|--").strip()
+        elif line == "/32 host LOCAL" and not last.startswith("127."):
+            found.add(last)
+    return len(found)
+
+
 def _locked_memory() -> int | None:
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return None if soft == resource.RLIM_INFINITY else soft
@@ -197,7 +214,15 @@ def _engine() -> str | None:
     return str(beside) if beside.is_file() else shutil.which(ENGINE)
 
 
-def _drivers(engine: str) -> dict[str, DriverReading] | None:
+def io_uring_works() -> bool | None:
+    """Whether the engine's probe says so; None without an engine or an answer. Takes some 10 ms."""
+    engine = _engine()
+    drivers = None if engine is None else probed_drivers(engine)
+    driver = None if drivers is None else drivers.get("io_uring")
+    return None if driver is None else driver.works
+
+
+def probed_drivers(engine: str) -> dict[str, DriverReading] | None:
     """What `prony-engine probe` prints; None when it cannot be run or understood."""
     try:
         done = subprocess.run(

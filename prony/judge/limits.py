@@ -76,6 +76,10 @@ class CheckLimits(Record):
 
     descriptors_client_reserve: Annotated[int, Field(ge=0)] = 64
     """Descriptors the client needs besides one per connection (rings, timers, pipes)."""
+    descriptors_ring: Annotated[int, Field(ge=1)] = 4
+    """Descriptors of a ring with its bells. One ring holds as many connections as the process may open files
+    (65,536 at most), without a descriptor each (docs/engine.md)."""
+    descriptors_ring_connections: Annotated[int, Field(ge=1)] = 65_536
     descriptors_server_reserve: Annotated[int, Field(ge=0)] = 256
     """Descriptors a server needs besides its connections (jars, logs, selectors)."""
     descriptors_used_max: Share = 0.90

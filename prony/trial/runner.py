@@ -273,7 +273,7 @@ class TrialRun:
 
 def trial_facts(plan: TrialPlan, server_closes_after: int | None = None, scheme: str = "http") -> LoadFacts:
     """What this plan asks of the engine, in the terms of the checks."""
-    return load_facts(
+    facts = load_facts(
         plan.load,
         plan.workload,
         plan.connections,
@@ -282,3 +282,4 @@ def trial_facts(plan: TrialPlan, server_closes_after: int | None = None, scheme:
         server_closes_after=server_closes_after,
         tls=scheme == "https",
     )
+    return facts.model_copy(update={"driver": plan.driver})

@@ -43,6 +43,7 @@ FINE = Readings(
     swapped_in_bytes=0,
     memory={"MemTotal": 2**34, "MemAvailable": 2**33, "SwapTotal": 2**30, "SwapFree": 2**30},
     ports=PortRange(low=32768, high=60999),
+    source_addresses=1,
     sockets={"time_wait": 5},
     descriptors=(1024, 524_288),
     locked_memory_bytes=8 * 2**20,
@@ -94,6 +95,25 @@ CASES: list[tuple[Callable[[Readings], Check | None], dict[str, Any], str, str]]
     (checks_system.io_uring, {"drivers": None}, "unknown", "no answer"),
     (checks_system.io_uring, {"drivers": {"io_uring": DriverReading(False, "refused")}}, "warn", "refused"),
     (checks_system.locked_memory, print_with(kernel="5.4.0"), "warn", "8 MiB"),
+    (
+        checks_system.locked_memory,
+        print_with(kernel="6.18.1-x") | {"locked_memory_bytes": 65_536},
+        "warn",
+        "0",
+    ),
+    (checks_system.locked_memory, print_with(kernel="6.18.1-x"), "ok", "8 MiB"),
+    (checks_system.locked_memory, {"locked_memory_bytes": 65_536}, "ok", "0.0625 MiB"),
+    (checks_system.many_users, {"drivers": None}, "unknown", "not known"),
+    (checks_system.many_users, {"ports": None}, "unknown", "could not be read"),
+    (checks_system.many_users, {"memory": FINE.memory | {"MemAvailable": 2**26}}, "warn", "6,710 (memory)"),
+    (
+        checks_system.many_users,
+        {"drivers": {"io_uring": DriverReading(False, "no")}, "descriptors": (1024, 4096)},
+        "warn",
+        "epoll: 4,096 (descriptors), from 1 source address at 14,116 users each",
+    ),
+    (checks_system.many_users, {}, "ok", "io_uring: 858,993 (memory), from 61 source addresses"),
+    (checks_system.many_users, {"source_addresses": None}, "ok", "14,116 users each"),
     (checks_system.locked_memory, print_with(kernel="odd"), "unknown", "odd"),
     (checks_system.locked_memory, {"locked_memory_bytes": None}, "ok", "unlimited"),
     (checks_system.ports, {"ports": PortRange(low=32768, high=42767)}, "warn", "166 new connections/s"),
@@ -182,6 +202,16 @@ def test_cores_of_two_kinds_are_found(tree) -> None:
         (root / "sys/devices" / path / "cpus").unlink()
     assert readings._cpu_kinds((0, 1, 2, 3), tree(arm)) == {"capacity 462": "2-3", "capacity 1024": "0-1"}
     assert readings._cpu_kinds((0, 1), root) == {}
+
+
+def test_source_addresses_are_those_of_the_routing_table(tree) -> None:
+    trie = (
+        "Main:\n |-- 127.0.0.1\n    /32 host LOCAL\n |-- 192.0.2.2\n    /32 host LOCAL\n |-- 192.0.2.255\n"
+        "    /32 link BROADCAST\nLocal:\n |-- 192.0.2.2\n    /32 host LOCAL\n"
+        " |-- 192.0.2.9\n    /32 host LOCAL\n"
+    )
+    assert readings.source_addresses(tree({})) is None
+    assert readings.source_addresses(tree({"proc/net/fib_trie": trie})) == 2
 
 
 def test_an_engine_that_cannot_be_run_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -129,6 +129,40 @@ class TestDescriptors:
         assert "ulimit -n 1064" in finding.advice
         assert self.forecast(1000, 1024, hard=1024) is Status.INVALID
 
+    def with_driver(self, driver: str, probed: bool | None, users: int = 60_000) -> Status:
+        return forecast_descriptors(
+            LoadFacts.model_validate({"model": "closed", "users": users, "driver": driver}),
+            Limits(descriptors_soft=20_000, descriptors_hard=20_000, io_uring=probed),
+            ServerIdentity(name="x", descriptor_limit_soft=100_000),
+        ).status
+
+    def test_io_uring_needs_none_per_connection(self) -> None:
+        assert self.with_driver("io_uring", None) is Status.VALID
+        assert self.with_driver("auto", True) is Status.VALID
+
+    def test_epoll_needs_one_per_connection(self) -> None:
+        assert self.with_driver("epoll", True) is Status.INVALID
+        assert self.with_driver("auto", False) is Status.INVALID
+
+    def test_a_driver_that_was_not_probed_is_no_reason_to_refuse(self) -> None:
+        assert self.with_driver("auto", None) is Status.UNKNOWN
+        assert self.with_driver("auto", None, users=10_000) is Status.VALID
+
+    def test_rings_need_descriptors_too(self) -> None:
+        """Tables of 64 entries each: 16 rings of 4 descriptors do not fit beside the reserve."""
+        few = Limits(descriptors_soft=64, descriptors_hard=64, io_uring=True)
+        load = LoadFacts(model="closed", users=1000)
+        assert forecast_descriptors(load, few, None).status is Status.INVALID
+
+    def test_during_it_counts_for_the_driver_that_was_taken(self) -> None:
+        evidence = f.part(f.part(f.healthy(), "limits", descriptors_soft=500), "load", users=2_000)
+        report = evidence.engine
+        assert report is not None
+        for driver, status in (("io_uring", Status.VALID), ("epoll", Status.SUSPECT)):
+            ready = report.ready.model_copy(update={"driver": driver})
+            ran = evidence.model_copy(update={"engine": report.model_copy(update={"ready": ready})})
+            assert descriptors(ran, LIMITS).status is status
+
     def test_the_server_needs_them_as_well(self) -> None:
         assert self.forecast(1000, 100_000, server_soft=1024) is Status.INVALID
 

@@ -12,30 +12,44 @@ from prony.judge.words import number, percent, unknown
 
 CHECK = "descriptors"
 SOURCE = "experiment B: Too many open files at ulimit 1024"
-LIMIT = "one descriptor per connection and a reserve, on both sides"
+LIMIT = "one descriptor per connection (in the client only with epoll) and a reserve, on both sides"
 
 
 def forecast_descriptors(
     load: LoadFacts, host: Limits | None, server: ServerIdentity | None, limits: CheckLimits | None = None
 ) -> Finding:
-    """Before the run: users plus a reserve against the soft limit of each side. Invalid means: refuse."""
+    """Before the run: what each side needs against its soft limit. Invalid means: refuse.
+
+    The server and a client with epoll need a descriptor per user; a client with io_uring needs some per ring.
+    Where `auto` was asked for and no probe said which it will be, the client's need is the higher one, and
+    what exceeds the limit is unknown instead of invalid.
+    """
     limits = limits or CheckLimits()
     if load.users is None:
         return unknown(CHECK, "how many connections will be open is not known", limit=LIMIT, source=SOURCE)
     unread: list[str] = []
     fits: list[str] = []
+    client_soft = None if host is None else host.descriptors_soft
+    direct = _direct(load, host)
     sides = (
-        ("client", limits.descriptors_client_reserve, None if host is None else host.descriptors_soft),
+        ("client", _client_need(load.users, bool(direct), client_soft, limits), client_soft),
         (
             "server",
-            limits.descriptors_server_reserve,
+            load.users + limits.descriptors_server_reserve,
             None if server is None else server.descriptor_limit_soft,
         ),
     )
-    for side, reserve, soft in sides:
-        need = load.users + reserve
+    for side, need, soft in sides:
         if soft is None:
             unread.append(side)
+        elif need > soft and side == "client" and direct is None:
+            return unknown(
+                CHECK,
+                f"the client needs {number(need)} descriptors with epoll and may open {number(soft)}; "
+                "with io_uring it needs none per connection, and which it will be was not probed",
+                limit=LIMIT,
+                source=SOURCE,
+            )
         elif need > soft:
             hard = host.descriptors_hard if side == "client" and host is not None else None
             return Finding(
@@ -59,6 +73,20 @@ def forecast_descriptors(
         source=SOURCE,
         reason="; ".join(fits),
     )
+
+
+def _direct(load: LoadFacts, host: Limits | None) -> bool | None:
+    """Whether the client's connections are entries of io_uring's tables; None when that is not known."""
+    if load.driver != "auto":
+        return load.driver == "io_uring"
+    return None if host is None else host.io_uring
+
+
+def _client_need(users: int, direct: bool, soft: int | None, limits: CheckLimits) -> int:
+    if not direct:
+        return users + limits.descriptors_client_reserve
+    per_ring = max(1, min(soft or limits.descriptors_ring_connections, limits.descriptors_ring_connections))
+    return -(-users // per_ring) * limits.descriptors_ring + limits.descriptors_client_reserve
 
 
 def descriptors(evidence: Evidence, limits: CheckLimits) -> Finding:
@@ -96,6 +124,8 @@ def descriptors(evidence: Evidence, limits: CheckLimits) -> Finding:
     if load.users is None:
         at_once = max((row.connections_open or 0 for row in report.rows), default=0)
         load = load.model_copy(update={"users": at_once or None})
+    if report.ready.driver in ("io_uring", "epoll"):
+        load = load.model_copy(update={"driver": report.ready.driver})
     forecast = forecast_descriptors(load, evidence.limits, evidence.server, limits)
     if forecast.status is Status.INVALID:
         return forecast.model_copy(
