@@ -112,7 +112,7 @@ class TestDescriptors:
     ) -> Status:
         return forecast_descriptors(
             LoadFacts(model="closed", users=users),
-            Limits(descriptors_soft=soft, descriptors_hard=hard),
+            Limits(descriptors_soft=soft, descriptors_hard=hard, io_uring=False),
             ServerIdentity(name="x", descriptor_limit_soft=server_soft),
         ).status
 
@@ -122,7 +122,7 @@ class TestDescriptors:
     def test_ulimit_1024_refuses_a_thousand_users(self) -> None:
         finding = forecast_descriptors(
             LoadFacts(model="closed", users=1000),
-            Limits(descriptors_soft=1024, descriptors_hard=4096),
+            Limits(descriptors_soft=1024, descriptors_hard=4096, io_uring=False),
             ServerIdentity(name="x", descriptor_limit_soft=100_000),
         )
         assert finding.status is Status.INVALID
