@@ -17,7 +17,7 @@ from types import FrameType
 import typer
 
 import prony
-from prony.cli import compare, doctor, load, report, results, servers
+from prony.cli import compare, doctor, load, report, results, run, servers
 from prony.errors import ExitCode, PronyError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 
 app.command("compare")(compare.command)
+app.command("run")(run.command)
 app.command("load")(load.command)
 app.add_typer(servers.app, name="servers")
 app.command("doctor")(doctor.command)
