@@ -8,6 +8,7 @@ mod net;
 mod pace;
 mod plan;
 mod report;
+mod rig;
 mod run;
 mod scenario;
 mod schema;

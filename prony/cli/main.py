@@ -17,7 +17,7 @@ from types import FrameType
 import typer
 
 import prony
-from prony.cli import compare, doctor, load, report, results, run, servers
+from prony.cli import compare, doctor, load, report, results, selftest, servers
 from prony.errors import ExitCode, PronyError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -35,10 +35,10 @@ app = typer.Typer(
 )
 
 app.command("compare")(compare.command)
-app.command("run")(run.command)
 app.command("load")(load.command)
 app.add_typer(servers.app, name="servers")
 app.command("doctor")(doctor.command)
+app.command("selftest")(selftest.command)
 app.add_typer(results.app, name="results")
 app.command("report")(report.command)
 

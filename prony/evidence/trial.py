@@ -68,6 +68,12 @@ class Calibration(Record):
     client_cpu: float | None = None
 
 
+class ServerCount(Record):
+    """What the server itself counted, from before the engine's first request to after its last."""
+
+    requests: int
+
+
 class Phase(Record):
     """A named stretch of the run, in the engine's time."""
 
@@ -109,6 +115,8 @@ class Evidence(Record):
     probes: tuple[Probe, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     calibration: Calibration | None = None
+    server_count: ServerCount | None = None
+    """None for a server that does not count."""
     warm_up: WarmUp | None = None
     phases: tuple[Phase, ...] = ()
     clean_stop: bool | None = None
@@ -125,8 +133,6 @@ class TrialRecord(Record):
     server: str
     workload: str
     load_name: str
-    cell: str = ""
-    """Of a plan: which of its cells this is a trial of."""
     block: int
     position: int
     """Place within its block (the order is drawn from the seed)."""

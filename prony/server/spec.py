@@ -67,6 +67,16 @@ class ReadyKeys(Record):
     status: int = 200
 
 
+class CountKeys(Record):
+    """Where a server says how many requests it has read: a JSON answer, and where in it the number stands.
+    That request itself is not counted there.
+    """
+
+    path: str = Field(pattern="^/")
+    pointer: str = Field(pattern="^/")
+    """JSON pointer (RFC 6901)."""
+
+
 class Ceilings(Record):
     """Declared limits that are not CPU, as the server has them by default or as its command sets them."""
 
@@ -112,6 +122,7 @@ class Layer(Record):
     ready: ReadyKeys | None = None
     ceilings: Ceilings | None = None
     reports: str | None = None
+    counts: CountKeys | None = None
     url: str | None = None
     deviates: dict[str, str] | None = None
 
@@ -158,10 +169,12 @@ class ServerSpec(Record):
     """The first word of the line on which the application prints its own figures (a JSON object) once it
     is ready.
     """
+    counts: CountKeys | None = None
+    """A server that counts its requests is a witness: the client's own count is held against it."""
     url: str | None = None
     """Where a server with a fixed address listens; None: the laboratory chooses the port."""
     deviates: dict[str, str] = Field(default_factory=dict)
-    """Check of the conformance suite, or WORKLOAD/CHECK -> why this server may fail it."""
+    """Check of the conformance suite -> why this server may fail it."""
     variants: dict[str, Variant] = Field(default_factory=dict)
 
     @field_validator("url")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import Probe, ServerWindow, StartUp
-from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, WarmUp
+from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, ServerCount, WarmUp
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
@@ -23,6 +23,7 @@ from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.server.probe import status_probe
 from prony.server.running import RunningServer
 from prony.steady.detector import HOLD_ROWS
+from prony.trial.counting import counted_since, request_count
 from prony.trial.listener import Listener
 from prony.trial.probing import probe_workload
 from prony.trial.session import Measured, ServerDied, Session, over_window
@@ -60,6 +61,7 @@ class TrialRun:
     _warm_up: WarmUp | None = None
     _server_window: ServerWindow | None = None
     _host_window: HostWindow | None = None
+    _server_count: ServerCount | None = None
     _host_rows: tuple[HostRow, ...] = ()
 
     def run(self) -> Outcome:
@@ -82,11 +84,13 @@ class TrialRun:
         with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
             sampler.watch("server", self.server.sample)
             self._warm_beforehand()
+            counted = request_count(self.server)
             self._engine = EngineRun(self._load())
             failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
             if self._engine.ready is not None:
                 self._host_rows = sampler.series(self._engine.ready.started_monotonic_ns / 1e9)
         self._engine.stop()
+        self._server_count = counted_since(self.server, counted)
         return failure
 
     def _prepare(self) -> str | None:
@@ -265,6 +269,7 @@ class TrialRun:
             probes=self._probes,
             ceilings=tuple(self.ceilings),
             calibration=self.surroundings.calibration,
+            server_count=self._server_count,
             warm_up=self._warm_up,
             phases=tuple(self._phases),
             clean_stop=clean_stop,

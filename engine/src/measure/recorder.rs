@@ -237,6 +237,12 @@ impl Recorder {
         self.service_time.record(service_ns);
     }
 
+    /// A request in flight is denied ever to have been sent ([`crate::rig::Rig::HiddenRetry`]).
+    pub fn unsend(&mut self) {
+        self.in_flight -= 1;
+        self.counters.sent -= 1;
+    }
+
     /// A request in flight ended without an answer.
     pub fn lost(&mut self, at_ns: u64, kind: ErrorKind) {
         self.integrate(at_ns);

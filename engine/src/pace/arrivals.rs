@@ -15,6 +15,7 @@ use rand::rngs::SmallRng;
 use rand_distr::Exp1;
 
 use super::rate::Rate;
+use crate::rig::{self, Rig};
 
 /// How the gaps between arrivals are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,11 @@ impl Arrivals {
         match &mut self.place {
             Place::Constant { next } => *next += self.threads as u64,
             Place::Poisson { level, rng } => {
-                let gap: f64 = Exp1.sample(rng);
+                let gap: f64 = if rig::has(Rig::EvenArrivals) {
+                    1.0
+                } else {
+                    Exp1.sample(rng)
+                };
                 *level += gap * self.threads;
             }
         }

@@ -26,6 +26,7 @@ use crate::net::sys::{Waker, thread_cpu_ns};
 use crate::net::{Config, Driver, Event};
 use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
+use crate::rig::{self, LATE_NS, Rig};
 use crate::user::{Phase, User};
 use open::Open;
 use retire::Retirement;
@@ -279,7 +280,10 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// When to look again at the latest.
     fn look_ns(&self) -> u64 {
-        let timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
+        let mut timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
+        if rig::has(Rig::LateTimer) {
+            timer_ns = timer_ns.saturating_add(LATE_NS);
+        }
         let pace_ns = match &self.open {
             None => self.retirement.next_ns(),
             Some(open) => open.look_ns(self.now_ns),
@@ -391,7 +395,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             if self.stopped {
                 break;
             }
-            let Some((user, due_ns)) = self.wheel.pop(self.now_ns) else {
+            let late_ns = if rig::has(Rig::LateTimer) { LATE_NS } else { 0 };
+            let Some((user, due_ns)) = self.wheel.pop(self.now_ns.saturating_sub(late_ns)) else {
                 break;
             };
             self.on_timer(user, due_ns)?;

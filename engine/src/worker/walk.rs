@@ -10,6 +10,7 @@ use crate::http::response::{Answer, Exchange};
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Payload, Received};
+use crate::rig::{self, Rig};
 use crate::tls::Secured;
 use crate::user::{NOT_SINCE, Phase};
 
@@ -363,6 +364,12 @@ impl<D: Driver> Worker<'_, D> {
 
     /// A request in flight ended without an answer; its connection is of no more use.
     fn lose(&mut self, index: u32, kind: ErrorKind, by_client: bool) -> io::Result<()> {
+        if rig::has(Rig::HiddenRetry) {
+            self.recorder.unsend();
+            self.close(index, by_client);
+            self.connect(index);
+            return Ok(());
+        }
         self.request_ended();
         let user = &mut self.users[index as usize];
         if kind == ErrorKind::Timeout {
@@ -442,6 +449,10 @@ impl<D: Driver> Worker<'_, D> {
     /// After a request: on to the next step, thinking first where users think.
     fn advance(&mut self, index: u32) -> io::Result<()> {
         let before = usize::from(self.users[index as usize].step);
+        if rig::has(Rig::SilentDeath) && index % 10 == 9 {
+            self.users[index as usize].phase = Phase::Ended;
+            return Ok(());
+        }
         let moved = self.move_on(index);
         if moved == Moved::Walked {
             self.walked(index);

@@ -13,6 +13,7 @@ from prony.judge.checks.bound_by import bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.connections import connections
 from prony.judge.checks.content import content
+from prony.judge.checks.counts import counts
 from prony.judge.checks.descriptors import descriptors
 from prony.judge.checks.errors import errors
 from prony.judge.checks.host import host
@@ -35,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     # what explains the others comes first: a neighbour on the CPUs makes an idle-looking server
     errors,
     identity,
+    counts,
     isolation,
     host,
     ports,

@@ -13,7 +13,6 @@ from prony.report.html.limits import not_known
 from prony.report.html.theme import accent, shape, stylesheet
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.model import ExperimentView, ServerView, TrialView
-from prony.report.plan_view import PlanView
 from prony.report.steps import HEADINGS, step_cells
 from prony.report.summary import (
     HEADLINE,
@@ -65,7 +64,7 @@ def render_html(view: ExperimentView) -> str:
         status=overall(view),
         words=verdict_words(view),
         subtitles=[_subtitle(server) for server in view.servers],
-        marks=[mark_of(place) for place in range(len(view.servers))],
+        marks=[_mark(place) for place in range(len(view.servers))],
         places={server.address: place for place, server in enumerate(view.servers)},
         sections=sections(view),
         step_headings=HEADINGS,
@@ -84,12 +83,12 @@ def render_html(view: ExperimentView) -> str:
         confirmed=finding_groups(view, only=Status.VALID),
         trial_columns=TRIAL_COLUMNS,
         trials=[_trial_line(trial) for trial in view.trials],
-        host=host_facts(view),
+        host=_host(view),
         unknowns=not_known(view),
     )
 
 
-def mark_of(place: int) -> Markup:
+def _mark(place: int) -> Markup:
     """The server's mark as a tiny drawing, for tables and headings."""
     path = _PATHS[shape(place)]
     return Markup(
@@ -127,7 +126,7 @@ def _trial_line(trial: TrialView) -> dict[str, object]:
     }
 
 
-def host_facts(view: ExperimentView | PlanView) -> list[tuple[str, str]]:
+def _host(view: ExperimentView) -> list[tuple[str, str]]:
     """The host as (what, value) in the order a reader asks for; what could not be read is left out."""
     host = view.fingerprint
     if host is None:

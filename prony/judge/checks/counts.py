@@ -1,0 +1,53 @@
+"""counts: did the server read as many requests as the client says it sent. Must not know why not.
+
+A client that hides what it does (a request sent again after a failure, a proxy that answers in the server's
+place) can make all of its own counters agree. The server's counter is an independent witness.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.judge.words import number
+
+CHECK = "counts"
+SOURCE = "two independent counters of the same thing"
+LIMIT = "as many as were sent; those that failed or were under way at the end may be missing"
+
+
+def counts(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+    """Requests read by the server against requests sent, over the whole run of the engine. Left out for a
+    server that does not count.
+    """
+    del limits
+    if evidence.server_count is None or evidence.engine is None:
+        return None
+    totals = evidence.engine.totals
+    read = evidence.server_count.requests
+    most = totals.sent
+    fewest = max(0, totals.sent - totals.failed - totals.abandoned)
+    text = f"the server read {number(read)} requests, the client sent {number(totals.sent)}"
+    if read > most:
+        status = Status.INVALID
+        advice = (
+            f"{number(read - most)} requests more than the client knows of: a retry that nobody counts (in "
+            "the client, or in a proxy on the way), or another client on the same server"
+        )
+    elif read < fewest:
+        status = Status.INVALID
+        advice = (
+            f"{number(fewest - read)} answers did not come from this server: a cache or another server "
+            "answers in its place"
+        )
+    else:
+        status, advice = Status.VALID, ""
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=read / totals.sent if totals.sent else None,
+        limit=LIMIT,
+        reason=text,
+        advice=advice,
+        source=SOURCE,
+    )

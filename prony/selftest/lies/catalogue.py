@@ -1,0 +1,239 @@
+"""The lies that one trial can tell, each with its twin. Must not know how they are staged.
+
+A twin is the same set-up without the trouble. Lies of several trials are in `prony.selftest.lies.many`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.think import Think
+from prony.selftest.lies.model import SECONDS, Entry, Setup, Staged, hello
+from prony.selftest.lies.troubles import burner, cpu_quota, port_range
+
+LONG = SteadyWindow(window_s=9.0)
+"""Long enough for change points."""
+MEASURED = WholeRun(duration_s=SECONDS)
+QUIET = ("--delay", "fixed:5ms")
+"""A server that waits: its answers take their time although nothing is busy."""
+SLOW_LANE = ClosedLoad(users=50, think=Think(kind="constant", ms=100))
+
+
+def _says(check: str, word: str, staged: Staged) -> str | None:
+    said = staged.reason(check)
+    return None if word in said else f"{check} says '{said}', in which '{word}' is missing"
+
+
+def _no_p999(staged: Staged) -> str | None:
+    printed = [name for name in staged.figures if "p99.9" in name or "p999" in name or "p99_9" in name]
+    return f"{printed[0]} is printed from {staged.figures.get('completed', 0):g} samples" if printed else None
+
+
+def _open(rate: float, poisson: bool = False) -> OpenLoad:
+    return OpenLoad(rate_per_s=rate, arrivals="poisson" if poisson else "constant", max_users=200)
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        1,
+        "client saturated",
+        "the load generator shares its CPU with a process that burns it",
+        Setup(trouble=burner("client"), needs=("two-cpus",)),
+        ("client", "isolation"),
+        Setup(),
+    ),
+    Entry(
+        2,
+        "server on the client's CPU",
+        "server and load generator take the CPU from each other",
+        Setup(shared_cpus=True, needs=("two-cpus",)),
+        ("isolation",),
+        Setup(),
+        partial(_says, "isolation", "share"),
+    ),
+    Entry(
+        3,
+        "bound by worker threads",
+        "20 workers that each wait 50 ms make 400/s, whatever the CPU could do",
+        Setup(
+            serve=("--workers", "20", "--delay", "fixed:50ms"),
+            load=ClosedLoad(users=60),
+            measured=LONG,
+            workload=hello(delay_ms=50),
+        ),
+        ("bound_by",),
+        Setup(
+            serve=("--workers", "20", "--delay", "fixed:50ms"),
+            load=ClosedLoad(users=60),
+            measured=LONG,
+            workload=hello(delay_ms=50),
+            worker_threads=20,
+        ),
+    ),
+    Entry(
+        4,
+        "load too small for a capacity",
+        "two users leave the server idle, and their rate is called its capacity",
+        Setup(serve=QUIET, load=ClosedLoad(users=2), measured=LONG),
+        ("bound_by",),
+        Setup(measured=LONG),
+    ),
+    Entry(
+        5,
+        "keep-alive silently off",
+        "the server closes every connection though keep-alive was asked",
+        Setup(serve=("--work", "100us", "--ignore-keep-alive")),
+        ("connections",),
+        Setup(),
+    ),
+    Entry(
+        6,
+        "a TLS handshake per request",
+        "HTTPS with a full handshake for every request",
+        Setup(serve=("--ignore-keep-alive", "--no-resumption"), tls=True),
+        ("connections",),
+        Setup(serve=("--work", "100us"), tls=True),
+        partial(_says, "connections", "TLS handshakes"),
+        plain=False,
+    ),
+    Entry(
+        7,
+        "ports run out",
+        "a connection per request with 300 ephemeral ports",
+        Setup(
+            around=partial(port_range, 40000, 40299),
+            connections=Connections(keep_alive=False),
+            load=ClosedLoad(users=8),
+            needs=("root",),
+        ),
+        ("ports",),
+        Setup(around=partial(port_range, 40000, 40299), needs=("root",)),
+        plain=False,
+    ),
+    Entry(
+        9,
+        "a stall that a closed loop hides",
+        "everything stands still for half a second every two seconds",
+        Setup(serve=("--work", "100us", "--stall", "every=2s,for=500ms"), measured=WholeRun(duration_s=5.0)),
+        ("stall",),
+        Setup(),
+    ),
+    Entry(
+        10,
+        "the offered rate is not reached",
+        "600 requests per second are asked of a server that can answer 250",
+        Setup(serve=("--work", "4ms"), load=_open(600), measured=MEASURED),
+        ("schedule",),
+        Setup(serve=QUIET, load=_open(60), measured=MEASURED),
+    ),
+    Entry(
+        11,
+        "Poisson asked, even spacing delivered",
+        "the pacer sends evenly spaced requests",
+        Setup(
+            serve=("--delay", "fixed:100ms"),
+            load=_open(200, poisson=True),
+            measured=MEASURED,
+            rig="even-arrivals",
+            needs=("rigged",),
+        ),
+        ("arrivals",),
+        Setup(serve=("--delay", "fixed:100ms"), load=_open(200, poisson=True), measured=MEASURED),
+        plain=False,
+    ),
+    Entry(
+        12,
+        "think times stretched",
+        "the client's timer comes 20 ms late",
+        Setup(serve=QUIET, load=SLOW_LANE, rig="late-timer", needs=("rigged",)),
+        ("think",),
+        Setup(serve=QUIET, load=SLOW_LANE),
+        plain=False,
+    ),
+    Entry(
+        13,
+        "users that died silently",
+        "one user in ten stops after its first request",
+        Setup(serve=QUIET, load=SLOW_LANE, rig="silent-death", needs=("rigged",)),
+        ("little",),
+        Setup(serve=QUIET, load=SLOW_LANE),
+        plain=False,
+    ),
+    Entry(
+        14,
+        "still warming up",
+        "the server gets faster all through the window",
+        Setup(serve=("--work", "100us", "--warmup", "from=6,over=8s"), measured=LONG),
+        ("steady",),
+        Setup(measured=LONG),
+    ),
+    Entry(
+        15,
+        "slowing down",
+        "a leak makes every request dearer than the one before",
+        Setup(serve=("--work", "100us", "--slowdown", "per-minute=4"), measured=LONG),
+        ("steady",),
+        Setup(measured=LONG),
+    ),
+    Entry(
+        16,
+        "200 OK with an error page",
+        "two answers in a hundred are an error page with the status 200",
+        Setup(serve=("--work", "100us", "--wrong-body", "share=0.02")),
+        ("errors", "content"),
+        Setup(),
+    ),
+    Entry(
+        17,
+        "fast errors raise the rate",
+        "two answers in a hundred are 503, and cost nothing",
+        Setup(serve=("--work", "100us", "--errors", "share=0.02,fast=yes")),
+        ("errors",),
+        Setup(),
+    ),
+    Entry(
+        18,
+        "bodies shorter than declared",
+        "one answer in fifty ends before its Content-Length",
+        Setup(serve=("--work", "100us", "--truncate", "share=0.02")),
+        ("errors",),
+        Setup(),
+    ),
+    Entry(
+        20,
+        "a neighbour on the server's CPU",
+        "another process takes half of what was granted",
+        Setup(trouble=burner("server"), needs=("two-cpus",)),
+        ("isolation",),
+        Setup(),
+        partial(_says, "isolation", "of the server's CPUs"),
+    ),
+    Entry(
+        21,
+        "CPU quota",
+        "a control group lets the server use a third of its CPU",
+        Setup(trouble=cpu_quota(0.3), needs=("cgroup",)),
+        ("isolation", "bound_by"),
+        Setup(),
+        partial(_says, "isolation", "quota"),
+    ),
+    Entry(
+        24,
+        "p99.9 of 300 samples",
+        "a percentile is printed that so few samples cannot carry",
+        Setup(serve=QUIET, load=ClosedLoad(users=2), measured=WholeRun(total_requests=300)),
+        ("samples",),
+        Setup(measured=WholeRun(duration_s=SECONDS)),
+        _no_p999,
+    ),
+    Entry(
+        26,
+        "a retry hidden in the client",
+        "the client sends a lost request again, and says nothing",
+        Setup(serve=("--work", "100us", "--reset", "share=0.01"), rig="hidden-retry", needs=("rigged",)),
+        ("counts",),
+        Setup(),
+        plain=False,
+    ),
+)

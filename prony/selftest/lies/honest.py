@@ -1,0 +1,124 @@
+"""Honest short trials in a row: how often does which check accuse them? Must not excuse any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from prony.errors import EnvironmentFault
+from prony.evidence.trial import Evidence
+from prony.experiment.run import ceilings
+from prony.host.limits import limits
+from prony.host.partition import partition
+from prony.judge.finding import Status
+from prony.judge.verdict import judge
+from prony.plan import workload as workloads
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.spec import TrialPlan, WarmUpPlan
+from prony.plan.think import Think
+from prony.selftest.lies.model import Setup
+from prony.selftest.lies.stage import Silent, stage
+from prony.server.build import Built, build
+from prony.server.catalogue import Catalogue
+from prony.server.launch import launch
+from prony.trial.runner import TrialRun
+from prony.trial.surroundings import Surroundings
+
+SHORT = WholeRun(duration_s=3.0)
+SETUPS: dict[str, Setup] = {
+    "busy server": Setup(),
+    "busy server, 9 s window": Setup(measured=SteadyWindow(window_s=9.0)),
+    "waiting server, thinking users": Setup(
+        serve=("--delay", "exp:5ms"), load=ClosedLoad(users=50, think=Think(kind="exponential", mean_ms=100))
+    ),
+    "open loop": Setup(serve=("--delay", "lognormal:5ms,0.5"), load=OpenLoad(rate_per_s=200)),
+    "open loop, Poisson": Setup(
+        serve=("--delay", "fixed:20ms"), load=OpenLoad(rate_per_s=200, arrivals="poisson")
+    ),
+    "HTTPS": Setup(tls=True),
+}
+WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
+"""Of a real server, which has to warm up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Honest:
+    """What became of one honest trial."""
+
+    setup: str
+    verdict: Status
+    accused: dict[str, tuple[Status, str]]
+    """Check -> its status and reason."""
+
+
+def honest_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[Honest]:
+    """So many trials, the set-ups in turn; with a real server it is one of them."""
+    kinds = [*SETUPS, *([server] if server else [])]
+    built = _built(server) if server else None
+    found: list[Honest] = []
+    for number in range(count):
+        kind = kinds[number % len(kinds)]
+        if built is not None and kind == server:
+            evidence = _real(built, number + 1)
+        else:
+            evidence = stage(SETUPS[kind], seed=number + 1).evidence
+        judged = judge(evidence)
+        accused: dict[str, tuple[Status, str]] = {
+            f.check: (f.status, f.reason)
+            for f in judged.findings
+            if f.status in {Status.SUSPECT, Status.INVALID}
+        }
+        found.append(Honest(kind, judged.verdict, accused))
+        said = "; ".join(f"{check}: {reason}" for check, (_, reason) in accused.items())
+        say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
+    return found
+
+
+def honest_table(trials: Sequence[Honest]) -> str:
+    """Markdown: the share of trials that each check accused, and the worst it said."""
+    verdicts = Counter(trial.verdict.value for trial in trials)
+    lines = [
+        f"{len(trials)} honest trials: "
+        + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()),
+        "",
+        "| check | suspect | invalid | of set-ups | for example |",
+        "|---|---|---|---|---|",
+    ]
+    checks = sorted({check for trial in trials for check in trial.accused})
+    for check in checks:
+        hits = [(trial.setup, *trial.accused[check]) for trial in trials if check in trial.accused]
+        invalid = sum(status is Status.INVALID for _, status, _ in hits)
+        suspect, setups = len(hits) - invalid, ", ".join(sorted({setup for setup, _, _ in hits}))
+        worst = next((reason for _, status, reason in hits if status is Status.INVALID), hits[0][2])
+        shares = [f"{100 * n / len(trials):.0f} %" for n in (suspect, invalid)]
+        lines.append(f"| {check} | {shares[0]} | {shares[1]} | {setups} | {worst.replace('|', '/')} |")
+    return "\n".join(lines if checks else lines[:1])
+
+
+def _built(address: str) -> Built:
+    spec = Catalogue.load().resolve(address)
+    return build([spec])[0]
+
+
+def _real(built: Built, seed: int) -> Evidence:
+    chosen = partition()
+    offered = built.spec.workloads[0]
+    plan = TrialPlan(
+        workload=workloads.load(offered),
+        load=ClosedLoad(users=10),
+        measured=SteadyWindow(window_s=9.0),
+        warm_up=WARM_UP,
+    )
+    run = TrialRun(
+        plan=plan,
+        server=launch(built, cpus=chosen.server),
+        surroundings=Surroundings(chosen, limits()),
+        listener=Silent(),
+        ceilings=ceilings(built.spec, plan, len(chosen.server)),
+        seed=seed,
+    )
+    outcome = run.run()
+    if outcome.failure is not None:
+        raise EnvironmentFault(outcome.failure)
+    return outcome.evidence

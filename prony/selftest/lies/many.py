@@ -1,0 +1,215 @@
+"""The lies that need more than one trial, or that are refused before one starts. Must not judge: the same
+commands and comparisons are used that a user uses.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+
+from prony.compare.comparison import Comparison, Sample, compare
+from prony.compare.ratio import Verdict
+from prony.errors import EnvironmentFault
+from prony.host.partition import partition
+from prony.judge.finding import Status
+from prony.plan.load import ClosedLoad, WholeRun
+from prony.selftest.lies.model import Setup, Staged
+from prony.selftest.lies.plain import plain
+from prony.selftest.lies.prove import Told
+from prony.selftest.lies.stage import spec_of, stage
+from prony.server.build import Built
+from prony.server.launch import launch
+from prony.server.probe import status_probe
+
+TRIALS = 6
+SHORT = WholeRun(duration_s=1.2)
+
+
+def descriptors(_tools: bool) -> Told:
+    """8: more users than descriptors."""
+    with launch(Built(spec_of(Setup())), cpus=partition().server) as server:
+        server.wait_ready(status_probe(server.host, server.port), 20.0)
+        many, few = (_load_with_descriptors(server.url, users) for users in (1000, 20))
+    faults = []
+    if many.returncode == 0 or "descriptors" not in many.stderr:
+        faults.append(f"1000 users with 256 descriptors were not refused: {many.stderr[-200:]}")
+    if "descriptors:" in few.stderr:
+        faults.append(f"20 users with 256 descriptors were refused: {few.stderr[-200:]}")
+    return Told(
+        8,
+        "too few descriptors",
+        "1000 users, and 256 descriptors to hold their connections",
+        said=many.stderr.strip().splitlines()[-1] if many.stderr.strip() else f"exit code {many.returncode}",
+        twin="20 users: runs",
+        faults=tuple(faults),
+    )
+
+
+def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "prony.cli.main",
+        "load",
+        url,
+        "-c",
+        str(users),
+        "-d",
+        "1s",
+        "--warmup",
+        "0s",
+    ]
+    return subprocess.run(
+        [*command, "--driver", "epoll", "--db", ":memory:"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)),
+    )
+
+
+def other_process(_tools: bool) -> Told:
+    """19: somebody else answers on the port."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        said = _refusal(lambda: launch(Built(spec_of(Setup())), port=port).stop())
+    free = _refusal(lambda: launch(Built(spec_of(Setup())), port=port).stop())
+    faults = []
+    if said is None or str(port) not in said:
+        faults.append("a port that another process holds was not refused")
+    if free is not None:
+        faults.append(f"a free port was refused: {free}")
+    return Told(
+        19,
+        "another process answers",
+        "the port belongs to a process that was there before",
+        said=said or "",
+        twin="the same port, free: runs",
+        faults=tuple(faults),
+    )
+
+
+def _refusal(start: Callable[[], object]) -> str | None:
+    try:
+        start()
+    except EnvironmentFault as fault:
+        return str(fault)
+    return None
+
+
+def start_lottery(tools: bool) -> Told:
+    """22: one start in two is 30 % slow."""
+    lottery = ("--work", "200us", "--start-lottery", "share=0.5,factor=1.3")
+    lucky = [plain(Setup(serve=(*lottery, "--seed", str(seed)))) for seed in (1, 2)] if tools else []
+    unsure = compare(_trials({"a": lottery, "b": lottery}), band=0.02)
+    steady = compare(_trials({"a": ("--work", "200us"), "b": ("--work", "300us")}), band=0.02)
+    pair, clear = unsure.pairs[0], steady.pairs[0]
+    faults = []
+    if pair.verdict in {Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT}:
+        faults.append(f"servers whose starts differ by 30 % were called {pair.verdict.value}")
+    if clear.verdict not in {Verdict.FASTER, Verdict.SLOWER}:
+        faults.append(f"a server that does half as much again was called {clear.verdict.value}")
+    return Told(
+        22,
+        "the luck of a start",
+        "one start in two is 30 % slower for good, and the best run is quoted",
+        plain=" | ".join(lucky),
+        said=pair.sentence,
+        twin=clear.sentence,
+        faults=tuple(faults),
+    )
+
+
+def same_twice(tools: bool) -> Told:
+    """23: one server under two names."""
+    same = ("--work", "200us")
+    found: Comparison = compare(_trials({"a": same, "b": same}), band=0.02)
+    pair = found.pairs[0]
+    different = pair.verdict in {Verdict.FASTER, Verdict.SLOWER}
+    return Told(
+        23,
+        "the same server under two names",
+        "two rows of a table differ, and one of them is called the faster",
+        plain=" | ".join(plain(Setup(serve=same)) for _ in "ab") if tools else "",
+        said=pair.sentence,
+        faults=(f"the same server was called {pair.verdict.value}",) if different else (),
+    )
+
+
+def averaged_percentiles(_tools: bool) -> Told:
+    """25: percentiles averaged over trials."""
+    slow_ms, fast_ms = 100.0, 1.0
+    trials = [Sample("a", block, slow_ms if block == 0 else fast_ms) for block in range(5)]
+    found = compare(trials, figure="latency_p99_ms")
+    shown = found.servers[0].summary
+    mean_ms = (slow_ms + 4 * fast_ms) / 5
+    wrong = (
+        shown is None
+        or abs(shown.median - mean_ms) < 1
+        or (shown.lowest, shown.highest) != (fast_ms, slow_ms)
+    )
+    return Told(
+        25,
+        "percentiles averaged",
+        "the p99 of five runs, 100, 1, 1, 1 and 1 ms, is reported as 20.8 ms",
+        plain="wrk and ab report each run's own; the average is made in the spreadsheet",
+        said=""
+        if shown is None
+        else f"median {shown.median:g} ms, from {shown.lowest:g} to {shown.highest:g} ms",
+        faults=("an average of percentiles can be printed",) if wrong else (),
+    )
+
+
+def two_machines(_tools: bool) -> Told:
+    """27: results of two machines compared."""
+    draw = random.Random(1)
+    trials = [
+        Sample(server, block, rate * draw.lognormvariate(0, 0.005), machine=machine)
+        for server, rate, machine in (("a", 1000.0, "x86"), ("b", 2000.0, "arm"))
+        for block in range(6)
+    ]
+    pair = compare(trials).pairs[0]
+    claims = pair.verdict in {Verdict.FASTER, Verdict.SLOWER} or pair.p_value is not None
+    return Told(
+        27,
+        "two machines compared",
+        "the servers ran on different hosts, and the ratio is given to the servers",
+        said=pair.sentence,
+        faults=(f"a verdict across machines: {pair.verdict.value}",) if claims else (),
+    )
+
+
+def _trials(servers: dict[str, tuple[str, ...]]) -> list[Sample]:
+    """Interleaved fresh processes, as an experiment makes them. What another process on this machine did to
+    one of them is no lie of the servers: the trial still counts here.
+    """
+    drawn = random.Random(5)
+    samples: list[Sample] = []
+    for block in range(TRIALS):
+        order = list(servers)
+        drawn.shuffle(order)
+        for name in order:
+            setup = Setup(
+                serve=(*servers[name], "--seed", str(drawn.randrange(1, 2**31))),
+                load=ClosedLoad(users=8),
+                measured=SHORT,
+            )
+            staged: Staged = stage(setup, seed=block + 1)
+            answered = staged.status("errors") is Status.VALID
+            samples.append(Sample(name, block, staged.figures.get("requests_per_s"), answered))
+    return samples
+
+
+MANY: dict[int, Callable[[bool], Told]] = {
+    8: descriptors,
+    19: other_process,
+    22: start_lottery,
+    23: same_twice,
+    25: averaged_percentiles,
+    27: two_machines,
+}

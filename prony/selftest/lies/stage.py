@@ -1,0 +1,142 @@
+"""Puts a set-up of the catalogue on: the real reference server, the real engine, the trial and the judge that
+every experiment uses. Must not know which lie it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import IntervalRow
+from prony.evidence.host import CpuPartition
+from prony.experiment.run import ceilings
+from prony.host.limits import limits
+from prony.host.partition import partition
+from prony.judge.figures import figures
+from prony.judge.verdict import judge
+from prony.load.engine import find_engine
+from prony.plan.spec import TrialPlan, WarmUpPlan
+from prony.selftest.lies.model import Scene, Setup, Staged
+from prony.selftest.lies.troubles import can_limit_cpu
+from prony.server.build import Built
+from prony.server.launch import launch
+from prony.server.spec import Ceilings, CountKeys, ServerSpec
+from prony.trial.runner import TrialRun
+from prony.trial.surroundings import Surroundings
+
+WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
+SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}", "--driver", "epoll")
+TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
+RIGGED = "PRONY_ENGINE_RIGGED"
+"""Names the engine that was built with `--features rigged`; else it is looked for where make leaves it."""
+RIGGED_BUILT = Path(__file__).resolve().parents[3] / "engine" / "target" / "prony-engine-rigged"
+
+
+def lacking(setup: Setup) -> str | None:
+    """What this machine lacks for a set-up, in words; None when it can be put on."""
+    have = {
+        "root": (os.geteuid() == 0, "the rights of root, for a network namespace"),
+        "cgroup": (
+            os.geteuid() == 0 and can_limit_cpu(),
+            "a control group with a CPU quota that we may make",
+        ),
+        "two-cpus": (not partition().shared, "two CPUs, one for each side"),
+        "rigged": (
+            rigged_engine() is not None,
+            "the rigged engine: make rigged builds it",
+        ),
+    }
+    missing = [have[need][1] for need in setup.needs if not have[need][0]]
+    return "; ".join(missing) or None
+
+
+def rigged_engine() -> Path | None:
+    """The engine that can be told to lie; None when it was not built."""
+    named = Path(os.environ.get(RIGGED) or RIGGED_BUILT)
+    return named if os.access(named, os.X_OK) else None
+
+
+def stage(setup: Setup, seed: int = 1) -> Staged:
+    """One trial of this set-up, judged. Raises EnvironmentFault and UsageError as an experiment does."""
+    with setup.around(), _engine(setup.rig):
+        return _stage(setup, seed)
+
+
+class Silent:
+    """Nobody watches."""
+
+    def phase(self, name: str, expected_s: float | None) -> None:
+        pass
+
+    def row(self, row: IntervalRow) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def _stage(setup: Setup, seed: int) -> Staged:
+    chosen = partition()
+    if setup.shared_cpus:
+        chosen = CpuPartition(server=chosen.client, client=chosen.client, shared=True)
+    spec = spec_of(setup)
+    plan = TrialPlan(
+        workload=setup.workload,
+        load=setup.load,
+        measured=setup.measured,
+        connections=setup.connections,
+        warm_up=WARM_UP,
+    )
+    server = launch(Built(spec), cpus=chosen.server)
+    scene = Scene(chosen.server, chosen.client, server.pid)
+    run = TrialRun(
+        plan=plan,
+        server=server,
+        surroundings=Surroundings(chosen, limits()),
+        listener=Silent(),
+        ceilings=ceilings(spec, plan, len(chosen.server)),
+        seed=seed,
+    )
+    with setup.trouble(scene) if setup.trouble is not None else nullcontext():
+        outcome = run.run()
+    if outcome.failure is not None:
+        raise EnvironmentFault(outcome.failure)
+    return Staged(outcome.evidence, judge(outcome.evidence), figures(outcome.evidence).numbers())
+
+
+def spec_of(setup: Setup) -> ServerSpec:
+    """The reference server with this set-up's words."""
+    return ServerSpec(
+        name="lie",
+        file=Path.cwd() / "server.yaml",
+        title="Prony's reference server",
+        command=(*SERVE, *(TLS if setup.tls else ()), *setup.serve),
+        scheme="https" if setup.tls else "http",
+        ceilings=Ceilings(worker_threads=setup.worker_threads),
+        counts=CountKeys(path="/__prony/stats", pointer="/requests"),
+    )
+
+
+@contextmanager
+def _engine(rig: str | None) -> Iterator[None]:
+    """The rigged engine offers the load; the server stays the honest one, which no rig touches."""
+    if rig is None:
+        yield
+        return
+    rigged = rigged_engine()
+    if rigged is None:
+        raise EnvironmentFault(f"{RIGGED} names no executable file; make rigged builds the rigged engine")
+    before = {name: os.environ.get(name) for name in ("PRONY_ENGINE", "PRONY_RIG")}
+    os.environ |= {"PRONY_ENGINE": str(rigged), "PRONY_RIG": rig}
+    try:
+        find_engine()
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

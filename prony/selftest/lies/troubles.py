@@ -1,0 +1,117 @@
+"""What can be done to a machine while something is measured on it: burners, quotas, namespaces. Everything is
+undone when the context ends. Must not know which lie it serves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from prony.selftest.lies.model import Scene, Side, Trouble
+
+CLONE_NEWNET = 0x40000000
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def burner(side: Side) -> Trouble:
+    """A process that burns one CPU of this side."""
+
+    @contextmanager
+    def burn(scene: Scene) -> Iterator[None]:
+        cpus = scene.server_cpus if side == "server" else scene.client_cpus
+        place = f"import os; os.sched_setaffinity(0, {{{cpus[0]}}})"
+        # It ends with us, too, should nobody be left to end it.
+        burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
+        process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"])
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+    return burn
+
+
+@contextmanager
+def port_range(first: int, last: int) -> Iterator[None]:
+    """A network namespace of our own, with so many ephemeral ports; what is started within belongs to it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/self/ns/net").open("rb") as home:
+        if libc.unshare(CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "no network namespace could be made")
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+            settings = Path("/proc/sys/net/ipv4")
+            (settings / "ip_local_port_range").write_text(f"{first} {last}")
+            yield
+        finally:
+            if libc.setns(home.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "the network namespace could not be left")
+
+
+PERIOD_US = 100_000
+
+
+def cpu_quota(share: float) -> Trouble:
+    """A control group in which the server may use this share of one CPU."""
+
+    @contextmanager
+    def hold(scene: Scene) -> Iterator[None]:
+        root = _quota_root()
+        if root is None or scene.server_pid is None:
+            raise OSError("control groups with a CPU quota cannot be made here")
+        home = root / _group_of(scene.server_pid, root).lstrip("/")
+        group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
+        try:
+            _limit(group, share)
+            (group / "cgroup.procs").write_text(str(scene.server_pid))
+            yield
+        finally:
+            with suppress(OSError):
+                for pid in (group / "cgroup.procs").read_text().split():
+                    (home / "cgroup.procs").write_text(pid)
+            with suppress(OSError):
+                group.rmdir()
+
+    return hold
+
+
+def _limit(group: Path, share: float) -> None:
+    if (group / "cpu.max").exists():
+        (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
+    else:
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
+
+
+def _quota_root() -> Path | None:
+    """Where groups with a CPU quota can be made: version 2, or the `cpu` hierarchy of version 1."""
+    for root in (CGROUPS, CGROUPS / "cpu", CGROUPS / "cpu,cpuacct"):
+        try:
+            group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
+        except OSError:
+            continue
+        found = (group / "cpu.max").exists() or (group / "cpu.cfs_quota_us").exists()
+        group.rmdir()
+        if found:
+            return root
+    return None
+
+
+def can_limit_cpu() -> bool:
+    """Whether control groups with a CPU quota can be made here."""
+    return _quota_root() is not None
+
+
+def _group_of(pid: int, root: Path) -> str:
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if (root == CGROUPS and number == "0") or "cpu" in controllers.split(","):
+            return path
+    return "/"
