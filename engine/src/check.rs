@@ -3,7 +3,7 @@
 
 mod scenario;
 
-use crate::plan::{AtEnd, Load, Plan, RatePhase, Session, Think, VERSION, Window};
+use crate::plan::{AtEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION, Window};
 
 /// A plan that cannot be run: one sentence for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,6 +262,18 @@ fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
 
 fn check_stop(plan: &Plan) -> Result<(), PlanError> {
     let stop = &plan.stop;
+    let walks = matches!(
+        plan.load,
+        Load::Open {
+            session: Session::User,
+            ..
+        }
+    );
+    if plan.connection.reuse == Reuse::PerSession && !walks {
+        return refuse(
+            "connection.reuse is per_session, expected an open load with session user: all others keep alive or open one per request",
+        );
+    }
     if matches!(plan.load, Load::Closed { .. })
         && stop.after_ms.is_none()
         && stop.total_requests.is_none()

@@ -87,6 +87,8 @@ pub struct Job {
     pub open: Option<OpenJob>,
     /// Close a connection after so many requests.
     pub max_requests: u32,
+    /// A user of an open load closes its connection when it leaves.
+    pub per_session: bool,
     pub connect_timeout_ns: u64,
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
@@ -183,8 +185,11 @@ impl Job {
             users: shape.users,
             ramp_up: shape.ramp_up,
             ramp_down: shape.ramp_down,
+            per_session: plan.connection.reuse == Reuse::PerSession,
             max_requests: match plan.connection.reuse {
-                Reuse::KeepAlive => plan.connection.max_requests.unwrap_or(u32::MAX),
+                Reuse::KeepAlive | Reuse::PerSession => {
+                    plan.connection.max_requests.unwrap_or(u32::MAX)
+                }
                 Reuse::PerRequest => 1,
             },
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),

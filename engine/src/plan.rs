@@ -278,6 +278,8 @@ pub enum Reuse {
     #[default]
     KeepAlive,
     PerRequest,
+    /// Kept alive for one user of an open load: who leaves closes its connection, who arrives opens one.
+    PerSession,
 }
 
 /// When the run ends: whichever comes first. At least one must be set.

@@ -194,6 +194,25 @@ fn a_user_walks_the_scenario_once() {
 }
 
 #[test]
+fn whoever_arrives_brings_a_connection_and_takes_it_along() {
+    for driver in drivers() {
+        let server = Server::answering(HELLO);
+        let plan = open(&server, driver, 200, 50, |plan| {
+            plan["load"]["session"] = "user".into();
+            plan["load"]["connections"] = 0.into();
+            plan["connection"] = json!({"reuse": "per_session"});
+            plan["scenarios"][0]["steps"] = json!([{"path": "/a"}, {"path": "/b"}]);
+        });
+        assert_counts(
+            &totals(&plan),
+            &json!({"completed": 20, "failed": 0, "sessions_completed": 10, "connections_opened": 10,
+                    "connections_closed_by_client": 10, "users": 0}),
+        );
+        assert_eq!(server.connection_count(), 10);
+    }
+}
+
+#[test]
 fn a_walk_that_cannot_go_on_was_begun_and_not_completed() {
     for driver in drivers() {
         let server = Server::answering(HELLO);
@@ -385,4 +404,10 @@ fn an_open_plan_that_contradicts_itself_is_refused() {
     let ended = run(&plan);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("closed load"), "{}", ended.stderr);
+    let plan = open(&server, "epoll", 100, 10, |plan| {
+        plan["connection"] = json!({"reuse": "per_session"});
+    });
+    let ended = run(&plan);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("session user"), "{}", ended.stderr);
 }

@@ -98,6 +98,8 @@ class Counters(EngineRecord):
     in_flight_integral_s: float | None = None
     clipped_cycle_s: float | None = None
     users: int | None = None
+    users_integral_s: float | None = None
+    """∫ users dt, counted apart from their cycles."""
     think_drawn_sum_s: float | None = None
     think_actual_sum_s: float | None = None
     think_count: int | None = None
@@ -110,6 +112,10 @@ class Counters(EngineRecord):
     """Open model: due and never sent; censored samples."""
     blocked: int | None = None
     """Open model: arrivals refused by the cap on users."""
+    sessions_begun: int | None = None
+    """Open model of users who walk a scenario: those who found a place ..."""
+    sessions_completed: int | None = None
+    """... and those of them who came to its end."""
 
 
 class StepFigures(EngineRecord):
@@ -138,6 +144,8 @@ class Window(Counters):
     gaps_total: int = 0
     send_lag: Histogram | None = None
     """Open model: actual minus intended send."""
+    session_time: Histogram | None = None
+    """From a user's intended arrival to the end of the last answer; of completed sessions."""
     arrival_gaps: int | None = None
     """Poisson arrivals: how many gaps between sends were tested ..."""
     arrival_gaps_ks: float | None = None

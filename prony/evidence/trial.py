@@ -25,10 +25,22 @@ class LoadFacts(Record):
     think_mean_ms: float = 0.0
     ramp_up_s: float = 0.0
     """Until all users have started, from the start of the run."""
+    ramp_down_s: float = 0.0
+    """Closed: over which users end before the run does."""
     offered_per_s: float | None = None
     arrivals: Literal["constant", "poisson"] | None = None
     varies: bool = False
     """Open: `offered_per_s` is a mean over a schedule that goes up and down, or over sessions."""
+    phased: bool = False
+    """Open: the rate of arrivals itself changes by plan."""
+    arrivals_end_s: float | None = None
+    """Open: when the last one is due, from the start of the run; None when the schedule has no end."""
+    sessions_per_s: float | None = None
+    """Open: arrivals per second when each is a user who walks a scenario; None when it is a request."""
+    own_connections: bool = False
+    """Each user of a session opens a connection and closes it when leaving."""
+    at_once: int | None = None
+    """Connections that the plan itself leads to at the same time; more when answers take long."""
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None

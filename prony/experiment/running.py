@@ -110,7 +110,12 @@ class RunningLoad:
     def facts(self) -> LoadFacts:
         """What is asked, in the terms of the checks."""
         return load_facts(
-            self.load, self.workload, self.connections, duration_s=self.bound_s, tls=self.target.tls
+            self.load,
+            self.workload,
+            self.connections,
+            claim="protocol" if isinstance(self.measured, WholeRun) else None,
+            duration_s=self.bound_s,
+            tls=self.target.tls,
         )
 
 

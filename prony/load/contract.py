@@ -69,7 +69,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         ],
         "cookies": load.workload.cookies,
         "connection": {
-            "reuse": "keep_alive" if load.connections.keep_alive else "per_request",
+            "reuse": _reuse(load),
             "max_requests": load.connections.max_requests,
         },
         "stop": {
@@ -83,6 +83,13 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "marks": list(load.marks),
         "seed": load.seed,
     }
+
+
+def _reuse(load: EngineLoad) -> str:
+    if not load.connections.keep_alive:
+        return "per_request"
+    walks = isinstance(load.load, OpenLoad) and load.load.session == "user"
+    return "per_session" if walks and not load.connections.shared else "keep_alive"
 
 
 def _target(load: EngineLoad) -> dict[str, Any]:

@@ -40,8 +40,11 @@ def load_facts(
         content_declared=workload.content_declared,
     )
     if isinstance(load, ClosedLoad):
-        return facts.model_copy(update={"users": load.users})
-    each = requests_per_walk(workload) if load.session == "user" else 1.0
+        known = {"users": load.users, "at_once": load.users, "ramp_down_s": load.ramp_down_s}
+        return facts.model_copy(update=known)
+    walks = load.session == "user"
+    own = walks and connections.keep_alive and not connections.shared
+    each = requests_per_walk(workload) if walks else 1.0
     # A schedule that varies has no one rate to compare with: what was due is counted by the engine.
     level = load.rate_per_s is not None and load.session == "request"
     return facts.model_copy(
@@ -49,6 +52,13 @@ def load_facts(
             "offered_per_s": load.mean_per_s * each,
             "arrivals": load.arrivals,
             "varies": not level,
+            "phased": any(
+                rate != load.highest_per_s for p in load.phases for rate in (p.from_per_s, p.to_per_s)
+            ),
+            "arrivals_end_s": load.total_s,
+            "sessions_per_s": load.mean_per_s if walks else None,
+            "own_connections": own,
+            "at_once": None if own else load.at_once,
         }
     )
 

@@ -181,6 +181,10 @@ class Connections(Record):
     """False: a connection per request."""
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after so many."""
+    shared: bool = False
+    """A user who arrives in an open load takes over a connection that another has left, instead of opening
+    one and closing it when leaving, as browsers do. Only with session: user.
+    """
     tls_resumption: bool = True
     tls_version: Literal["1.2", "1.3"] | None = None
     """Only this version; both when not given."""

@@ -257,6 +257,9 @@ impl<D: Driver> Worker<'_, D> {
 
     /// A user of an open load is through; its place is free for another.
     pub(super) fn leave(&mut self, index: u32) {
+        if self.job.per_session {
+            self.close(index, true);
+        }
         self.release(index);
         if !self.users[index as usize].connected {
             self.warm();

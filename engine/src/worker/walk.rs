@@ -425,7 +425,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    fn close(&mut self, index: u32, by_client: bool) {
+    pub(super) fn close(&mut self, index: u32, by_client: bool) {
         self.driver.close(index);
         self.scenes.drop_held(index);
         let user = &mut self.users[index as usize];

@@ -15,22 +15,38 @@ CHECK = "connections"
 SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"
 
 
-def expected_connections(load: LoadFacts, sent: int) -> tuple[float, float] | None:
+def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
     """(fewest, most) connections that the plan leads to over the whole run; None when it does not say.
 
     A user who closes after n requests has a started connection left over, hence the room of one per user.
+    In an open load each user of a session has one; where arrivals take over what others left, the
+    connections that are still open at the end were enough, and all that had to be opened besides are extra.
     """
     if not load.keep_alive:
         return float(sent), float(sent)
-    if not load.users:
+    users = _kept(load, sent, totals)
+    if users is None:
         return None
-    users = float(min(load.users, sent))
     each = min(
         (n for n in (load.max_requests_per_connection, load.server_closes_after) if n and n > 0), default=None
     )
     if each is None:
         return users, users
     return max(users, sent / each), users + sent / each
+
+
+def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
+    """Connections that would do if nobody ever closed one before its time."""
+    if load.users:
+        return float(min(load.users, sent))
+    if load.own_connections:
+        return None if totals.sessions_begun is None else float(totals.sessions_begun)
+    opened, by_server = totals.connections_opened, totals.connections_closed_by_server
+    by_client = totals.connections_closed_by_client
+    if load.model != "open" or opened is None or by_server is None or by_client is None:
+        return None
+    # A request that failed takes its connection along: that is the business of `errors`.
+    return float(max(1, opened - by_server - by_client + totals.failed))
 
 
 def connections(evidence: Evidence, limits: CheckLimits) -> Finding:
@@ -44,7 +60,7 @@ def connections(evidence: Evidence, limits: CheckLimits) -> Finding:
         return unknown(CHECK, "opened connections were not counted", limit=limit, source=SOURCE)
     totals = report.totals
     opened, sent = report.totals.connections_opened, max(totals.sent, totals.completed)
-    expected = expected_connections(evidence.load, sent)
+    expected = expected_connections(evidence.load, sent, totals)
     if expected is None or sent == 0 or min(expected) <= 0:
         return unknown(CHECK, "how many connections to expect is not known", limit=limit, source=SOURCE)
     fewest, most = expected

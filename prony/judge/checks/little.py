@@ -33,8 +33,8 @@ class Part:
 
 
 def little(evidence: Evidence, limits: CheckLimits) -> Finding:
-    """Form 1 (closed): simulated users against asked users. Form 2: mean in flight against throughput x
-    service time."""
+    """Form 1 (users who come back, or walk): simulated users against those that were there. Form 2: mean in
+    flight against throughput x service time."""
     limit = (
         f"within {percent(limits.little_deviation)}, both ways, plus what requests astride the border explain"
     )
@@ -42,7 +42,7 @@ def little(evidence: Evidence, limits: CheckLimits) -> Finding:
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     parts = [in_flight_part(window, evidence, limits)]
-    if evidence.load.model == "closed":
+    if evidence.load.model == "closed" or evidence.load.sessions_per_s is not None:
         parts.insert(0, users_part(window, evidence.engine, evidence, limits))
     status = worst(*(part.status for part in parts))
     deviations = [part.deviation for part in parts if part.deviation is not None]
@@ -52,7 +52,7 @@ def little(evidence: Evidence, limits: CheckLimits) -> Finding:
         value=max(deviations, key=abs) if deviations else None,
         limit=limit,
         reason="; ".join(part.text for part in parts),
-        advice=_advice(parts, evidence) if status in {Status.INVALID, Status.SUSPECT} else "",
+        advice=_advice(parts) if status in {Status.INVALID, Status.SUSPECT} else "",
         source=SOURCE,
     )
 
@@ -82,9 +82,13 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
     """Users that should have been there: those asked for, or their mean where the plan itself lets the
     number vary."""
-    ramp_in_window = evidence.load.ramp_up_s * 1000 > window.opened_ms
-    if not ramp_in_window and report.reason != "iterations":
-        return (None if evidence.load.users is None else float(evidence.load.users)), ""
+    load = evidence.load
+    ramp_in_window = load.ramp_up_s * 1000 > window.opened_ms
+    comes_and_goes = load.model == "open" or load.ramp_down_s > 0 or report.reason == "iterations"
+    if not ramp_in_window and not comes_and_goes:
+        return (None if load.users is None else float(load.users)), ""
+    if window.users_integral_s is not None:
+        return window.users_integral_s / window.duration_s, " (mean: they came or went within the window)"
     end_ms = window.opened_ms + window.duration_s * 1000
     user_ms = total_ms = 0.0
     before: int | None = None
@@ -175,8 +179,8 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
     return likely_s, at_once * unseen_s
 
 
-def _advice(parts: list[Part], evidence: Evidence) -> str:
-    users = parts[0] if evidence.load.model == "closed" else None
+def _advice(parts: list[Part]) -> str:
+    users = parts[0] if len(parts) > 1 else None
     if users is not None and users.status is Status.INVALID:
         if users.deviation is not None and users.deviation < 0:
             return "users died, waited for the client or were connecting: see errors, client, connections"

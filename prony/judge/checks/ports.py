@@ -50,10 +50,11 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | N
             limit=limit,
             source=SOURCE,
         )
-    if load.users is None and rate == 0:
+    held = load.users or load.at_once
+    if held is None and rate == 0:
         return unknown(CHECK, "how many connections will be open is not known", limit=limit, source=SOURCE)
     spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
-    need = Need(rate * spell_s + (load.users or 0), available, hold_s)
+    need = Need(rate * spell_s + (held or 0), available, hold_s)
     new = (
         f"{number(rate)} new connections/s held {number(spell_s)} s" if rate > 0 else "connections stay open"
     )
@@ -62,6 +63,8 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | N
 
 def connections_per_s(load: LoadFacts) -> float | None:
     """New connections per second that the plan leads to; None when that depends on a rate nobody knows."""
+    if load.own_connections and load.keep_alive and load.max_requests_per_connection is None:
+        return load.sessions_per_s
     per_connection = (
         1 if not load.keep_alive else _smallest(load.max_requests_per_connection, load.server_closes_after)
     )

@@ -4,9 +4,11 @@ is left of it."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
-from prony.evidence.trial import Evidence
+from prony.evidence.engine import IntervalRow
+from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent, unknown
@@ -17,8 +19,13 @@ CHECK = "steady"
 SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
 
 
-def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
-    """Change points and trend of throughput and of p50 over the window's full rows."""
+def steady(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+    """Change points and trend of throughput and of p50 over the window's full rows in which the load itself
+    was level; of an open load only of p50, for its throughput is the schedule's. Left out where the rate of
+    arrivals changes by plan. The re-run of a fixed protocol, warm-up and all, is suspect at the most.
+    """
+    if evidence.load.phased:
+        return None
     limit = (
         f"no change above {percent(limits.steady_change)} within the window "
         f"(above {percent(limits.steady_change_invalid)} invalid)"
@@ -26,7 +33,10 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
     window = measured(evidence)
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    rows = full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    rows = level_rows(
+        full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000),
+        evidence.load,
+    )
     if len(rows) < limits.steady_min_rows:
         return unknown(
             CHECK,
@@ -35,8 +45,12 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
             source=SOURCE,
             advice=f"measure for at least {limits.steady_min_rows + 2} s",
         )
-    named = (("throughput", rate_changes(rows, limits.steady)), ("p50", median_changes(rows, limits.steady)))
+    named = [("p50", median_changes(rows, limits.steady))]
+    if evidence.load.model == "closed":
+        named.insert(0, ("throughput", rate_changes(rows, limits.steady)))
     found = [(name, changes) for name, changes in named if changes is not None]
+    if not found:
+        return unknown(CHECK, "p50 is missing in too many rows", limit=limit, source=SOURCE)
     name, changes = max(found, key=lambda item: abs(item[1].largest))
     largest = abs(math.expm1(changes.largest))
     restless = evidence.warm_up is not None and evidence.warm_up.steady is False
@@ -46,8 +60,10 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
     never = restless and any(abs(c.trend) > limits.steady_change for _, c in found)
     said = "no change above the limit"
     status = Status.VALID
+    protocol = evidence.load.claim == "protocol"
     if largest > limits.steady_change:
-        status = Status.INVALID if largest > limits.steady_change_invalid else Status.SUSPECT
+        wrong = largest > limits.steady_change_invalid and not protocol
+        status = Status.INVALID if wrong else Status.SUSPECT
         said = _said(
             name, changes, rows[0].t_ms - rows[0].duration_ms, [row.t_ms - row.duration_ms for row in rows]
         )
@@ -68,7 +84,7 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding:
         value=largest,
         limit=limit,
         reason=said,
-        advice=_advice(changes, never) if status in {Status.INVALID, Status.SUSPECT} else "",
+        advice=_advice(changes, never, protocol) if status in {Status.INVALID, Status.SUSPECT} else "",
         source=SOURCE,
     )
 
@@ -82,7 +98,25 @@ def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) 
     return f"{name} stepped by {by} about {number(round(max(at_s, 0)))} s into the window"
 
 
-def _advice(changes: Changes, never: bool) -> str:
+def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow]:
+    """Rows over which the load was what was asked for: all users there, or arrivals at their full rate."""
+    if load.model == "open":
+        end_ms = math.inf if load.arrivals_end_s is None else load.arrivals_end_s * 1000
+        return [
+            row
+            for row in rows
+            if row.t_ms - row.duration_ms >= load.ramp_up_s * 1000 and row.t_ms <= end_ms + 0.5
+        ]
+    asked = load.users
+    if asked is None:
+        return list(rows)
+    there = [row.users is None or row.users >= asked for row in rows]
+    return [row for at, row in enumerate(rows) if there[at] and there[max(0, at - 1)]]
+
+
+def _advice(changes: Changes, never: bool, protocol: bool) -> str:
+    if protocol:
+        return "the figure is that of this protocol, all levels mixed: for one level measure a steady window"
     if never:
         return "let it warm up longer, or accept that this server has no steady state and say so"
     if changes.largest > 0:

@@ -16,7 +16,7 @@ SOURCE = "Faban's cycleDeviation"
 def think(evidence: Evidence, limits: CheckLimits) -> Finding | None:
     """Mean actual ÷ mean drawn think time, and the p99 overshoot. Left out when nobody thinks."""
     load = evidence.load
-    if load.model != "closed" or load.think_kind == "none":
+    if load.think_kind == "none":
         return None
     limit = (
         f"mean within {percent(limits.think_deviation)}; p99 overshoot up to "
