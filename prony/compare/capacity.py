@@ -1,0 +1,181 @@
+"""The search for the highest rate that still meets an objective. Pure: it says what to try and is told.
+
+Must not know how a rate is tried, nor what the objective is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+RESOLUTION = 0.05
+"""The search ends when the lowest rate that failed is so near above the highest that held."""
+CLEAR = 1.5
+"""A measured value this many times on one side of its limit needs no second trial."""
+AGREEING = 2
+"""Near the limit a rate is decided by the first side to have so many trials."""
+STEP = 2.0
+"""How the rate grows or shrinks until there is one on each side."""
+
+
+class Outcome(StrEnum):
+    """How one trial at a rate ended."""
+
+    MET = "met"
+    MISSED = "missed"
+    CLIENT = "client"
+    """The load generator could not offer this rate: nothing is known about the server."""
+    UNUSABLE = "unusable"
+    """The trial was judged invalid for another reason, or the figure cannot be printed."""
+
+
+class End(StrEnum):
+    """Why the search ended."""
+
+    FOUND = "found"
+    """Between the highest rate that held and the lowest that failed is less than the resolution."""
+    CLIENT = "client"
+    """The load generator is the limit: the server carries at least what held."""
+    NEVER = "never"
+    """Not even the lowest rate that may be asked for held."""
+    HIGHEST = "highest"
+    """The highest rate that may be asked for held: the server carries at least that."""
+    UNUSABLE = "unusable"
+    """Trials at a rate were judged invalid again and again."""
+    TRIALS = "trials"
+    """No more trials were allowed; what is known is the bracket."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the trials at one rate said."""
+
+    met: int = 0
+    missed: int = 0
+    client: int = 0
+    unusable: int = 0
+    clear: Outcome | None = None
+    """Set when one trial was far from the limit."""
+
+    @property
+    def decided(self) -> Outcome | None:
+        """What is believed of this rate; None while it needs another trial."""
+        if self.client >= AGREEING:
+            return Outcome.CLIENT
+        if self.unusable >= AGREEING:
+            return Outcome.UNUSABLE
+        if self.clear is Outcome.MET and not self.missed:
+            return Outcome.MET
+        if self.clear is Outcome.MISSED and not self.met:
+            return Outcome.MISSED
+        if self.met >= AGREEING:
+            return Outcome.MET
+        if self.missed >= AGREEING:
+            return Outcome.MISSED
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where the search stands. The capacity lies in [held, failed)."""
+
+    held_per_s: float | None
+    """The highest rate that was tried and met the objective, with every lower one that was tried."""
+    failed_per_s: float | None
+    """The lowest rate that was tried and missed it."""
+    client_per_s: float | None
+    """The lowest rate that the load generator could not offer."""
+    end: End | None
+    trials: int
+
+
+@dataclass(slots=True)
+class CapacitySearch:
+    """Doubling, then bisection on the log scale. `ask()` gives the next rate, `tell()` takes what came of it.
+
+    Meeting an objective is noisy near the limit, so a rate there is decided by two agreeing trials. A higher
+    rate is believed to be no easier: when a rate fails, what held above it is forgotten. The answer is never
+    more than a rate that was really offered and held.
+    """
+
+    start_per_s: float
+    lowest_per_s: float
+    highest_per_s: float
+    resolution: float = RESOLUTION
+    most_trials: int = 40
+    tallies: dict[float, Tally] = field(default_factory=dict)
+    _trials: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.lowest_per_s <= self.start_per_s <= self.highest_per_s or self.resolution <= 0:
+            raise ValueError(
+                f"a search from {self.start_per_s:g}/s within {self.lowest_per_s:g} to "
+                f"{self.highest_per_s:g}/s: expected 0 < lowest <= start <= highest and a resolution above 0"
+            )
+
+    def ask(self) -> float | None:
+        """The next rate to try, in requests per second; None when the search is over."""
+        return self._next()[0]
+
+    def tell(self, rate_per_s: float, outcome: Outcome, pressure: float | None = None) -> None:
+        """What one trial at this rate gave; `pressure` is measured ÷ allowed where it could be measured."""
+        self._trials += 1
+        tally = self.tallies.setdefault(rate_per_s, Tally())
+        if outcome is Outcome.MET:
+            tally.met += 1
+            if pressure is not None and pressure <= 1 / CLEAR:
+                tally.clear = tally.clear or Outcome.MET
+        elif outcome is Outcome.MISSED:
+            tally.missed += 1
+            if pressure is None or pressure >= CLEAR:
+                tally.clear = tally.clear or Outcome.MISSED
+        elif outcome is Outcome.CLIENT:
+            tally.client += 1
+        else:
+            tally.unusable += 1
+
+    @property
+    def found(self) -> Found:
+        """What is known now."""
+        held, failed, client = self._bracket()
+        return Found(held, failed, client, self._next()[1], self._trials)
+
+    def _bracket(self) -> tuple[float | None, float | None, float | None]:
+        decided = {rate: tally.decided for rate, tally in self.tallies.items()}
+        failed = min((r for r, d in decided.items() if d is Outcome.MISSED), default=None)
+        client = min((r for r, d in decided.items() if d is Outcome.CLIENT), default=None)
+        limit = min((r for r in (failed, client) if r is not None), default=math.inf)
+        held = max((r for r, d in decided.items() if d is Outcome.MET and r < limit), default=None)
+        return held, failed, client
+
+    def _next(self) -> tuple[float | None, End | None]:
+        """(next rate, None), or (None, why it is over)."""
+        for rate, tally in sorted(self.tallies.items()):
+            if tally.decided is Outcome.UNUSABLE:
+                return None, End.UNUSABLE
+            if tally.decided is None and not self._settled_otherwise(rate):
+                return (rate, None) if self._trials < self.most_trials else (None, End.TRIALS)
+        held, failed, client = self._bracket()
+        limit = min((r for r in (failed, client) if r is not None), default=None)
+        if held is None and limit is None:
+            nxt: float | None = self.start_per_s
+        elif held is None:
+            assert limit is not None
+            if limit <= self.lowest_per_s:
+                return None, End.CLIENT if limit == client and client != failed else End.NEVER
+            nxt = max(self.lowest_per_s, limit / STEP)
+        elif limit is None:
+            if held >= self.highest_per_s:
+                return None, End.HIGHEST
+            nxt = min(self.highest_per_s, held * STEP)
+        elif limit / held <= 1 + self.resolution:
+            return None, End.FOUND if limit == failed else End.CLIENT
+        else:
+            nxt = math.sqrt(held * limit)
+        return (nxt, None) if self._trials < self.most_trials else (None, End.TRIALS)
+
+    def _settled_otherwise(self, rate: float) -> bool:
+        """An undecided rate above one that failed needs no further trial."""
+        _, failed, client = self._bracket()
+        return any(limit is not None and limit < rate for limit in (failed, client))

@@ -1,0 +1,217 @@
+"""How throughput grows with users: the Universal Scalability Law, its peak, and where more users stop paying.
+
+Arrays in, frozen values out. Must not know how the points were measured.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize as untyped_optimize
+
+optimize: Any = untyped_optimize
+Floats = NDArray[np.float64]
+
+FEWEST_POINTS = 4
+"""Different numbers of users below which three parameters describe anything."""
+POINTS_FOR_INTERVALS = 5
+RESAMPLES = 300
+SEED = 20261121
+ENOUGH = 0.95
+"""The sweet spot reaches this share of the highest throughput within the measured range."""
+POOR_FIT = 0.10
+"""A typical miss of this much (root mean square of log residuals): the law does not describe these points."""
+ABSENT = 1e-4
+"""A bend that takes less than this off the throughput at the largest N is no bend."""
+
+
+class Point(NamedTuple):
+    """One trial: so many users, so many requests per second."""
+
+    users: float
+    per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval; `low` and `high` are None when the points do not support one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """X(N) = rate_1 · N ÷ (1 + α(N - 1) + βN(N - 1)), fitted.
+
+    α: contention (what waits in line), β: coherency (what has to be agreed upon pairwise).
+    """
+
+    rate_1: Estimate
+    alpha: Estimate
+    beta: Estimate
+    peak: Estimate
+    """N* = sqrt((1 - α) ÷ β), the users of the highest throughput; infinite when the law has no peak."""
+    sweet_spot: Estimate
+    """The fewest users that reach ENOUGH of the highest throughput within the measured range."""
+    miss: float
+    """Root mean square of the log residuals, about the typical relative miss."""
+    most_users: float
+    """The largest number that was measured: beyond it the law is a guess."""
+    points: int
+    confidence: float
+
+    @property
+    def poor(self) -> bool:
+        """Whether the law does not describe these points."""
+        return self.miss > POOR_FIT
+
+    @property
+    def peak_seen(self) -> bool:
+        """Whether the peak lies within what was measured."""
+        return self.peak.value <= self.most_users
+
+    def per_s(self, users: float) -> float:
+        """The fitted throughput."""
+        return float(_law(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
+
+
+def scaling(points: Sequence[Point], *, confidence: float = 0.95, seed: int = SEED) -> Scaling | None:
+    """The law fitted to the points by bounded least squares on logarithms; None below four different N.
+
+    Intervals are percentiles of a bootstrap: trials resampled within each N where every N has at least three,
+    else residuals, widened for the three parameters that were fitted. Raises ValueError for a point that is
+    not positive. Source: Gunther 1993, "A Simple Capacity Model of Massively Parallel Transaction Systems".
+    """
+    if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
+        raise ValueError("a point needs at least one user and a positive, finite throughput")
+    if len({p.users for p in points}) < FEWEST_POINTS:
+        return None
+    ordered = sorted(points)
+    users = np.asarray([p.users for p in ordered], dtype=np.float64)
+    logs = np.log([p.per_s for p in ordered])
+    found = _fit(users, logs)
+    fitted = np.log(_law(users, *found))
+    residuals = logs - fitted
+    draws = _draws(found, users, logs, fitted, residuals, np.random.default_rng(seed))
+
+    def estimate(pick: int) -> Estimate:
+        values = [_derived(draw, users)[pick] for draw in draws]
+        value = _derived(found, users)[pick]
+        if not values:
+            return Estimate(value)
+        tail = (1 - confidence) / 2
+        # An order statistic, not an interpolation: some of the values may be infinite.
+        low, high = np.quantile(values, [tail, 1 - tail], method="inverted_cdf")
+        return Estimate(value, min(float(low), value), max(float(high), value))
+
+    return Scaling(
+        rate_1=estimate(0),
+        alpha=estimate(1),
+        beta=estimate(2),
+        peak=estimate(3),
+        sweet_spot=estimate(4),
+        miss=float(np.sqrt(np.mean(residuals**2))),
+        most_users=float(users[-1]),
+        points=len(ordered),
+        confidence=confidence,
+    )
+
+
+def _law(users: Floats, rate_1: float, alpha: float, beta: float) -> Floats:
+    return np.asarray(
+        rate_1 * users / (1 + alpha * (users - 1) + beta * users * (users - 1)), dtype=np.float64
+    )
+
+
+def _fit(
+    users: Floats, logs: Floats, near: tuple[float, float, float] | None = None
+) -> tuple[float, float, float]:
+    """(rate of one user, α, β), α and β at least 0. Starts `near` a known law, or else from several places,
+    as the valley is curved.
+    """
+
+    widest = float(users[-1]) ** 2  # β is tiny: in units of 1 ÷ N² it is of the size of α
+
+    def model(n: Floats, log_rate: float, alpha: float, bent: float) -> Floats:
+        return log_rate + np.log(n) - np.log1p(alpha * (n - 1) + bent / widest * n * (n - 1))
+
+    def slopes(n: Floats, _: float, alpha: float, bent: float) -> Floats:
+        below = 1 + alpha * (n - 1) + bent / widest * n * (n - 1)
+        return np.stack([np.ones_like(n), -(n - 1) / below, -n * (n - 1) / widest / below], axis=1)
+
+    first = float(logs[0] - np.log(users[0]))
+    best: tuple[float, tuple[float, float, float]] | None = None
+    starts = [(first, alpha, bent) for alpha in (0.02, 0.5) for bent in (0.01, 1.0)]
+    if near is not None:
+        starts = [(math.log(near[0]), max(near[1], 1e-4), max(near[2] * widest, 1e-4))]
+    for start in starts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the covariance at a bound, which is not used
+            try:
+                values, _ = optimize.curve_fit(
+                    model,
+                    users,
+                    logs,
+                    p0=start,
+                    bounds=([-np.inf, 0, 0], [np.inf, np.inf, np.inf]),
+                    jac=slopes,
+                    max_nfev=200,
+                )
+            except RuntimeError:  # did not converge from here; where it started is still a law
+                values = np.asarray(start)
+        miss = float(((model(users, *values) - logs) ** 2).sum())
+        if best is None or miss < best[0]:
+            best = miss, (math.exp(float(values[0])), float(values[1]), float(values[2]) / widest)
+    assert best is not None
+    return best[1]
+
+
+def _derived(law: tuple[float, float, float], users: Floats) -> tuple[float, float, float, float, float]:
+    """(rate of one user, α, β, peak, sweet spot) of a fitted law."""
+    rate_1, alpha, beta = law
+    peak = 1.0  # with α of 1 or more one user is the best there is
+    if alpha < 1:
+        bends = beta * float(users[-1]) ** 2 > ABSENT
+        peak = math.sqrt((1 - alpha) / beta) if bends else math.inf
+    # Fine enough for a sweet spot to a hundredth of a decade.
+    grid = np.geomspace(users[0], users[-1], 400)
+    curve = _law(grid, *law)
+    spot = float(grid[int(np.argmax(curve >= ENOUGH * curve.max()))])
+    return rate_1, alpha, beta, max(1.0, peak), spot
+
+
+def _draws(
+    law: tuple[float, float, float],
+    users: Floats,
+    logs: Floats,
+    fitted: Floats,
+    residuals: Floats,
+    rng: np.random.Generator,
+) -> list[tuple[float, float, float]]:
+    """Fits to resampled points; empty when there are too few to resample."""
+    different, counts = np.unique(users, return_counts=True)
+    if different.size < POINTS_FOR_INTERVALS:
+        return []
+    fits = []
+    within = [np.flatnonzero(users == n) for n in different]
+    # n trials spread less around their mean than around the truth, and so do n points around a fitted curve.
+    wide = math.sqrt(logs.size / max(1, logs.size - 3))
+    for _ in range(RESAMPLES):
+        if counts.min() >= 3:
+            sample = np.empty_like(logs)
+            for places in within:
+                centre = logs[places].mean()
+                factor = math.sqrt(places.size / (places.size - 1))
+                sample[places] = centre + factor * (rng.choice(logs[places], places.size) - centre)
+        else:
+            sample = fitted + wide * rng.choice(residuals - residuals.mean(), logs.size)
+        fits.append(_fit(users, sample, law))
+    return fits

@@ -1,0 +1,103 @@
+"""The Universal Scalability Law: known coefficients come back; what points do not show is not said."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prony.compare.scaling import ENOUGH, Point, Scaling, scaling
+
+USERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def law(users: float, rate_1: float, alpha: float, beta: float) -> float:
+    return rate_1 * users / (1 + alpha * (users - 1) + beta * users * (users - 1))
+
+
+def points(rate_1: float, alpha: float, beta: float, noise: float = 0.0, seed: int = 1) -> list[Point]:
+    rng = np.random.default_rng(seed)
+    return [Point(n, law(n, rate_1, alpha, beta) * math.exp(rng.normal(0, noise))) for n in USERS]
+
+
+def fitted(*args: float, **more: float) -> Scaling:
+    found = scaling(points(*args, **more))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.floats(1, 1e5), st.floats(0, 0.9), st.sampled_from([0.0, 1e-5, 1e-4, 1e-3, 1e-2]))
+def test_exact_points_give_the_law_back(rate_1: float, alpha: float, beta: float) -> None:
+    found = fitted(rate_1, alpha, beta)
+    for n in USERS:
+        assert found.per_s(n) == pytest.approx(law(n, rate_1, alpha, beta), rel=0.01)
+    assert found.miss < 0.01
+    assert found.alpha.value >= 0
+    assert found.beta.value >= 0
+
+
+def test_the_peak() -> None:
+    found = fitted(1000.0, 0.05, 1e-3)
+    assert found.peak.value == pytest.approx(math.sqrt(0.95 / 1e-3), rel=0.02)
+    assert found.peak_seen
+    assert not fitted(1000.0, 0.05, 1e-6).peak_seen
+    assert math.isinf(fitted(1000.0, 0.05, 0.0).peak.value)
+
+
+def test_the_sweet_spot_reaches_enough_and_no_fewer_do() -> None:
+    found = fitted(1000.0, 0.05, 1e-3)
+    best = max(law(n, 1000.0, 0.05, 1e-3) for n in range(1, 257))
+    spot = found.sweet_spot.value
+    assert law(spot, 1000.0, 0.05, 1e-3) >= 0.99 * ENOUGH * best
+    assert law(spot * 0.9, 1000.0, 0.05, 1e-3) < ENOUGH * best
+
+
+def test_intervals_hold_the_truth() -> None:
+    """Thirty seeded curves with 4 % noise: at 95 % nearly all, and never fewer than four fifths."""
+    inside = dict.fromkeys(("alpha", "beta", "peak"), 0)
+    truth = {"alpha": 0.05, "beta": 1e-3, "peak": math.sqrt(0.95 / 1e-3)}
+    for seed in range(30):
+        found = scaling(points(1000.0, 0.05, 1e-3, noise=0.04, seed=seed))
+        assert found is not None
+        for name in inside:
+            estimate = getattr(found, name)
+            assert estimate.low <= estimate.value <= estimate.high
+            inside[name] += estimate.low <= truth[name] <= estimate.high
+    assert min(inside.values()) >= 24
+
+
+def test_repeated_trials_are_resampled_within_their_point() -> None:
+    many = [p for seed in range(4) for p in points(1000.0, 0.1, 1e-4, noise=0.03, seed=seed)]
+    found = scaling(many)
+    assert found is not None
+    assert found.points == 36
+    assert found.alpha.low is not None
+    assert found.alpha.low <= 0.1 * 1.05
+    assert found == scaling(many)
+
+
+def test_few_points_get_no_interval_and_fewer_no_law() -> None:
+    few = points(1000.0, 0.05, 1e-3)
+    four = scaling(few[:4])
+    assert four is not None
+    assert four.alpha.low is None
+    assert scaling(few[:3]) is None
+    assert scaling([few[0]] * 10) is None
+
+
+def test_a_curve_that_is_no_such_law_is_called_poor() -> None:
+    stairs = [Point(n, 1000.0 if n < 30 else 3000.0) for n in USERS]
+    found = scaling(stairs)
+    assert found is not None
+    assert found.poor
+    assert not fitted(1000.0, 0.05, 1e-3, noise=0.02).poor
+
+
+@pytest.mark.parametrize("bad", [Point(0, 1.0), Point(1, 0.0), Point(1, math.nan), Point(1, math.inf)])
+def test_what_is_no_point_is_refused(bad: Point) -> None:
+    with pytest.raises(ValueError, match="a point needs"):
+        scaling([*points(1.0, 0.1, 0.0), bad])
