@@ -17,7 +17,7 @@ from types import FrameType
 import typer
 
 import prony
-from prony.cli import compare, doctor, load, report, results, selftest, servers
+from prony.cli import capacity, compare, doctor, load, report, results, selftest, servers, sweep
 from prony.errors import ExitCode, PronyError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -36,6 +36,8 @@ app = typer.Typer(
 
 app.command("compare")(compare.command)
 app.command("load")(load.command)
+app.command("sweep")(sweep.command)
+app.command("capacity")(capacity.command)
 app.add_typer(servers.app, name="servers")
 app.command("doctor")(doctor.command)
 app.command("selftest")(selftest.command)

@@ -1,0 +1,86 @@
+"""`prony capacity`: the highest rate that still meets an objective. Must not measure by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from prony.cli import options
+from prony.errors import ExitCode, UsageError
+
+
+def command(
+    target: str = typer.Argument(
+        ..., help="A URL (http://…) of a running server, or a server of the catalogue (prony servers)."
+    ),
+    slo: str = typer.Option(
+        ..., "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
+    ),
+    start: float | None = typer.Option(
+        None, "--start", help="The first rate, requests/s [default: half of what a closed loop carries]."
+    ),
+    highest: float | None = typer.Option(None, "--highest", help="Do not try more than this, requests/s."),
+    resolution: float = typer.Option(
+        5.0, "--resolution", help="End when the bracket is so narrow, per cent."
+    ),
+    max_trials: int = typer.Option(24, "--max-trials", help="At most so many trials."),
+    users: int = typer.Option(64, "--users", "-c", help="Of the closed loop that says where to begin."),
+    arrivals: str = typer.Option("constant", "--arrivals", help="constant or poisson."),
+    workload: str | None = typer.Option(None, "--workload", "-w", help="Which requests."),
+    window: str | None = typer.Option(
+        None, "--window", help="Measured part of a trial [default: 10s, of a server of ours 30s]."
+    ),
+    warmup: str | None = typer.Option(
+        None, "--warmup", help="Of a URL: load before it [default: 3s]; of a server of ours: the longest."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="Shorter windows, a first look."),
+    seed: int | None = typer.Option(None, "--seed", help="For all draws."),
+    driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
+    server_cpus: str | None = typer.Option(None, "--server-cpus", help="CPUs for the server."),
+    client_cpus: str | None = typer.Option(None, "--client-cpus", help="CPUs for the engine."),
+    jdk: str | None = typer.Option(None, "--jdk", help="JDK of a server of ours."),
+    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
+    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+    report: Path | None = typer.Option(None, "--report", help="Write a self-contained HTML page."),
+) -> int:
+    """How much can it carry while the objective holds? Open-loop trials, each judged; never more than the
+    load generator really offered.
+    """
+    from prony.cli.bench import prepare
+    from prony.cli.showing import progress_for
+    from prony.cli.targets import Chosen
+    from prony.experiment.capacity import capacity
+    from prony.plan.objective import objectives
+    from prony.report.scaling import show_capacity
+    from prony.store import Store
+
+    wanted = objectives(slo)
+    for rate in (start, highest):
+        if rate is not None:
+            options.rate(rate)
+    if start is not None and highest is not None and start > highest:
+        raise UsageError(f"--start is {start:g} and --highest {highest:g}; expected the start below it")
+    if not 0.1 <= resolution <= 100:
+        raise UsageError(f"--resolution is {resolution:g}; expected 0.1 to 100 per cent")
+    most = options.trials(max_trials)
+    poisson = options.one_of(arrivals, "--arrivals", ("constant", "poisson")) == "poisson"
+    chosen = Chosen(target, workload, window, warmup, quick, driver, jdk, options.seed(seed))
+    if report is not None:
+        options.writable(report)
+    store = Store.open(db)
+    bench = prepare(server_cpus, client_cpus)
+    with progress_for(json) as progress:
+        made = capacity(
+            chosen.points(store, bench, progress),
+            wanted,
+            note=progress.note,
+            arrivals_poisson=poisson,
+            start_per_s=start,
+            highest_per_s=options.MAX_RATE_PER_S if highest is None else highest,
+            users=options.users(users),
+            resolution=resolution / 100,
+            most_trials=most,
+        )
+    show_capacity(made, as_json=json, report=report)
+    return ExitCode.OK if made.found.held_per_s is not None else ExitCode.INVALID

@@ -1,0 +1,78 @@
+"""`prony sweep`: throughput and times over numbers of users. Must not measure by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from prony.cli import options
+from prony.errors import ExitCode, UsageError
+
+USERS = "1,2,4,8,16,32,64,128,256"
+MOST_POINTS = 100
+
+
+def command(
+    target: str = typer.Argument(
+        ..., help="A URL (http://…) of a running server, or a server of the catalogue (prony servers)."
+    ),
+    users: str = typer.Option(USERS, "--users", "-c", help="Numbers of users; 16…2048 doubles between two."),
+    repeats: int = typer.Option(1, "--repeats", help="Trials per number; 3 or more give better intervals."),
+    workload: str | None = typer.Option(None, "--workload", "-w", help="Which requests."),
+    window: str | None = typer.Option(
+        None, "--window", help="Measured part of a trial [default: 10s, of a server of ours 30s]."
+    ),
+    warmup: str | None = typer.Option(
+        None, "--warmup", help="Of a URL: load before it [default: 3s]; of a server of ours: the longest."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="Shorter windows, a first look."),
+    seed: int | None = typer.Option(None, "--seed", help="Order of points and all draws."),
+    driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
+    server_cpus: str | None = typer.Option(None, "--server-cpus", help="CPUs for the server."),
+    client_cpus: str | None = typer.Option(None, "--client-cpus", help="CPUs for the engine."),
+    jdk: str | None = typer.Option(None, "--jdk", help="JDK of a server of ours."),
+    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
+    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+    report: Path | None = typer.Option(None, "--report", help="Write a self-contained HTML page."),
+) -> int:
+    """How does it scale? A judged trial for each number of users, the Universal Scalability Law, and where
+    more users stop paying.
+    """
+    from prony.cli.bench import prepare
+    from prony.cli.showing import progress_for
+    from prony.cli.targets import Chosen
+    from prony.experiment.sweep import sweep
+    from prony.report.scaling import show_sweep
+    from prony.store import Store
+
+    numbers = user_list(users)
+    times = options.trials(repeats)
+    chosen = Chosen(target, workload, window, warmup, quick, driver, jdk, options.seed(seed))
+    if report is not None:
+        options.writable(report)
+    store = Store.open(db)
+    bench = prepare(server_cpus, client_cpus)
+    with progress_for(json) as progress:
+        made = sweep(chosen.points(store, bench, progress), numbers, times, chosen.seed, progress.note)
+    show_sweep(made, as_json=json, report=report)
+    return ExitCode.OK if any(trial.counts for trial in made.trials) else ExitCode.INVALID
+
+
+def user_list(text: str) -> tuple[int, ...]:
+    """`1,8,16…2048`: numbers of users, ascending; … or ... doubles from the one before to the one after."""
+    found: list[int] = []
+    for part in text.replace("...", "…").split(","):
+        ends = [end.strip() for end in part.split("…")]
+        if len(ends) > 2 or not all(end.isdecimal() for end in ends):
+            raise UsageError(f"--users has '{part}'; expected numbers such as 1,8,16…2048")
+        first, last = options.users(int(ends[0])), options.users(int(ends[-1]))
+        if last < first:
+            raise UsageError(f"--users has '{part}'; expected the smaller number first")
+        while first < last:
+            found.append(first)
+            first *= 2
+        found.append(last)
+    if len(set(found)) > MOST_POINTS:
+        raise UsageError(f"--users has {len(set(found))} numbers; expected at most {MOST_POINTS}")
+    return tuple(sorted(set(found)))
