@@ -191,7 +191,9 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
         if wall_s > 0:
             values["gc_share"] = max(0.0, closed.gc_time_s - opened.gc_time_s) / wall_s
         if closed.jit_time_s is not None and opened.jit_time_s is not None and server.cpu_s:
-            values["jit_share"] = max(0.0, closed.jit_time_s - opened.jit_time_s) / server.cpu_s
+            # The JVM counts how long compilations took; they cannot have used more than there was.
+            took_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
+            values["jit_share"] = min(took_s / server.cpu_s, 1.0)
     return values
 
 

@@ -28,6 +28,10 @@ LONG_RUN_FACTOR = 3.0
 neighbours."""
 TREND_CONFIDENCE = 0.995
 """Two-sided, after the widening by LONG_RUN_FACTOR."""
+UNSETTLED = 6.0
+"""A leading row is left out of a level when it lies further away than the root of this, in deviations: of
+noise, one row in seventy."""
+LONE, LONE_WINDOW = 10.0, 5
 MAX_POINTS = 240
 """Longer series are averaged into at most so many equal parts (an eight-hour soak has 28,800 rows)."""
 NOISE_FLOOR = 0.0005
@@ -101,6 +105,37 @@ def find_changes(
     freedom = points.size - 1 - 2 * len(cuts)
     is_trend = significant and (not cuts or misfit <= _residual(points, cuts) / max(freedom, 1))
     return Changes(tuple(c * width for c in cuts), levels, trend, error, significant, is_trend, resolution)
+
+
+def unsettled_rows(logs: Floats) -> int:
+    """How many of the first rows do not belong to the level of the newest half yet.
+
+    A few rows of a ramp are no significant change of a long series, and are no part of its level either. The
+    cut k minimises UNSETTLED x k + Σ over the rows from k on of their squared distance from the level, in
+    units of the newest half's variance (by its median deviation): a row costs UNSETTLED to leave out.
+    """
+    half = logs[logs.size // 2 :]
+    if half.size < MIN_SEGMENT_ROWS:
+        return 0
+    level = float(np.median(half))
+    deviation = max(float(stats.median_abs_deviation(half, scale="normal")), NOISE_FLOOR)
+    gain = np.cumsum(((logs[: logs.size // 2] - level) / deviation) ** 2 - UNSETTLED)
+    best = int(np.argmax(gain)) if gain.size else 0
+    return best + 1 if gain.size and gain[best] > 0 else 0
+
+
+def lone_rows(logs: Floats) -> tuple[int, ...]:
+    """Rows that stand alone: far from the median of the five around them, in deviations of all such
+    distances. A silent second is one; a level, which lasts at least three rows, is none.
+    """
+    if logs.size < LONE_WINDOW:
+        return ()
+    around = np.lib.stride_tricks.sliding_window_view(
+        np.pad(logs, LONE_WINDOW // 2, mode="edge"), LONE_WINDOW
+    )
+    distance = np.abs(logs - np.median(around, axis=1))
+    usual = max(float(np.median(distance)) / 0.6745, NOISE_FLOOR)
+    return tuple(int(i) for i in np.flatnonzero(distance > LONE * usual))
 
 
 def _averaged(logs: Floats, width: int) -> Floats:

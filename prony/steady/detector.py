@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.numbers import percent
-from prony.steady.changes import Changes, find_changes, log_levels
-from prony.steady.limits import SteadyLimits
-
-SteadyClass = Literal["flat", "warm-up", "slowdown", "no steady state"]
+from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, find_changes, log_levels, unsettled_rows
+from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
 """The newest rows that must be level: long enough for a garbage collection or two, short enough to wait
@@ -30,6 +27,8 @@ JIT_SHARE_MAX = 0.02
 """Compilation time ÷ process CPU over the newest rows; above it the code is still changing under the load."""
 FULL_ROW_SHARE = 0.5
 """A row shorter than this share of the usual one is left out: its rate is mostly rounding."""
+LAST_SHARE = 4
+"""A level at the end of a series must last a quarter of it to be one, as with Barrett et al."""
 CHART_MAX_CHANGES = 6
 """A whole run with its warm-up has more levels than a window."""
 
@@ -44,6 +43,15 @@ class SteadyState:
     """Where the steady stretch begins, in the engine's time; None when not steady."""
     klass: SteadyClass
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What became of a series of rows."""
+
+    klass: SteadyClass
+    since_ms: float | None
+    """Where its last level begins, in the engine's time; None without a steady state."""
 
 
 def full_rows(
@@ -169,18 +177,42 @@ def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) 
     found."""
     length = hold_rows
     longest = min(len(rows), MAX_STRETCH_ROWS)
+    finest = False
     while length < longest:
-        step = max(1, length // 10)
+        step = 1 if finest else max(1, length // 10)
         candidate = rows[-min(length + step, longest) :]
         changes = (rate_changes(candidate, limits), median_changes(candidate, limits))
         if any(c is not None and abs(c.largest) > limits.change for c in changes):
-            break
+            if finest or step == 1:
+                break
+            finest = True  # the beginning lies within this step
+            continue
         length = len(candidate)
-    return length
+    logs = log_levels([row.completed_per_s for row in rows[-length:]])
+    return max(hold_rows, length - unsettled_rows(logs))
+
+
+def classify(
+    rows: Sequence[IntervalRow], limits: SteadyLimits | None = None, last_rows: int = HOLD_ROWS
+) -> Classified | None:
+    """The class of a whole series of rows; None below two levels' worth of rows.
+
+    Without a significant change over its last rows it has a level at its end, which reaches back as far as
+    nothing significant is found.
+    """
+    limits = limits or SteadyLimits()
+    usable = full_rows(rows)
+    if len(usable) < 2 * MIN_SEGMENT_ROWS:
+        return None
+    hold = min(max(last_rows, len(usable) // LAST_SHARE), len(usable))
+    if abs(rate_changes(usable[-hold:], limits).largest) > limits.change:
+        return Classified("no steady state", None)
+    start = len(usable) - _stretch(usable, limits, hold)
+    return Classified(_class(usable, start, limits), usable[start].t_ms - usable[start].duration_ms)
 
 
 def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:
-    """Flat when the stretch is all there is; else by whether it is as fast as anything before it."""
+    """Flat when no earlier level differs; else by whether the last one is as fast as anything before it."""
     if start == 0:
         return "flat"
     levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+SteadyClass = Literal["flat", "warm-up", "slowdown", "no steady state"]
+"""After Barrett et al. 2017: no other level before the last one; the last one is the fastest; an earlier one
+was faster; there is no last level."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from prony.judge.limits import CheckLimits
-from prony.steady.detector import HOLD_ROWS, change_points_ms, full_rows, jit_share, steady_state
+from prony.steady.changes import lone_rows, unsettled_rows
+from prony.steady.detector import (
+    HOLD_ROWS,
+    change_points_ms,
+    classify,
+    full_rows,
+    jit_share,
+    steady_state,
+)
 from tests.judge import factory as f
 
 PUBLISHED_WARM_UP = [
@@ -154,3 +162,71 @@ def test_change_points_for_the_chart() -> None:
     assert found == (15_000.0, 30_000.0)
     assert change_points_ms(f.rows(f.noisy(8000, 60, 0.02, seed=4))) == ()
     assert change_points_ms(()) == ()
+
+
+def class_of(rates: list[float]) -> str:
+    found = classify(f.rows(rates))
+    assert found is not None
+    return found.klass
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.02])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_four_classes_of_a_whole_series(noise: float, seed: int) -> None:
+    level, fast = f.noisy(8000, 40, noise, seed), f.noisy(9500, 40, noise, seed + 10)
+    assert class_of(level + level) == "flat"
+    assert class_of(level + fast) == "warm-up"
+    assert class_of(fast + level) == "slowdown"
+    assert class_of(warming(noise, seed)) == "warm-up"
+    assert class_of(level + f.noisy(6000, 8, noise, seed + 20)) == "no steady state"
+    assert class_of(list(np.linspace(4000, 9000, 80) * np.array(f.noisy(1.0, 80, noise, seed)))) in {
+        "no steady state",
+        "warm-up",
+    }
+
+
+def test_a_slope_that_never_ends_has_no_steady_state() -> None:
+    rates = np.linspace(4000, 9000, 80) * np.array(f.noisy(1.0, 80, 0.005))
+    found = classify(f.rows(list(rates)))
+    assert found is not None
+    assert (found.klass, found.since_ms) == ("no steady state", None)
+
+
+def test_too_few_rows_have_no_class() -> None:
+    assert classify(f.rows([8000.0] * 5)) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("rise", [0.10, 0.40])
+def test_the_start_of_a_level_is_found_to_the_row(seed: int, rise: float) -> None:
+    """A step to the plateau: the stretch begins there, not some rows early."""
+    rates = f.noisy(8000 * (1 - rise), 20, 0.01, seed) + f.noisy(8000, 50, 0.01, seed + 50)
+    state = steady_state(f.rows(rates))
+    assert state.since_ms is not None
+    assert 19_000 <= state.since_ms <= 22_000
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_last_rows_of_a_ramp_are_no_part_of_the_level(seed: int) -> None:
+    """3,000 to 8,000 in 20 s: at 18 s it is within 4 % of the plateau, which 2 % noise hides."""
+    ramp = np.linspace(3000, 8000, 20) * np.array(f.noisy(1.0, 20, 0.02, seed))
+    state = steady_state(f.rows(list(ramp) + f.noisy(8000, 50, 0.02, seed + 50)))
+    assert state.since_ms is not None
+    assert 17_000 <= state.since_ms <= 23_000
+
+
+def test_noise_costs_a_level_hardly_a_row() -> None:
+    lost = [unsettled_rows(np.log(f.noisy(8000, 60, 0.02, seed))) for seed in range(40)]
+    assert sum(lost) <= 20
+    assert unsettled_rows(np.zeros(40)) == 0
+    assert unsettled_rows(np.zeros(3)) == 0
+
+
+def test_a_silent_second_stands_alone_and_a_level_does_not() -> None:
+    silent = np.log(f.noisy(8000, 30, 0.01))
+    silent[7] -= 3
+    assert lone_rows(silent) == (7,)
+    step = np.log(f.noisy(8000, 30, 0.01))
+    step[15:] += 0.1
+    assert lone_rows(step) == ()
+    assert lone_rows(np.zeros(4)) == ()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from prony.evidence.engine import Gap, IntervalRow
-from prony.evidence.trial import Evidence
+from prony.evidence.trial import Evidence, Phase
 from prony.judge.checks.stall import stall
-from prony.judge.checks.steady import steady
+from prony.judge.checks.steady import steady, whole_trial
 from prony.judge.checks.warm import warm
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
@@ -101,6 +101,50 @@ class TestSteady:
         finding = steady(long_window(rates), LIMITS)
         assert finding.status is Status.VALID  # one silent second is a stall, not a change of level
 
+    def test_what_could_not_have_shown_ten_percent_is_unknown(self) -> None:
+        """Twelve rows that differ by 8 %: a step that would make the figure worthless could hide in them."""
+        finding = steady(long_window(f.noisy(8000, 12, 0.08, seed=3)), LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert "would not show" in finding.reason
+        assert "measure longer" in finding.advice
+        calm = steady(long_window(f.noisy(8000, 12, 0.01, seed=3)), LIMITS)
+        assert calm.status is Status.VALID
+        assert calm.advice == ""
+
+    def test_in_an_open_loop_it_is_p50_that_must_show_it(self) -> None:
+        """The rate is given there, so that it shows nothing of the server."""
+        rng = np.random.default_rng(1)
+        loose = tuple(
+            row.model_copy(update={"p50_ns": int(1e6 * np.exp(0.2 * rng.normal()))})
+            for row in f.rows([8000.0] * 12)
+        )
+        evidence = f.window(f.engine(f.open_model(), rows=loose), opened_ms=0.0, duration_s=12.0)
+        assert steady(evidence, LIMITS).status is Status.UNKNOWN
+        closed = f.window(f.engine(f.healthy(), rows=loose), opened_ms=0.0, duration_s=12.0)
+        assert steady(closed, LIMITS).status is Status.VALID
+
+    def test_the_whole_trial_has_a_class(self) -> None:
+        cold = f.rows(f.noisy(2000, 20, 0.01) + f.noisy(8000, 40, 0.01, seed=2))
+        evidence = f.window(f.engine(f.healthy(), rows=cold), opened_ms=30_000.0, duration_s=30.0)
+        alone = evidence.model_copy(update={"phases": ()})
+        found = whole_trial(alone)
+        assert found is not None
+        assert (found.klass, found.since_ms) == ("warm-up", 20_000.0)
+        assert "from the first request: warm-up, level since 20 s" in steady(alone, LIMITS).reason
+
+    def test_time_on_other_cpus_is_no_part_of_it(self) -> None:
+        """Twice as fast on two CPUs while warming up, then moved: not a slowdown of the server."""
+        rates = f.noisy(16_000, 20, 0.01) + f.noisy(8000, 40, 0.01, seed=2)
+        evidence = f.window(f.engine(f.healthy(), rows=f.rows(rates)), opened_ms=30_000.0, duration_s=30.0)
+        phases = (
+            Phase(name="warm-up", start_ms=0, end_ms=20_000, server_cpus=(0, 1)),
+            Phase(name="settle", start_ms=20_000, end_ms=30_000, server_cpus=(0,)),
+            Phase(name="window", start_ms=30_000, end_ms=60_000, server_cpus=(0,)),
+        )
+        found = whole_trial(evidence.model_copy(update={"phases": phases}))
+        assert found is not None
+        assert found.klass == "flat"
+
     def test_eight_hours_are_looked_at_in_a_moment(self) -> None:
         rates = np.array(f.noisy(8000, 28_800, 0.03, seed=8))
         assert steady(long_window(list(rates)), LIMITS).status is Status.VALID
@@ -139,6 +183,13 @@ class TestWarm:
         finding = self.found(self.jit(seconds))
         assert finding.status is status
         assert finding.value == pytest.approx(seconds / 9.6)
+
+    def test_compilations_that_waited_for_a_cpu_are_not_more_than_all(self) -> None:
+        """The JVM counts elapsed time; starved, that is more than the CPU time there was."""
+        finding = self.found(self.jit(40.0))
+        assert finding.value == 1.0
+        assert "at most: compilations waited for a CPU" in finding.reason
+        assert "waited" not in self.found(self.jit(2.0)).reason
 
     def test_class_loading_fires(self) -> None:
         assert self.found(self.jit(0.0, classes=100)).status is Status.VALID

@@ -12,10 +12,12 @@ from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent, unknown
-from prony.steady.changes import Changes
-from prony.steady.detector import full_rows, median_changes, rate_changes
+from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, log_levels, lone_rows
+from prony.steady.detector import Classified, classify, full_rows, median_changes, rate_changes
 
 CHECK = "steady"
+LONE_SHARE = 0.1
+"""No more rows than this may be left out to see better."""
 SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
 
 
@@ -73,18 +75,21 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         status = Status.UNKNOWN
         said += " of throughput; p50 is missing in too many rows"
     said += f" in {number(len(rows))} rows"
-    finest = max(c.resolution for _, c in found)
+    finest = _resolution(found)
     if largest <= limits.steady_change < finest:
-        said += f" (a step below about {finest * 100:.2g} % would not show)"
+        said += f" (a step below about {percent(finest)} would not show)"
+        if status is Status.VALID and _blind(evidence, rows, limits):
+            status = Status.UNKNOWN  # what would make the figure invalid could not have been seen
     if restless and evidence.warm_up is not None:
         said += f"; never steady within {number(evidence.warm_up.cap_s)} s of warm-up"
+    said += _whole_trial(evidence)
     return Finding(
         check=CHECK,
         status=status,
         value=largest,
         limit=limit,
         reason=said,
-        advice=_advice(changes, never, protocol) if status in {Status.INVALID, Status.SUSPECT} else "",
+        advice=_advice(status, changes, never, protocol),
         source=SOURCE,
     )
 
@@ -114,7 +119,63 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
     return [row for at, row in enumerate(rows) if there[at] and there[max(0, at - 1)]]
 
 
-def _advice(changes: Changes, never: bool, protocol: bool) -> str:
+def _blind(evidence: Evidence, rows: list[IntervalRow], limits: CheckLimits) -> bool:
+    """Whether a step of the size that is invalid would not have shown, even without the few rows that stand
+    alone (those are for the check `stall`).
+    """
+    lone = lone_rows(log_levels([row.completed_per_s for row in rows]))
+    if len(lone) <= LONE_SHARE * len(rows):
+        rows = [row for place, row in enumerate(rows) if place not in lone]
+    asked = rate_changes(rows, limits.steady) if evidence.load.model == "closed" else None
+    seen = asked or median_changes(rows, limits.steady)
+    return seen is None or seen.resolution > limits.steady_change_invalid
+
+
+def _resolution(found: list[tuple[str, Changes]]) -> float:
+    """The finest step that the series with content would have shown: of throughput, and in an open model,
+    whose rate is given, of p50.
+    """
+    return found[0][1].resolution
+
+
+def _whole_trial(evidence: Evidence) -> str:
+    """The class of the whole trial on the CPUs on which it is measured; empty when there is no more to see
+    than the window.
+    """
+    whole = whole_trial(evidence)
+    if whole is None:
+        return ""
+    since = "" if whole.since_ms is None else f", level since {number(round(whole.since_ms / 1000))} s"
+    return f"; from the first request: {whole.klass}{since}"
+
+
+def whole_trial(evidence: Evidence) -> Classified | None:
+    """What became of the trial from its first request to the window's end.
+
+    Rows from while the server had other CPUs (a warm-up on all CPUs) are left out: the step when it is moved
+    is our doing. None when little more than the window is left, and in an open model, whose throughput is
+    the schedule.
+    """
+    window = measured(evidence)
+    if window is None or evidence.engine is None or evidence.load.model == "open":
+        return None
+    end_ms = window.opened_ms + window.duration_s * 1000
+    cpus = next((p.server_cpus for p in evidence.phases if p.name == "window"), ())
+    moved = [p for p in evidence.phases if p.server_cpus != cpus]
+    rows = [
+        row
+        for row in level_rows(full_rows(evidence.engine.rows, 0.0, end_ms), evidence.load)
+        if not any(row.t_ms > p.start_ms and row.t_ms - row.duration_ms < p.end_ms for p in moved)
+    ]
+    before = sum(row.t_ms <= window.opened_ms for row in rows)
+    return classify(rows) if before >= MIN_SEGMENT_ROWS else None
+
+
+def _advice(status: Status, changes: Changes, never: bool, protocol: bool) -> str:
+    if status is Status.UNKNOWN:
+        return "measure longer, or on a quieter machine: rows that differ so much hide a step"
+    if status is Status.VALID:
+        return ""
     if protocol:
         return "the figure is that of this protocol, all levels mixed: for one level measure a steady window"
     if never:

@@ -43,7 +43,10 @@ def warm(evidence: Evidence, limits: CheckLimits) -> Finding | None:
     if opened.jit_time_s is None or closed.jit_time_s is None or not cpu_s or cpu_s <= 0:
         return unknown(CHECK, "compilation time or CPU time could not be read", limit=limit, source=SOURCE)
     jit_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
-    share = (jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000) / cpu_s
+    cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
+    # The JVM counts how long compilations took, not what they used: waiting for a CPU is in it.
+    waited = cost_s > cpu_s
+    share = min(cost_s / cpu_s, 1.0)
     status = Status.VALID
     if share >= limits.warm_share_invalid and evidence.load.claim != "protocol":
         status = Status.INVALID
@@ -56,7 +59,7 @@ def warm(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         limit=limit,
         reason=f"{number(jit_s)} s of compilation and {number(classes)} classes loaded "
         f"in {number(cpu_s)} s of CPU "
-        f"({percent(share)})",
+        f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''})",
         advice="" if status is Status.VALID else "warm up longer: the code was still being compiled",
         source=SOURCE,
     )
