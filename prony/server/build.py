@@ -80,7 +80,7 @@ def build(
     specs: Sequence[ServerSpec], *, jdk: str | None = None, on_line: OnLine = quiet
 ) -> tuple[Built, ...]:
     """Build what is not in the cache, one after the other. `jdk` (a major number or a path) overrides the
-    choice of JDK.
+    choice of JDK, unless a server asks for one itself.
 
     JDKs and tools are looked for first for all of them, so that a missing one is said before anything is
     built. Raises EnvironmentFault (no JDK, no tool, a failed build with its last lines) or UsageError (the
@@ -88,7 +88,7 @@ def build(
     """
     compiled = [spec.build is not None and spec.build.tool == "maven" for spec in specs]
     there = find_jdks() if any(compiled) or any(spec.on_jvm for spec in specs) else ()
-    prepared = [_prepare(spec, jdk or spec.jdk_asked, there) for spec in specs]
+    prepared = [_prepare(spec, spec.jdk_asked or jdk, there) for spec in specs]
     built = []
     for spec, (own, tool) in zip(specs, prepared, strict=True):
         begun = time.monotonic()
