@@ -19,6 +19,7 @@ from pathlib import Path
 from prony.errors import EnvironmentFault, UsageError
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built
+from prony.server.spec import Value
 
 FLAGS = "{jvm}"
 OPTIONS = "{options}"
@@ -39,15 +40,17 @@ def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) ->
         if word == FLAGS:
             words += jvm_flags
         elif word == OPTIONS:
-            words += [
-                f"--{name}={_fill(str(value), known, spec.file)}"
-                for name, value in spec.options.items()
-                if value is not None
-            ]
+            for name, value in spec.options.items():
+                if value is not None and value is not False:
+                    words.append(_option(name, value, known, spec.file))
         else:
             words.append(_fill(word, known, spec.file))
     words[0] = _program(words[0], spec.folder, spec.name)
     return words
+
+
+def _option(name: str, value: Value, known: Mapping[str, str], file: Path) -> str:
+    return f"--{name}" if value is True else f"--{name}={_fill(str(value), known, file)}"
 
 
 def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:

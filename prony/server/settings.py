@@ -78,7 +78,7 @@ def bounded(ceilings: Ceilings, values: dict[str, Value]) -> Ceilings:
     """The ceilings that the server has, those that can be set at their values."""
     declared = ceilings.model_dump(exclude_none=True)
     return ceilings.model_copy(
-        update={name: values[name] for name in declared if isinstance(values.get(name), int)}
+        update={name: values[name] for name in declared if type(values.get(name)) is int}
     )
 
 

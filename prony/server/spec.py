@@ -99,7 +99,7 @@ class Ceilings(Record):
 Scheme = Literal["http", "https"]
 Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[kmgKMG]$")]
 """As a JVM takes it: a number and k, m or g."""
-Value = int | float | str
+Value = bool | int | float | str
 """What a setting or an option holds."""
 
 
@@ -152,7 +152,7 @@ class ServerSpec(Record):
     command: tuple[str, ...] = Field(min_length=1)
     """A template: see `prony.server.command`."""
     options: dict[str, Value | None] = Field(default_factory=dict)
-    """Words `--name=value` for the place `{options}` of the command; None: left out."""
+    """Words `--name=value` for the place `{options}` of the command; True: the name alone, None: left out."""
     settings: dict[str, Value] = Field(default_factory=dict)
     """What a plan or an address (`name:workers=4`) may set: name -> value, a placeholder of the same name."""
     env: dict[str, str] = Field(default_factory=dict)

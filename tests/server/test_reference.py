@@ -23,7 +23,7 @@ def test_the_reference_server_is_a_server_like_any_other() -> None:
     assert (built.artifact, built.jdk, built.agent) == (None, None, None)
     with launch(built, cpus=cpus) as server:
         server.wait_ready(status_probe(server.host, server.port), 30)
-        assert server.command[server.command.index("--cpus") + 1] == ",".join(map(str, cpus))
+        assert f"--cpus={','.join(map(str, cpus))}" in server.command
         assert http_probe(server.host, server.port).body == b"Hello, World!"
         for workload in built.spec.workloads:
             probes = probe_workload(server.host, server.port, load(workload))
@@ -33,3 +33,18 @@ def test_the_reference_server_is_a_server_like_any_other() -> None:
         assert server.jvm() is None
     assert server.clean
     assert server.exit_description() == "exit code 0"
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("cache")
+def test_every_page_of_the_reference_server_is_right() -> None:
+    catalogue = Catalogue.load([Path(__file__).resolve().parents[2] / "servers"])
+    for address in catalogue.resolve("reference").addresses():
+        spec = catalogue.resolve(address)
+        with launch(build([spec])[0]) as server:
+            tls = server.scheme == "https"
+            server.wait_ready(status_probe(server.host, server.port, tls=tls), 30)
+            (workload,) = spec.workloads
+            probes = probe_workload(server.host, server.port, load(workload), tls=tls)
+            assert probes is not None
+            assert [probe.why_not for probe in probes] == [None] * len(probes), address
