@@ -9,7 +9,7 @@ import sys
 
 import prony
 from prony.errors import UsageError
-from prony.experiment.run import Bench
+from prony.experiment.bench import Bench
 from prony.host.fingerprint import fingerprint
 from prony.host.limits import limits, raise_descriptors
 from prony.host.partition import partition

@@ -17,7 +17,7 @@ from types import FrameType
 import typer
 
 import prony
-from prony.cli import capacity, compare, doctor, load, report, results, selftest, servers, sweep
+from prony.cli import capacity, compare, doctor, load, report, results, run, selftest, servers, sweep
 from prony.errors import ExitCode, PronyError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 
 app.command("compare")(compare.command)
+app.command("run")(run.command)
 app.command("load")(load.command)
 app.command("sweep")(sweep.command)
 app.command("capacity")(capacity.command)

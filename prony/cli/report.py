@@ -15,11 +15,14 @@ def command(
     db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
 ) -> int:
     """Write the HTML report of a stored experiment; the page needs no network."""
+    from prony.cli.plan_showing import write_plan_page
     from prony.cli.viewing import experiment_view
     from prony.report.html import write_html
     from prony.store import Store
 
     options.writable(output, "--output")
-    write_html(experiment_view(Store.open(db), which), output)
+    store = Store.open(db)
+    if not write_plan_page(store, which, output):
+        write_html(experiment_view(store, which), output)
     typer.echo(f"report: {output}")
     return 0

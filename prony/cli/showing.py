@@ -32,10 +32,14 @@ def show_experiment(store: Store, which: str, *, as_json: bool, report: Path | N
     """
     from rich.console import Console
 
+    from prony.cli.plan_showing import show_plan
     from prony.cli.viewing import experiment_view
     from prony.report.export import to_json
     from prony.report.terminal import render
 
+    code = show_plan(store, which, as_json=as_json, report=report)
+    if code is not None:
+        return code
     shown = experiment_view(store, which)
     if as_json:
         json.dump(to_json(shown), sys.stdout, indent=2, allow_nan=False)

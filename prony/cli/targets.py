@@ -9,8 +9,8 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.experiment.bench import Bench
     from prony.experiment.points import Points
-    from prony.experiment.run import Bench
     from prony.report.progress import AnyProgress
     from prony.store import Store
 

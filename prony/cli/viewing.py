@@ -24,7 +24,7 @@ COMPARED = ("requests_per_s", "server_cpu_us_per_request", "peak_rss_mib", "time
 def experiment_view(store: Store, which: str) -> ExperimentView:
     """Everything about one stored experiment. Raises StoreError when there is none of this id."""
     experiment = store.experiment(which)
-    trials = [_trial(one) for one in store.trials(experiment.id)]
+    trials = [trial_view(one) for one in store.trials(experiment.id)]
     plan = experiment.spec
     servers = [_server(address, trials) for address in plan.get("servers", [])]
     history = published(plan)
@@ -103,7 +103,8 @@ def published(plan: Mapping[str, Any]) -> PublishedFigures | None:
     return PublishedFigures(source=known.source, note=known.note, figures=figures) if figures else None
 
 
-def _trial(stored: StoredTrial) -> TrialView:
+def trial_view(stored: StoredTrial) -> TrialView:
+    """A stored trial as reports read it."""
     engine = stored.record.evidence.engine
     return TrialView(
         record=stored.record,

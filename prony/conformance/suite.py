@@ -76,7 +76,8 @@ def check(
 def check_deviations(spec: ServerSpec) -> None:
     """Raises UsageError when the server.yaml declares a deviation from a check that there is not."""
     known = (*CHECKS, STOP)
-    for name in spec.deviates:
+    for key in spec.deviates:
+        name = key.rpartition("/")[2]
         if name not in known:
             raise UsageError(
                 f"{spec.file}: 'deviates' names the check '{name}'{nearest(name, known)}; "
@@ -185,7 +186,7 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: Outcome) -> Che
     is said.
     """
     status, found = outcome.status, outcome.found
-    reason = spec.deviates.get(name)
+    reason = spec.deviates.get(f"{workload}/{name}", spec.deviates.get(name))
     if reason is not None and status is Status.FAILED:
         status, found = Status.DECLARED, f"{found} (declared: {reason})"
     elif reason is not None and status is Status.PASSED:

@@ -19,6 +19,8 @@ import h11
 LONGEST_BODY_BYTES = 64 << 20
 LONGEST_HEAD_BYTES = 64 << 10
 PIECE_BYTES = 64 << 10
+SMALL_PIECE_BYTES = 4 << 10
+PIECES_SMALL_UP_TO_BYTES = 128 << 10
 
 
 class WireFault(Exception):
@@ -116,13 +118,15 @@ class Wire:
 
     def send_until_answered(self, data: bytes) -> None:
         """These bytes, piece by piece, as long as the server says nothing and takes them."""
-        for at in range(0, len(data), PIECE_BYTES):
-            if self._readable(0.01):
-                return
+        at = 0
+        while at < len(data) and not self._readable(0.003):
+            # Small at first: a server that refuses and closes with bytes unread resets the connection.
+            size = SMALL_PIECE_BYTES if at < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
             try:
-                self._socket.sendall(data[at : at + PIECE_BYTES])
+                self._socket.sendall(data[at : at + size])
             except OSError:
                 return  # what it has said before it hung up can still be read
+            at += size
 
     def read(self, method: str) -> Answer:
         """The next answer, to a request with this method. Raises WireFault."""

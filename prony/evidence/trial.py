@@ -145,6 +145,8 @@ class TrialRecord(Record):
     server: str
     workload: str
     load_name: str
+    cell: str = ""
+    """Of a plan: which of its cells this is a trial of."""
     block: int
     position: int
     """Place within its block (the order is drawn from the seed)."""

@@ -14,6 +14,7 @@ from prony.judge.checks.descriptors import forecast_descriptors
 from prony.judge.checks.ports import forecast_ports
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.limits import CheckLimits
 from prony.judge.verdict import judge
 
 BYTES_PER_MB = 1e6
@@ -35,12 +36,12 @@ class Conclusion:
     """Requests per second when they may be printed."""
 
 
-def conclude(record: TrialRecord) -> Conclusion:
-    """Judge one trial and derive its figures."""
-    judgement = judge(record.evidence)
+def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusion:
+    """Judge one trial, under these limits or the default ones, and derive its figures."""
+    judgement = judge(record.evidence, limits)
     if record.failure is not None:
         judgement = _failed(judgement, record.failure)
-    found = figures(record.evidence)
+    found = figures(record.evidence, limits)
     values = found.numbers()
     for reported, (name, divisor) in ACTUATOR.items():
         if reported in found.reported:
@@ -68,6 +69,9 @@ def refuse(load: LoadFacts, limits: Limits) -> None:
     forecasts = (forecast_ports(load, limits), forecast_descriptors(load, limits, None))
     refused = [finding for finding in forecasts if finding.status is Status.INVALID]
     if refused:
-        raise EnvironmentFault(
-            "; ".join(f"{f.check}: {f.reason}" + (f" ({f.advice})" if f.advice else "") for f in refused)
-        )
+        raise EnvironmentFault("; ".join(map(in_words, refused)))
+
+
+def in_words(finding: Finding) -> str:
+    """A finding before the run as half a sentence."""
+    return f"{finding.check}: {finding.reason}" + (f" ({finding.advice})" if finding.advice else "")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from prony.experiment.run import Bench, Experiment, Progress
+from prony.experiment.bench import Bench, Progress
+from prony.experiment.run import Experiment
 from prony.experiment.running import RunningLoad, measure_running
 from prony.judge.finding import Judgement, Status
 from prony.plan.load import Load

@@ -16,8 +16,8 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import HostWindow
 from prony.evidence.server import Probe, ServerWindow
 from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, TrialRecord, WarmUp
+from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import conclude, refuse
-from prony.experiment.run import Bench, Progress
 from prony.host.affinity import pin_self
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions

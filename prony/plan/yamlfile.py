@@ -77,8 +77,20 @@ def validate(
 
 
 def _first(fault: ValidationError) -> list[dict[str, object]]:
-    """At most five errors: a person mends the first ones first."""
-    return [dict(error) for error in fault.errors(include_url=False)][:5]
+    """At most five errors: a person mends the first ones first. A list that is too short only because what
+    was in it is wrong is no error of its own.
+    """
+    found = [dict(error) for error in fault.errors(include_url=False)]
+    inner = [error["loc"] for error in found if error["type"] != "too_short"]
+    return [
+        error
+        for error in found
+        if error["type"] != "too_short" or not any(_below(loc, error["loc"]) for loc in inner)
+    ][:5]
+
+
+def _below(loc: object, above: object) -> bool:
+    return isinstance(loc, tuple) and isinstance(above, tuple) and loc[: len(above)] == above != loc
 
 
 def _explain(
@@ -86,8 +98,10 @@ def _explain(
 ) -> str:
     loc = error["loc"]
     at = loc if isinstance(loc, tuple) else ()
-    line = next((lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in lines), 1)
-    where = ".".join(str(part) for part in at) or "the file"
+    place = _in_file(at, lines)
+    line = lines.get(place, 1)
+    named = (*place, at[-1]) if error["type"] == "missing" else place or at
+    where = ".".join(str(part) for part in named) or "the file"
     kind = error["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, at[:-1])
@@ -98,6 +112,17 @@ def _explain(
     found = repr(error.get("input"))
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{path}:{line}: '{where}' is {found if len(found) < 60 else found[:57] + '…'}: {message}"
+
+
+def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tuple[object, ...]:
+    """The part of an error's place that stands in the file: one value may stand for a list of one, and the
+    branches of a union have names that nobody wrote.
+    """
+    here: tuple[object, ...] = ()
+    for part in at:
+        if (*here, part) in lines:
+            here = (*here, part)
+    return here
 
 
 def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:

@@ -174,7 +174,7 @@ class ServerSpec(Record):
     url: str | None = None
     """Where a server with a fixed address listens; None: the laboratory chooses the port."""
     deviates: dict[str, str] = Field(default_factory=dict)
-    """Check of the conformance suite -> why this server may fail it."""
+    """Check of the conformance suite, or WORKLOAD/CHECK -> why this server may fail it."""
     variants: dict[str, Variant] = Field(default_factory=dict)
 
     @field_validator("url")

@@ -228,6 +228,20 @@ class Store:
         with self._faults(), self._writing() as connection:
             connection.execute(query.values(status=status, ended=datetime.now(UTC).isoformat()))
 
+    def resume_experiment(self, experiment_id: str) -> None:
+        """Make this process the one that runs a stored experiment. StoreError when another one does."""
+        query = select(schema.experiments.c.status, schema.experiments.c.owner).where(
+            schema.experiments.c.id == experiment_id
+        )
+        change = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
+        with self._faults(), self._writing() as connection:
+            row = connection.execute(query).first()
+            if row is None:
+                raise StoreError(f"There is no experiment {experiment_id} in {self.where}.")
+            if row.status == "running" and not owner.is_gone(row.owner):
+                raise StoreError(f"{experiment_id} is being run by another process; wait for it.")
+            connection.execute(change.values(status="running", owner=owner.this_process(), ended=None))
+
     # -- reading
     # ---------------------------------------------------------------------------------------------------
 

@@ -204,6 +204,13 @@ def test_a_declared_deviation_is_shown_and_does_not_fail(engine: Make, examine: 
     assert "a deviation that was not seen" in results["head"].found
 
 
+def test_a_deviation_may_be_declared_for_one_workload(engine: Make, examine: Examine) -> None:
+    here = examine(engine(deviates='{hello/unknown-path: "alike"}'), HELLO, "unknown-path")
+    assert here["unknown-path"].status is Status.DECLARED
+    elsewhere = examine(engine(deviates='{json/unknown-path: "alike"}'), HELLO, "unknown-path")
+    assert elsewhere["unknown-path"].status is Status.FAILED
+
+
 def test_a_deviation_from_a_check_that_does_not_exist_is_refused(engine: Make, examine: Examine) -> None:
     with pytest.raises(UsageError, match=r"names the check 'heads', did you mean 'head'\?"):
         examine(engine(deviates="{heads: why}"), HELLO)

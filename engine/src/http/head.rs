@@ -32,6 +32,13 @@ pub struct Head {
     pub unmet: Option<Unmet>,
 }
 
+impl Head {
+    /// One after which the real answer follows (1xx); after 101 none does, in HTTP.
+    pub fn is_interim(&self) -> bool {
+        self.status < 200 && self.status != 101
+    }
+}
+
 /// Reads a head from the start of `input`: its length and what it says, or `None` when it is not complete.
 pub fn read_head(
     input: &[u8],

@@ -113,7 +113,7 @@ impl ResponseReader {
                 return Ok(None);
             };
             let (head_bytes, rest) = input.split_at(length);
-            if head.status < 200 && head.status != 101 {
+            if head.is_interim() {
                 exchange.continues |= head.status == 100;
                 input = rest;
                 continue;
@@ -247,7 +247,10 @@ fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, H
         return Ok(Some(recent));
     }
     let found = read_head(input, exchange.head_request, exchange.expectation)?;
-    if let Some((length, head)) = found {
+    // An interim head is not remembered: alone in a piece it would be taken for a whole answer without a body.
+    if let Some((length, head)) = found
+        && !head.is_interim()
+    {
         exchange.recent.keep_head(&input[..length], head);
     }
     Ok(found)
@@ -331,6 +334,19 @@ mod tests {
             let second = client.feed(text.as_bytes()).unwrap().unwrap();
             assert_eq!(first, second);
             assert!(client.reader.partial.is_none());
+        }
+    }
+
+    #[test]
+    fn an_interim_answer_in_a_piece_of_its_own_is_never_a_whole_one() {
+        let mut client = Client::new(false);
+        for _ in 0..3 {
+            assert_eq!(client.feed(b"HTTP/1.1 100 Continue\r\n\r\n"), Ok(None));
+            let answer = client
+                .feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+                .unwrap()
+                .unwrap();
+            assert_eq!((answer.status, answer.surplus), (200, false));
         }
     }
 

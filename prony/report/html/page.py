@@ -13,6 +13,7 @@ from prony.report.html.limits import not_known
 from prony.report.html.theme import accent, shape, stylesheet
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.model import ExperimentView, ServerView, TrialView
+from prony.report.plan_view import PlanView
 from prony.report.steps import HEADINGS, step_cells
 from prony.report.summary import (
     HEADLINE,
@@ -64,7 +65,7 @@ def render_html(view: ExperimentView) -> str:
         status=overall(view),
         words=verdict_words(view),
         subtitles=[_subtitle(server) for server in view.servers],
-        marks=[_mark(place) for place in range(len(view.servers))],
+        marks=[mark_of(place) for place in range(len(view.servers))],
         places={server.address: place for place, server in enumerate(view.servers)},
         sections=sections(view),
         step_headings=HEADINGS,
@@ -83,12 +84,12 @@ def render_html(view: ExperimentView) -> str:
         confirmed=finding_groups(view, only=Status.VALID),
         trial_columns=TRIAL_COLUMNS,
         trials=[_trial_line(trial) for trial in view.trials],
-        host=_host(view),
+        host=host_facts(view),
         unknowns=not_known(view),
     )
 
 
-def _mark(place: int) -> Markup:
+def mark_of(place: int) -> Markup:
     """The server's mark as a tiny drawing, for tables and headings."""
     path = _PATHS[shape(place)]
     return Markup(
@@ -126,7 +127,7 @@ def _trial_line(trial: TrialView) -> dict[str, object]:
     }
 
 
-def _host(view: ExperimentView) -> list[tuple[str, str]]:
+def host_facts(view: ExperimentView | PlanView) -> list[tuple[str, str]]:
     """The host as (what, value) in the order a reader asks for; what could not be read is left out."""
     host = view.fingerprint
     if host is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
-from prony.experiment.run import ceilings
+from prony.experiment.one_trial import ceilings
 from prony.host.limits import limits
 from prony.host.partition import partition
 from prony.judge.finding import Status

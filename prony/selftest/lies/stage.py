@@ -12,7 +12,7 @@ from pathlib import Path
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition
-from prony.experiment.run import ceilings
+from prony.experiment.one_trial import ceilings
 from prony.host.limits import limits
 from prony.host.partition import partition
 from prony.judge.figures import figures

@@ -1,0 +1,90 @@
+"""`prony run --dry-run`: what would run, in which order, how long it takes, and what stands in the way.
+
+Must not start anything.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from prony.experiment.bench import Bench
+from prony.plan.cells import RunPlan, Skipped, Turn
+
+
+def show_dry_run(
+    plan: RunPlan,
+    turns: Sequence[Turn],
+    lacking: Sequence[Skipped],
+    warnings: Sequence[str],
+    bench: Bench,
+    as_json: bool,
+) -> int:
+    """Print it; always 0, because a dry run measures nothing that could be invalid."""
+    estimate_s = sum(plan.cell(turn.cell).trial.estimate_s for turn in turns)
+    if as_json:
+        json.dump(_as_json(plan, turns, lacking, warnings, estimate_s), sys.stdout, indent=2)
+        print()
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from prony.report.wording import counted, duration, ranges
+
+    out = Console()
+    out.print(Text(f"{plan.title}: {counted(len(turns), 'trial')} of {counted(len(plan.cells), 'cell')}, "
+                   f"about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
+    server, client = ranges(bench.partition.server), ranges(bench.partition.client)
+    shared = " (shared: this machine has too few)" if bench.partition.shared else ""
+    out.print(f"CPUs: server {server}, client {client}{shared}; seed {plan.seed}")
+    for change in plan.changes:
+        out.print(Text(change, style="yellow"))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("#", "block", "part", "server", "workload", "load", "about"):
+        table.add_column(heading, overflow="fold", justify="right" if heading in "# block about" else "left")
+    for turn in turns:
+        cell = plan.cell(turn.cell)
+        trial = cell.trial
+        table.add_row(
+            str(turn.index), str(turn.block + 1), cell.part, Text(cell.server), trial.workload.name,
+            trial.load_name, duration(trial.estimate_s),
+        )  # fmt: skip
+    out.print(table)
+    for one in (*plan.skipped, *lacking):
+        out.print(Text(f"not run: {one.cell}: {one.why}", style="yellow"))
+    if lacking:
+        out.print(Text("Without --skip-unmeetable this would be refused.", style="yellow"))
+    for sentence in warnings:
+        out.print(Text(f"Note: {sentence}", style="yellow"))
+    return 0
+
+
+def _as_json(
+    plan: RunPlan,
+    turns: Sequence[Turn],
+    lacking: Sequence[Skipped],
+    warnings: Sequence[str],
+    estimate_s: float,
+) -> dict[str, object]:
+    return {
+        "schema": 1,
+        "kind": "dry-run",
+        "title": plan.title,
+        "quick": plan.quick,
+        "seed": plan.seed,
+        "estimate_s": round(estimate_s, 1),
+        "changes": list(plan.changes),
+        "warnings": list(warnings),
+        "trials": [
+            {
+                "index": turn.index,
+                "block": turn.block,
+                "cell": turn.cell,
+                "estimate_s": round(plan.cell(turn.cell).trial.estimate_s, 1),
+            }
+            for turn in turns
+        ],
+        "skipped": [{"cell": one.cell, "why": one.why} for one in (*plan.skipped, *lacking)],
+    }

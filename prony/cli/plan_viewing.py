@@ -1,0 +1,110 @@
+"""From the store to the view of a plan's report. Must not print anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.cli.viewing import trial_view
+from prony.compare import Sample, compare
+from prony.experiment.cells import stored_plan
+from prony.experiment.plan_text import plan_yaml
+from prony.plan.cells import PlanPart, RunPlan
+from prony.plan.load import ClosedLoad
+from prony.report.model import PairView, TrialView
+from prony.report.plan_view import CellView, PartView, PlanView, with_cell_figures
+from prony.store import ExperimentRow, Store
+
+FEWEST = 3
+"""Trials per server from which a pair is worth a sentence."""
+
+
+def plan_view(store: Store, experiment: ExperimentRow) -> PlanView | None:
+    """The view of a stored run of a plan; None for an experiment of another kind."""
+    plan = stored_plan(experiment)
+    if plan is None:
+        return None
+    trials = [with_cell_figures(trial_view(one)) for one in store.trials(experiment.id)]
+    by_cell: dict[str, list[TrialView]] = {}
+    for trial in trials:
+        by_cell.setdefault(trial.record.cell, []).append(trial)
+    parts = tuple(_part(plan, part, by_cell) for part in plan.parts)
+    partition = next((t.record.evidence.partition for t in trials if t.record.evidence.partition), None)
+    warnings: list[str] = []
+    if experiment.status == "interrupted":
+        warnings.append(f"Interrupted; it goes on with: prony run --resume {experiment.id}")
+    if partition is not None and partition.shared:
+        warnings.append(f"Server and client shared CPUs: {partition.note}")
+    return PlanView(
+        id=experiment.id,
+        title=experiment.name,
+        note=plan.note,
+        created=experiment.created,
+        quick=experiment.quick,
+        status_word=experiment.status,
+        plan=plan,
+        plan_text=plan_yaml(plan.model_dump(mode="json", exclude_defaults=True)),
+        parts=tuple(part for part in parts if part.cells or part.skipped),
+        planned=len(plan.order()),
+        ended=len(trials),
+        fingerprint=experiment.fingerprint,
+        partition=partition,
+        warnings=tuple(warnings),
+    )
+
+
+def _part(plan: RunPlan, part: PlanPart, by_cell: dict[str, list[TrialView]]) -> PartView:
+    cells = tuple(CellView(cell, tuple(by_cell.get(cell.id, ()))) for cell in plan.of(part.name))
+    skipped = tuple(one for one in plan.skipped if one.part == part.name)
+    return PartView(part, cells, skipped, tuple(_pairs(part, cells)))
+
+
+def _pairs(part: PlanPart, cells: Sequence[CellView]) -> list[tuple[str, PairView]]:
+    """Comparisons within each workload and load, of the pairs that the plan names or of all."""
+    groups: dict[tuple[str, str], list[CellView]] = {}
+    for view in cells:
+        trial = view.cell.trial
+        groups.setdefault((trial.workload.name, trial.load_name), []).append(view)
+    found: list[tuple[str, PairView]] = []
+    for (workload, load), group in groups.items():
+        servers = [view.cell.server for view in group]
+        if len(servers) < 2 or max(len(view.trials) for view in group) < FEWEST:
+            continue
+        wanted = None if part.comparisons is None else {frozenset(pair) for pair in part.comparisons}
+        for pair in _compared(group, servers):
+            if wanted is None or frozenset((pair.a, pair.b)) in wanted:
+                found.append((f"{workload}, {load}", pair))
+    return found
+
+
+def _compared(group: Sequence[CellView], servers: list[str]) -> list[PairView]:
+    load = group[0].cell.trial.load
+    capacity = isinstance(load, ClosedLoad) and load.think.kind == "none"
+    figure = "requests_per_s" if capacity else "p99_ms"
+    samples = [
+        Sample(
+            server=view.cell.server,
+            block=trial.record.block,
+            value=trial.figures.get(figure),
+            valid=trial.counts,
+            why=trial.rejected_because or "",
+            machine=trial.record.fingerprint_key,
+        )
+        for view in group
+        for trial in view.trials
+    ]
+    if not any(sample.value is not None for sample in samples):
+        return []
+    return [
+        PairView(
+            a=pair.a,
+            b=pair.b,
+            figure=pair.figure,
+            ratio=pair.ratio,
+            low=pair.low,
+            high=pair.high,
+            verdict=str(pair.verdict),
+            sentence=pair.sentence,
+            more_trials=pair.more_trials,
+        )
+        for pair in compare(samples, figure, servers=servers).pairs
+    ]

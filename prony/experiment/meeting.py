@@ -1,0 +1,129 @@
+"""Can this machine do what a plan needs? Asked cell by cell before anything starts.
+
+Must not run or store anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.host import Limits
+from prony.experiment.bench import Bench
+from prony.experiment.conclude import in_words
+from prony.experiment.run import check_workload
+from prony.judge.checks.descriptors import forecast_descriptors
+from prony.judge.checks.ports import forecast_ports
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from prony.plan.cells import Cell, RunPlan, Skipped
+from prony.plan.planfile import NeedKeys
+from prony.server.catalogue import Catalogue
+from prony.server.settings import Settings
+from prony.server.spec import ServerSpec
+from prony.trial.runner import trial_facts
+
+REMEDY = "mend it, or run the rest with --skip-unmeetable"
+
+
+def specs(plan: RunPlan, catalogue: Catalogue) -> dict[str, ServerSpec]:
+    """Cell id -> its server as it is to be started. Raises UsageError for an unknown server, a setting that
+    it has not, or a workload that it does not offer.
+    """
+    found: dict[str, ServerSpec] = {}
+    for cell in plan.cells:
+        launch = cell.launch
+        asked = Settings(dict(launch.settings), launch.heap, launch.jvm_flags, launch.jdk)
+        try:
+            spec = catalogue.resolve(launch.address, asked)
+            check_workload({cell.server: spec}, cell.trial.workload.name)
+        except UsageError as fault:
+            raise UsageError(f"{plan.name}, part '{cell.part}': {fault}") from fault
+        found[cell.id] = spec
+    return found
+
+
+def unmet(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[Skipped]:
+    """The cells that this machine cannot run, each with the reason and the remedy."""
+    return [
+        skipped(cell, why)
+        for cell in plan.cells
+        if (why := _why_not(cell, found[cell.id], bench)) is not None
+    ]
+
+
+def without(plan: RunPlan, left_out: Sequence[Skipped]) -> RunPlan:
+    """The plan without these cells. Raises EnvironmentFault when nothing is left."""
+    names = {one.cell for one in left_out}
+    cells = tuple(cell for cell in plan.cells if cell.id not in names)
+    if not cells:
+        raise EnvironmentFault(f"nothing of the plan '{plan.name}' can be run here: {refusal(left_out)}")
+    return plan.model_copy(update={"cells": cells, "skipped": (*plan.skipped, *left_out)})
+
+
+def refusal(left_out: Sequence[Skipped]) -> str:
+    """What is missing, each reason once, with the cells that it stops."""
+    cells: dict[str, list[str]] = {}
+    for one in left_out:
+        cells.setdefault(one.why, []).append(one.cell)
+    return "; ".join(
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
+        for why, names in cells.items()
+    )
+
+
+def skipped(cell: Cell, why: str) -> Skipped:
+    """The cell as one that is not run."""
+    return Skipped(cell=cell.id, part=cell.part, server=cell.server, why=why)
+
+
+def _why_not(cell: Cell, spec: ServerSpec, bench: Bench) -> str | None:
+    limits = CheckLimits.model_validate(cell.limits)
+    facts = trial_facts(cell.trial, spec.ceilings.closes_after, spec.scheme).model_copy(
+        update={"expected_requests_per_s": cell.expected_requests_per_s}
+    )
+    forecasts = (
+        forecast_ports(facts, bench.limits, limits),
+        forecast_descriptors(facts, bench.limits, None, limits),
+    )
+    refused = [in_words(finding) for finding in forecasts if finding.status is Status.INVALID]
+    if cell.needs is not None:
+        refused += _needs(cell.needs, bench.limits, bench)
+    return "; ".join(refused) or None
+
+
+def warnings(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[str]:
+    """What the forecasts doubt without refusing it, one sentence per cell."""
+    said: list[str] = []
+    for cell in plan.cells:
+        spec = found[cell.id]
+        facts = trial_facts(cell.trial, spec.ceilings.closes_after, spec.scheme).model_copy(
+            update={"expected_requests_per_s": cell.expected_requests_per_s}
+        )
+        finding = forecast_ports(facts, bench.limits, CheckLimits.model_validate(cell.limits))
+        doubtful = finding.status is Status.UNKNOWN and not cell.trial.connections.keep_alive
+        if finding.status is Status.SUSPECT or doubtful:
+            said.append(f"{cell.id}: {in_words(finding)}")
+    return said
+
+
+def _needs(needs: NeedKeys, limits: Limits, bench: Bench) -> list[str]:
+    missing: list[str] = []
+    soft, hard = limits.descriptors_soft, limits.descriptors_hard
+    if needs.descriptors is not None and soft is not None and soft < needs.descriptors:
+        how = (
+            f"ulimit -n {needs.descriptors} in this shell"
+            if hard is not None and hard >= needs.descriptors
+            else f"raise the hard limit to {needs.descriptors} (limits.conf: nofile, systemd: LimitNOFILE)"
+        )
+        missing.append(f"the plan needs {needs.descriptors:,} descriptors and there are {soft:,} ({how})")
+    size = limits.ports.size if limits.ports is not None else None
+    if needs.ports is not None and size is not None and size < needs.ports:
+        missing.append(
+            f"the plan needs {needs.ports:,} ephemeral ports and there are {size:,} "
+            '(sysctl -w net.ipv4.ip_local_port_range="1024 65535")'
+        )
+    cpus = len({*bench.partition.server, *bench.partition.client})
+    if needs.cpus is not None and cpus < needs.cpus:
+        missing.append(f"the plan needs {needs.cpus} CPUs and there are {cpus} (a larger machine)")
+    return missing

@@ -1,0 +1,162 @@
+"""One trial of an experiment: launch, run, calibrate, judge, store. Both kinds of experiment use it.
+
+Must not know the order of trials, or why this one is run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from prony.errors import EnvironmentFault
+from prony.evidence.trial import Calibration, Ceiling, Evidence, TrialRecord
+from prony.experiment.bench import Bench, Progress
+from prony.experiment.conclude import Conclusion, conclude
+from prony.judge.limits import CheckLimits
+from prony.load.reference import calibrate
+from prony.plan.load import ClosedLoad
+from prony.plan.spec import TrialPlan
+from prony.server.build import Built
+from prony.server.launch import launch
+from prony.server.spec import ServerSpec
+from prony.store import Store
+from prony.trial.runner import Outcome, TrialRun, trial_facts
+from prony.trial.surroundings import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a trial stands in its experiment."""
+
+    index: int
+    """From 1; the end of the trial's id."""
+    server: str
+    block: int
+    position: int
+    seed: int
+    quick: bool
+    kind: Literal["trial", "control"] = "trial"
+    cell: str = ""
+
+
+@dataclass(slots=True)
+class Trials:
+    """Runs trials of one experiment, each judged and stored when it ends."""
+
+    identifier: str
+    store: Store
+    bench: Bench
+    progress: Progress
+    _calibrations: dict[tuple[int, int], Calibration] = field(default_factory=dict)
+
+    def run(
+        self,
+        place: Place,
+        plan: TrialPlan,
+        built: Built,
+        limits: Mapping[str, Any] | None = None,
+        *,
+        carry_on: bool = False,
+    ) -> tuple[TrialRecord, Conclusion]:
+        """One trial. A server that never gets ready or an engine that cannot run is an EnvironmentFault, or,
+        with `carry_on`, a failed trial that is stored like any other: one cell must not end a night's run.
+        """
+        begun, started_at = time.monotonic(), datetime.now(UTC)
+        self.progress.trial_started(place.index, place.server, place.block)
+        server = launch(built, cpus=self.bench.partition.server)
+        run = TrialRun(
+            plan=plan,
+            server=server,
+            surroundings=Surroundings(self.bench.partition, self.bench.limits),
+            listener=self.progress,
+            ceilings=ceilings(built.spec, plan, len(self.bench.partition.server)),
+            seed=place.seed,
+        )
+        try:
+            outcome = run.run()
+        except EnvironmentFault as fault:
+            if not carry_on:
+                raise
+            facts = trial_facts(plan, built.spec.ceilings.closes_after, built.spec.scheme)
+            outcome = Outcome(Evidence(load=facts, server=server.identity), str(fault))
+        evidence = outcome.evidence.model_copy(
+            update={"calibration": self._calibration(plan, outcome.evidence)}
+        )
+        record = TrialRecord(
+            id=trial_id(self.identifier, place.index),
+            experiment_id=self.identifier,
+            server=place.server,
+            workload=plan.workload.name,
+            load_name=plan.load_name,
+            cell=place.cell,
+            block=place.block,
+            position=place.position,
+            seed=place.seed,
+            quick=place.quick,
+            kind=place.kind,
+            started_at=started_at,
+            ended_at=datetime.now(UTC),
+            evidence=evidence,
+            failure=outcome.failure,
+            fingerprint_key=self.bench.fingerprint.key,
+        )
+        ended = conclude(record, CheckLimits.model_validate(limits or {}))
+        self.store.add_trial(record, ended.judgement, ended.figures)
+        self.progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
+        if outcome.failure is not None:
+            self.progress.note(f"{place.server}: {outcome.failure}")
+        return record, ended
+
+    def _calibration(self, plan: TrialPlan, evidence: Evidence) -> Calibration | None:
+        """The engine's ceiling for so many connections and answers of about this length (within a quarter),
+        measured once, between trials; the reference server speaks plain HTTP, so over TLS nothing is known.
+        """
+        if not evidence.probes or evidence.load.tls:
+            return None
+        body_bytes = evidence.probes[-1].body_bytes
+        connections = min(plan.load.at_once, MOST_CONNECTIONS)
+        for (length, as_many), calibration in self._calibrations.items():
+            if as_many == connections and abs(length - body_bytes) <= max(64, length // 4):
+                return calibration
+        self.progress.phase("calibrate", 2.5)
+        found = calibrate(self.bench.partition, plan.workload, connections, body_bytes, plan.driver)
+        self._calibrations[body_bytes, connections] = found
+        return found
+
+
+MOST_CONNECTIONS = 1024
+"""To calibrate with: few make another ceiling than many, but from here on it hardly changes."""
+
+
+def trial_id(experiment: str, index: int) -> str:
+    """The id of a trial in the store."""
+    return f"{experiment}-{index:03d}"
+
+
+def ceilings(spec: ServerSpec, plan: TrialPlan, granted_cpus: int) -> tuple[Ceiling, ...]:
+    """What bounds the rate besides CPU: declared workers ÷ declared delay, users ÷ declared delay."""
+    delay_ms = plan.workload.delay_ms
+    if delay_ms is None:
+        return ()
+    found: list[Ceiling] = []
+    if isinstance(plan.load, ClosedLoad):
+        found.append(
+            Ceiling(
+                name="users",
+                per_s=plan.load.users / (delay_ms / 1000),
+                explanation=f"{plan.load.users} users ÷ {delay_ms:g} ms that every answer takes by design",
+            )
+        )
+    workers = spec.ceilings.workers(granted_cpus)
+    if workers is not None:
+        found.append(
+            Ceiling(
+                name="worker threads",
+                per_s=workers / (delay_ms / 1000),
+                explanation=f"{workers} worker threads ÷ {delay_ms:g} ms that every answer takes by design",
+            )
+        )
+    return tuple(found)

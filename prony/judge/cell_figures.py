@@ -1,0 +1,37 @@
+"""Figures of a trial that only tables of a plan show: per user, per request, by session, by socket.
+
+Pure; derived from the evidence when they are shown. A figure whose counters are missing is absent.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.words import measured
+
+
+def cell_figures(evidence: Evidence) -> dict[str, float]:
+    """Figures by name, as far as the evidence supports them."""
+    window = measured(evidence)
+    found: dict[str, float] = {}
+    if window is None:
+        return found
+    ended = window.completed + window.failed
+    if evidence.load.users and window.duration_s > 0:
+        found["per_user_per_s"] = window.completed / window.duration_s / evidence.load.users
+        if window.clipped_cycle_s is not None:
+            found["users_simulated"] = window.clipped_cycle_s / window.duration_s
+    if window.completed:
+        if window.connections_opened is not None:
+            found["connections_per_request"] = window.connections_opened / window.completed
+        if evidence.load.tls and window.tls_handshakes is not None:
+            found["handshakes_per_request"] = window.tls_handshakes / window.completed
+    if ended:
+        found["failed_share"] = window.failed / ended
+    found["completed"] = float(window.completed)
+    if evidence.load.model == "open" and window.offered is not None:
+        found["offered_requests"] = float(window.offered)
+        found["blocked"] = float(window.blocked or 0)
+        found["due_unsent"] = float(window.due_unsent or 0)
+    if window.think_count and window.think_drawn_sum_s and window.think_actual_sum_s is not None:
+        found["think_actual_share"] = window.think_actual_sum_s / window.think_drawn_sum_s
+    return found

@@ -1,0 +1,259 @@
+"""What a plan file says: the keys of `plans/*.yaml`, one part or several, before anything is expanded.
+
+Must not know servers, workloads or how a plan is run; docs/plans.md has the same keys for readers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from prony.evidence.base import Record
+from prony.plan.load import Connections, RatePhase
+from prony.plan.spec import WarmUpPlan
+from prony.plan.think import NO_THINK, Think
+
+Value = int | float | str
+"""What a server's setting holds."""
+_PAUSE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
+
+
+def _listed(value: object) -> object:
+    """One value stands for a list of one."""
+    return value if isinstance(value, list | tuple) or value is None else [value]
+
+
+def _pause(value: object) -> object:
+    """`none`, `500ms` or `2s` in place of the keys of a think time."""
+    if not isinstance(value, str):
+        return value
+    if value == "none":
+        return NO_THINK
+    match = _PAUSE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError("expected none, a time such as 500ms or 2s, or {kind: …} (uniform, exponential …)")
+    return Think(kind="constant", ms=float(match[1]) * (1000 if match[2] == "s" else 1))
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Text = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int)]
+"""Text that may be written as a number, such as the major version of a JDK."""
+Pause = Annotated[Think, BeforeValidator(_pause, json_schema_input_type=str | Think)]
+Counts = Annotated[
+    tuple[Annotated[int, Field(ge=1)], ...],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=int | list[int]),
+]
+Rates = Annotated[
+    tuple[Annotated[float, Field(gt=0)], ...],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=float | list[float]),
+]
+Pauses = Annotated[
+    tuple[Pause, ...],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=str | Think | list[str | Think]),
+]
+Names = Annotated[
+    tuple[str, ...], Field(min_length=1), BeforeValidator(_listed, json_schema_input_type=str | list[str])
+]
+
+
+class LoadKeys(Record):
+    """One load, or a sweep: a list of users, rates or think times stands for every combination of them."""
+
+    users: Counts | None = None
+    """Closed: so many users, each waiting for its answer. A list is a sweep."""
+    think: Pauses | None = None
+    """Closed, or open with session: user."""
+    ramp_up_s: float = Field(default=0.0, ge=0)
+    ramp_up_steps: int | None = Field(default=None, ge=1)
+    ramp_down_s: float = Field(default=0.0, ge=0)
+    ramp_down_steps: int | None = Field(default=None, ge=1)
+    rate_per_s: Rates | None = None
+    """Open: so many arrivals per second. A list is a sweep."""
+    phases: tuple[RatePhase, ...] | None = None
+    """Open: rates one after the other."""
+    arrivals: Literal["constant", "poisson"] = "constant"
+    session: Literal["request", "user"] = "request"
+    max_users: int | None = Field(default=None, ge=1)
+    connections: int | None = Field(default=None, ge=0)
+    deadline_ms: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        said = [name for name in ("users", "rate_per_s", "phases") if getattr(self, name) is not None]
+        if len(said) != 1:
+            raise ValueError(
+                "expected exactly one of users (a closed load), rate_per_s and phases (an open one); "
+                f"found {' and '.join(said) or 'none of them'}"
+            )
+        other = (
+            ("arrivals", "session", "max_users", "connections", "deadline_ms")
+            if self.users is not None
+            else ("ramp_up_steps", "ramp_down_s", "ramp_down_steps")
+        )
+        for name in other:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                model = "an open load (rate_per_s or phases)" if self.users else "a closed load (users)"
+                raise ValueError(f"{name} goes with {model}")
+        return self
+
+
+class MeasuredKeys(Record):
+    """Which part of a run is measured: a steady window (`window_s`), or everything until the first bound."""
+
+    window_s: float | None = Field(default=None, gt=0)
+    duration_s: float | None = Field(default=None, gt=0)
+    total_requests: int | None = Field(default=None, ge=1)
+    iterations_per_user: int | None = Field(default=None, ge=1)
+    warm_up_s: float = Field(default=0.0, ge=0)
+    """Before a whole run: the same load so long, as a run that is not measured; 0: a fresh server."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        bounds = (self.duration_s, self.total_requests, self.iterations_per_user)
+        if self.window_s is not None and (any(b is not None for b in bounds) or self.warm_up_s):
+            raise ValueError("window_s is a steady window and stands alone; the other keys are a whole run's")
+        return self
+
+
+class NeedKeys(Record):
+    """What the machine must have before this part starts; ports and descriptors are forecast besides."""
+
+    descriptors: int | None = Field(default=None, ge=1)
+    ports: int | None = Field(default=None, ge=1)
+    """The size of the range of ephemeral ports."""
+    cpus: int | None = Field(default=None, ge=1)
+
+
+class PublishedCell(Record):
+    """What was printed for one cell. A key that is left out holds for every server, workload, load."""
+
+    server: str | None = None
+    workload: str | None = None
+    users: int | None = None
+    think_ms: float | None = None
+    figures: dict[str, float] = Field(min_length=1)
+    """Figure (its name in docs/plans.md) -> value."""
+    note: str = ""
+
+
+class PublishedKeys(Record):
+    """Figures of one source: history, on other hardware; shown for shape and order, never as a target."""
+
+    source: str
+    label: str = "published"
+    """The heading of its column."""
+    cells: tuple[PublishedCell, ...]
+
+
+class ServerKeys(Record):
+    """How servers of a part are started, where that differs from their own defaults."""
+
+    jdk: Text | None = None
+    heap: str | None = Field(default=None, pattern=r"^[1-9]\d*[kmgKMG]$")
+    jvm_flags: tuple[str, ...] | None = None
+    settings: dict[str, Value] | None = None
+    """Of the server (`settings` in its server.yaml)."""
+
+
+class PartKeys(ServerKeys):
+    """The keys of a part; written at the top level they hold for every part that does not say otherwise."""
+
+    servers: Names | None = None
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value."""
+    per_server: dict[str, ServerKeys] = Field(default_factory=dict)
+    """Server, as in `servers` -> its own JDK, heap, flags, settings."""
+    workloads: Names | None = None
+    workload_settings: dict[str, float] | None = None
+    """Settings of the workloads, such as delay_ms."""
+    loads: (
+        Annotated[
+            tuple[LoadKeys, ...],
+            Field(min_length=1),
+            BeforeValidator(_listed, json_schema_input_type=LoadKeys | list[LoadKeys]),
+        ]
+        | None
+    ) = None
+    """Without: the workload's users in a closed loop."""
+    measured: MeasuredKeys | None = None
+    warm_up: WarmUpPlan | None = None
+    trials: int | None = Field(default=None, ge=1, le=1000)
+    connections: Connections | None = None
+    request_timeout_ms: int | None = Field(default=None, ge=1)
+    driver: Literal["auto", "io_uring", "epoll"] | None = None
+    published_requests: int | None = Field(default=None, ge=1)
+    """With a steady window: note when so many requests had completed since the start of the process."""
+    comparisons: tuple[tuple[str, str], ...] | None = None
+    """Pairs of servers; all pairs when not given, none when empty."""
+    limits: dict[str, Any] | None = None
+    """Limits of the checks (docs/method.md) in place of their defaults."""
+    expected_requests_per_s: float | None = Field(default=None, gt=0)
+    """For the forecast of ports where every request takes a connection of its own."""
+    needs: NeedKeys | None = None
+    published: tuple[PublishedKeys, ...] | None = None
+    soak: bool | None = None
+    """Only run with --duration, which says how long."""
+
+
+class NamedPart(PartKeys):
+    """One part of a plan that has several."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str = ""
+    note: str = ""
+    """What a reader should know about this part, shown with its table."""
+
+
+class CpuKeys(Record):
+    """Which CPUs, as in `0-3,8`; chosen when not given, always disjoint where the machine allows."""
+
+    server: Text | None = None
+    client: Text | None = None
+
+
+class PlanFile(PartKeys):
+    """A whole plan file."""
+
+    title: str
+    note: str = ""
+    cpus: CpuKeys | None = None
+    seed: int | None = Field(default=None, ge=0)
+    parts: tuple[NamedPart, ...] = ()
+    """Without: the keys at the top level are the only part."""
+
+    @field_validator("parts")
+    @classmethod
+    def _names_differ(cls, parts: tuple[NamedPart, ...]) -> tuple[NamedPart, ...]:
+        names = [part.name for part in parts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two parts are called '{twice}'; give each a name of its own")
+        return parts
+
+    @property
+    def whole_parts(self) -> tuple[NamedPart, ...]:
+        """The parts with everything that they inherit from the top level."""
+        inherited = {name: getattr(self, name) for name in PartKeys.model_fields}
+        if not self.parts:
+            return (NamedPart(name="main", title=self.title, **inherited),)
+        return tuple(_inherit(part, inherited) for part in self.parts)
+
+
+def _inherit(part: NamedPart, inherited: Mapping[str, Any]) -> NamedPart:
+    """Mappings are merged key by key, everything else replaces."""
+    merged: dict[str, Any] = {}
+    for name, above in inherited.items():
+        own = getattr(part, name)
+        if own is None:
+            merged[name] = above
+        elif isinstance(own, dict) and isinstance(above, dict):
+            merged[name] = above | own
+    return part.model_copy(update=merged)

@@ -1,0 +1,216 @@
+"""Makes a plan shorter: --quick (about five minutes), --miniature (seconds per server), and the length of a
+soak. Every change is told in words, which the report repeats.
+
+Must not know how a plan is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from prony.errors import UsageError
+from prony.plan.cells import Cell, RunPlan, Skipped
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.spec import TrialPlan, WarmUpPlan
+
+QUICK_S = 300.0
+"""What --quick aims at, builds apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How short a trial is made; None leaves a bound as it is."""
+
+    trials: int
+    window_s: float
+    warm_up: WarmUpPlan
+    whole_s: float
+    """The longest whole run; what is bounded by requests or loops keeps that bound besides."""
+    points: int | None = None
+    """Of a sweep, so many points at most: the ends and between them."""
+    users: int | None = None
+    """So many users at most."""
+
+
+def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> WarmUpPlan:
+    return WarmUpPlan(min_s=min_s, cap_s=cap_s, settle_min_s=settle_s, settle_cap_s=settle_cap_s)
+
+
+LADDER = (
+    Scale(3, 10.0, _warm(10, 35, 5, 8), 20.0),
+    Scale(1, 10.0, _warm(10, 35, 5, 8), 20.0),
+    Scale(1, 5.0, _warm(5, 12, 3, 4), 10.0),
+    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0),
+    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0, points=3),
+    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0, points=2),
+    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0, points=1),
+)
+"""From the least cut to the deepest; --quick takes the first that fits."""
+MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16)
+"""For tests of the machinery: no figure of it means anything."""
+
+
+def quicken(plan: RunPlan, budget_s: float = QUICK_S) -> RunPlan:
+    """The plan cut to about `budget_s` by the gentlest rung that does it, or by the last one."""
+    for scale in LADDER:
+        made = scaled(plan, scale)
+        if made.estimate_s <= budget_s:
+            break
+    return made.model_copy(update={"quick": True})
+
+
+def miniature(plan: RunPlan) -> RunPlan:
+    """The plan in seconds per server."""
+    return scaled(plan, MINIATURE).model_copy(update={"quick": True})
+
+
+def scaled(plan: RunPlan, scale: Scale) -> RunPlan:
+    """The plan cut by one scale, with what that changed in words."""
+    kept, left_out = _thinned(plan.cells, scale.points)
+    cells = tuple(_shorter(cell, scale) for cell in kept)
+    changes = [*plan.changes, *left_out]
+    most = max(cell.trials for cell in plan.cells)
+    if scale.trials < most:
+        changes.append(f"quick: {scale.trials} of {most} trials per cell")
+    for name, before, after in (
+        ("steady windows", _longest(plan.cells, _window_s), _longest(cells, _window_s)),
+        ("whole runs", _longest(plan.cells, _whole_s), _longest(cells, _whole_s)),
+    ):
+        if after < before:
+            changes.append(f"quick: {name} of at most {after:g} s instead of {before:g} s")
+    return plan.model_copy(update={"cells": cells, "changes": tuple(changes)})
+
+
+def _longest(cells: Sequence[Cell], length_s: Callable[[TrialPlan], float]) -> float:
+    return max((length_s(cell.trial) for cell in cells), default=0.0)
+
+
+def _window_s(trial: TrialPlan) -> float:
+    return trial.measured.window_s if isinstance(trial.measured, SteadyWindow) else 0.0
+
+
+def _whole_s(trial: TrialPlan) -> float:
+    return trial.measured_s if isinstance(trial.measured, WholeRun) else 0.0
+
+
+def _thinned(cells: Sequence[Cell], points: int | None) -> tuple[list[Cell], list[str]]:
+    """Of every sweep (the loads of one part, server, workload and think time) at most so many points."""
+    if points is None:
+        return list(cells), []
+    kept: list[Cell] = []
+    dropped: dict[str, dict[str, None]] = {}
+    sweeps: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        load = cell.trial.load
+        key = (cell.part, cell.server, cell.trial.workload.name, load.model, load.think)
+        sweeps.setdefault(key, []).append(cell)
+    for sweep in sweeps.values():
+        chosen = _ends_and_between(len(sweep), points)
+        kept += [cell for place, cell in enumerate(sweep) if place in chosen]
+        for place, cell in enumerate(sweep):
+            if place not in chosen:
+                dropped.setdefault(cell.part, {})[cell.trial.load_name] = None
+    order = {cell.id: place for place, cell in enumerate(cells)}
+    kept.sort(key=lambda cell: order[cell.id])
+    return kept, [f"quick: left out of {part}: {', '.join(names)}" for part, names in dropped.items()]
+
+
+def _ends_and_between(count: int, points: int) -> set[int]:
+    if count <= points:
+        return set(range(count))
+    if points == 1:
+        return {count // 2}
+    return {round(step * (count - 1) / (points - 1)) for step in range(points)}
+
+
+def _shorter(cell: Cell, scale: Scale) -> Cell:
+    trial = cell.trial
+    load = trial.load
+    if scale.users is not None and isinstance(load, ClosedLoad):
+        load = load.model_copy(update={"users": min(load.users, scale.users)})
+    part = trial.measured
+    if isinstance(part, SteadyWindow):
+        part = part.model_copy(update={"window_s": min(part.window_s, scale.window_s)})
+        warm = _least(trial.warm_up, scale.warm_up)
+        trial = trial.model_copy(update={"warm_up": warm})
+    else:
+        load, part = _shorter_whole(trial, load, part, scale.whole_s)
+    if load.ramp_up_s > scale.window_s:
+        load = load.model_copy(update={"ramp_up_s": scale.window_s})
+    trial = trial.model_copy(update={"load": load, "measured": part})
+    return cell.model_copy(update={"trial": trial, "trials": min(cell.trials, scale.trials)})
+
+
+def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
+    """The shorter of both, limit by limit."""
+    names = ("min_s", "cap_s", "settle_min_s", "settle_cap_s")
+    return own.model_copy(update={name: min(getattr(own, name), getattr(other, name)) for name in names})
+
+
+def _shorter_whole(
+    trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, most_s: float
+) -> tuple[ClosedLoad | OpenLoad, WholeRun]:
+    """A whole run within `most_s`: phases are squeezed in time, loops are counted down, and a bound in time
+    is added to one in requests.
+    """
+    if isinstance(load, OpenLoad) and load.total_s is not None and load.total_s > most_s:
+        squeeze = most_s / load.total_s
+        phases = tuple(p.model_copy(update={"duration_s": p.duration_s * squeeze}) for p in load.phases)
+        load = load.model_copy(update={"phases": phases})
+    loops = part.iterations_per_user
+    if loops is not None and trial.measured_s > most_s:
+        loops = max(1, int(loops * most_s / trial.measured_s))
+    bounded = isinstance(load, OpenLoad) and load.total_s is not None
+    duration_s = part.duration_s if bounded or loops is not None else min(part.duration_s or most_s, most_s)
+    if part.total_requests is not None and part.duration_s is None:
+        duration_s = max(most_s, 10.0)
+    return load, part.model_copy(
+        update={
+            "duration_s": duration_s,
+            "iterations_per_user": loops,
+            "warm_up_s": min(part.warm_up_s, most_s),
+        }
+    )
+
+
+def with_soak(plan: RunPlan, duration_s: float | None) -> RunPlan:
+    """With a duration the soak parts alone, so long; without one all the other parts.
+
+    Raises UsageError when there is nothing to run for so long.
+    """
+    soaks = {part.name for part in plan.parts if part.soak}
+    if duration_s is None:
+        cells = tuple(cell for cell in plan.cells if cell.part not in soaks)
+        left = tuple(
+            Skipped(
+                cell=cell.id,
+                part=cell.part,
+                server=cell.server,
+                why="a soak is run on its own, with --duration (such as --duration 8h)",
+            )
+            for cell in plan.cells
+            if cell.part in soaks
+        )
+        if not cells:
+            raise UsageError(
+                f"the plan '{plan.name}' is a soak: say how long with --duration, such as --duration 8h"
+            )
+        return plan.model_copy(update={"cells": cells, "skipped": (*plan.skipped, *left)})
+    if not soaks:
+        raise UsageError(
+            f"the plan '{plan.name}' has no part that is a soak (soak: true), so --duration does not apply"
+        )
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "trial": cell.trial.model_copy(
+                    update={"measured": WholeRun(duration_s=duration_s), "published_requests": None}
+                )
+            }
+        )
+        for cell in plan.cells
+        if cell.part in soaks
+    )
+    parts = tuple(part for part in plan.parts if part.soak)
+    return plan.model_copy(update={"cells": cells, "parts": parts})

@@ -1,0 +1,110 @@
+"""The report of a plan on a terminal: verdict, then a table per part, what the checks found, what was left
+out.
+
+Must not know where the view came from.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from prony.judge.finding import Status
+from prony.report.labels import rounded
+from prony.report.plan_view import CellView, PartView, PlanView, heading
+from prony.report.style import STATUS_STYLE
+
+MOST_WIDTH = 200
+MOST_CELLS_NAMED = 3
+
+
+def render_plan(view: PlanView, console: Console) -> None:
+    """Print the whole report of a plan."""
+    console.print()
+    console.print(
+        Text.assemble(
+            (view.status.value.upper(), f"bold {STATUS_STYLE[view.status]}"), "  ", (view.words, "bold")
+        )
+    )
+    console.print(Text(f"{view.title} · {view.created:%Y-%m-%d %H:%M} · {view.id}", style="dim"))
+    if view.quick:
+        console.print(Text("quick: a first look; every figure is marked.", style="yellow"))
+    for sentence in (*view.plan.changes, *view.warnings):
+        console.print(Text(f"Note: {sentence}", style="yellow"))
+    for part in view.parts:
+        _part(view, part, console)
+    console.print()
+
+
+def _part(view: PlanView, part: PartView, console: Console) -> None:
+    console.print()
+    console.print(Text.assemble((part.part.title, "bold"), (f"  {part.part.name}", "dim")))
+    if part.part.note:
+        console.print(Text(part.part.note, style="dim"))
+    if part.cells:
+        console.print(_table(view, part))
+    for where, pair in part.pairs:
+        console.print(Text(f"  {where}: {pair.sentence}{_mark(view)}"))
+    for concern in part.concerns:
+        finding = concern.finding
+        named = "; ".join(concern.cells[:MOST_CELLS_NAMED])
+        more = len(concern.cells) - MOST_CELLS_NAMED
+        where = f"{named}{f' and {more} more cells' if more > 0 else ''}"
+        console.print(
+            Text.assemble(
+                "  ",
+                (finding.status.value, STATUS_STYLE[finding.status]),
+                f" {finding.check} ({where}): {finding.reason}",
+                (f"  {finding.advice}" if finding.advice else "", "dim"),
+            )
+        )
+    reasons: dict[str, list[str]] = {}
+    for one in part.skipped:
+        reasons.setdefault(one.why, []).append(one.cell)
+    for why, cells in reasons.items():
+        count = f"{len(cells)} cells, such as {cells[0]}" if len(cells) > 1 else cells[0]
+        console.print(Text(f"  not run: {count}: {why}", style="yellow"))
+
+
+def _table(view: PlanView, part: PartView) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    several = len(part.workloads) > 1
+    for name in (["workload"] if several else []) + ["load", "server"]:
+        table.add_column(name, overflow="fold", no_wrap=name != "server")
+    for figure in part.columns:
+        table.add_column(escape(heading(figure)), justify="right", no_wrap=False)
+    history = any(cell.published for cell in part.cells)
+    if history:
+        table.add_column("published", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for cell in part.cells:
+        row = [cell.cell.trial.workload.name] if several else []
+        row += [cell.cell.trial.load_name, escape(cell.cell.server)]
+        row += [_value(view, cell, figure) for figure in part.columns]
+        if history:
+            row.append(escape("; ".join(f"{heading(name)} {text}" for name, text in cell.published)))
+        row.append(_verdict(cell))
+        table.add_row(*row)
+    return table
+
+
+def _value(view: PlanView, cell: CellView, figure: str) -> str:
+    found = cell.figure(figure)
+    if found is None:
+        return "–" if cell.counting or not cell.trials else "no figure"
+    return rounded(figure, found.median) + _mark(view)
+
+
+def _verdict(cell: CellView) -> str:
+    status = cell.status
+    if status is None:
+        return "not run yet"
+    bound = f" (bound by {cell.bound_by})" if cell.bound_by not in ("", "unknown") else ""
+    style = STATUS_STYLE[status]
+    return f"[{style}]{status.value}[/{style}]{escape(bound) if status is not Status.INVALID else ''}"
+
+
+def _mark(view: PlanView) -> str:
+    return " q" if view.quick else ""

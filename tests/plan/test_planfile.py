@@ -1,0 +1,241 @@
+"""Plan files: what they expand to, in which order it runs, and what a mistake in one says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.judge.limits import CheckLimits
+from prony.plan.cells import RunPlan
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
+from prony.plan.planfile_read import find, known, read
+from prony.plan.planfile_schema import json_schema
+
+SWEEP = """
+title: A sweep
+servers: [alpha, beta]
+workloads: hello
+trials: 4
+settings: {worker_threads: 20}
+limits: {errors_invalid_share: 0.05}
+per_server: {beta: {jdk: 21, heap: 2g}}
+parts:
+  - name: steady
+    loads: {users: [1, 8, 16], think: [none, 500ms]}
+    measured: {window_s: 20}
+    published:
+      - source: a paper
+        label: theirs
+        cells:
+          - {server: alpha, users: 8, think_ms: 0, figures: {requests_per_s: 100}}
+          - {users: 16, think_ms: 500, figures: {mean_ms: 3}}
+  - name: sessions
+    servers: beta
+    trials: 2
+    limits: {little_deviation: 0.1}
+    loads: {phases: [{duration_s: 60, from_per_s: 100, to_per_s: 100}], session: user}
+"""
+
+
+def plan(tmp_path: Path, text: str, seed: int = 5) -> RunPlan:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    return read(file, limits=CheckLimits, seed=seed)
+
+
+def fault(tmp_path: Path, text: str) -> str:
+    with pytest.raises(UsageError) as raised:
+        plan(tmp_path, text)
+    return str(raised.value)
+
+
+def test_a_sweep_is_every_combination_on_every_server(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    steady = made.of("steady")
+    assert len(steady) == 2 * 3 * 2
+    assert {cell.users for cell in steady} == {1, 8, 16}
+    assert {cell.trial.load.think.expected_ms for cell in steady} == {0, 500}
+    assert all(cell.trial.measured == SteadyWindow(window_s=20) for cell in steady)
+    assert len({cell.id for cell in made.cells}) == len(made.cells)
+
+
+def test_a_part_inherits_and_replaces(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    (sessions,) = made.of("sessions")
+    assert (sessions.server, sessions.trials) == ("beta", 2)
+    assert isinstance(sessions.trial.load, OpenLoad)
+    assert isinstance(sessions.trial.measured, WholeRun)
+    assert sessions.limits == {"errors_invalid_share": 0.05, "little_deviation": 0.1}
+    assert all(cell.trials == 4 for cell in made.of("steady"))
+
+
+def test_a_server_may_have_a_jdk_and_a_heap_of_its_own(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    by_server = {cell.server: cell.launch for cell in made.of("steady")}
+    assert (by_server["beta"].jdk, by_server["beta"].heap) == ("21", "2g")
+    assert (by_server["alpha"].jdk, by_server["alpha"].heap) == (None, None)
+    assert by_server["alpha"].settings == by_server["beta"].settings == {"worker_threads": 20}
+
+
+def test_published_figures_find_their_cells(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    with_history = {cell.id: cell.published for cell in made.cells if cell.published}
+    assert set(with_history) == {
+        "steady/alpha/hello/closed-8",
+        "steady/alpha/hello/closed-16-think-500ms",
+        "steady/beta/hello/closed-16-think-500ms",
+    }
+    (history,) = with_history["steady/alpha/hello/closed-8"]
+    assert (history.label, history.figures) == ("theirs", {"requests_per_s": 100})
+
+
+def test_every_block_holds_each_cell_once_in_an_order_drawn_from_the_seed(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    order = made.order()
+    assert [turn.index for turn in order] == list(range(1, len(order) + 1))
+    assert order == plan(tmp_path, SWEEP).order()
+    assert order != plan(tmp_path, SWEEP, seed=6).order()
+    steady = {cell.id for cell in made.of("steady")}
+    blocks = [[turn.cell for turn in order if turn.cell in steady and turn.block == n] for n in range(4)]
+    assert all(set(block) == steady and len(block) == len(steady) for block in blocks)
+    assert len({tuple(block) for block in blocks}) > 1, "the blocks are not shuffled each for itself"
+    assert {turn.cell for turn in order[-2:]} == {made.of("sessions")[0].id}, "parts run one after the other"
+
+
+def test_what_is_stored_is_what_was_planned(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    assert RunPlan.model_validate_json(made.model_dump_json()) == made
+
+
+def test_only_keeps_a_part_or_what_matches(tmp_path: Path) -> None:
+    made = plan(tmp_path, SWEEP)
+    part = made.only("sessions")
+    assert part is not None
+    assert [cell.part for cell in part.cells] == ["sessions"]
+    some = made.only("steady/alpha/*/closed-8*")
+    assert some is not None
+    assert [cell.users for cell in some.cells] == [8, 8]
+    assert made.only("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("title: x\nservres: [a]\nworkloads: hello\n", ":2: unknown key 'servres', did you mean 'servers'?"),
+        ("title: x\nservers: a\nworkloads: helo\n", ":3: unknown workload 'helo', did you mean 'hello'?"),
+        ("title: x\nservers: a\n", ":1: the key 'workloads' is missing"),
+        (
+            "title: x\nservers: a\nworkloads: hello\nloads:\n  - users: 3\n    arrivals: poisson\n",
+            ":5: 'loads.0' is",
+        ),
+        ("title: x\nservers: a\nworkloads: hello\nloads:\n  think: 3\n", ":5: 'loads.think' is 3"),
+        (
+            "title: x\nservers: a\nworkloads: hello\nloads:\n  userz: 3\n",
+            ":5: unknown key 'loads.userz', did you mean 'users'?",
+        ),
+        (
+            "title: x\nservers: a\nworkloads: hello\nlimits:\n  litle_deviation: 0.1\n",
+            "mean 'little_deviation'",
+        ),
+        (
+            "title: x\nservers: a\nworkloads: hello\nlimits:\n  little_deviation: 7\n",
+            ":5: 'little_deviation' is 7",
+        ),
+        (
+            "title: x\nservers: alpha\nworkloads: hello\nper_server: {alhpa: {jdk: 21}}\n",
+            ":4: 'alhpa' is no server of the part 'main', did you mean 'alpha'?",
+        ),
+        (
+            "title: x\nservers: a\nworkloads: hello\nworkload_settings: {delay_ms: 3}\n",
+            ":3: workload 'hello' has no setting 'delay_ms'",
+        ),
+        (
+            "title: x\nservers: a\nworkloads: hello\nmeasured: {window_s: 3, total_requests: 4}\n",
+            ":4: 'measured' is",
+        ),
+        (
+            "title: x\nservers: a\nworkloads: hello\nloads: {users: [8, 8]}\n",
+            ":4: the part 'main' holds the same",
+        ),
+        ("title: x\nparts:\n  - {name: a}\n  - {name: a}\n", "two parts are called 'a'"),
+        ("title: [\n", "this is not valid YAML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_what_was_expected(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    said = fault(tmp_path, text)
+    assert expected in said
+    assert "mine.yaml:" in said
+
+
+def test_an_unknown_plan_is_answered_with_the_nearest_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "frobnicate.yaml").write_text("title: x\n")
+    monkeypatch.setenv("PRONY_PLANS", str(tmp_path))
+    with pytest.raises(UsageError, match="unknown plan 'frobnicat', did you mean 'frobnicate'"):
+        find("frobnicat")
+
+
+@pytest.mark.parametrize("name", sorted(known()))
+def test_every_ready_plan_reads_and_can_be_cut_to_minutes(name: str) -> None:
+    made = with_soak(read(find(name), limits=CheckLimits, seed=1), None)
+    assert made.title
+    quick = quicken(made)
+    assert quick.quick
+    assert quick.estimate_s <= 1.5 * QUICK_S
+    assert {cell.part for cell in quick.cells} == {cell.part for cell in made.cells}
+    assert {cell.server for cell in quick.cells} == {cell.server for cell in made.cells}
+    assert miniature(made).estimate_s < made.estimate_s
+
+
+def test_quick_takes_the_gentlest_cut_and_says_what_it_changed(tmp_path: Path) -> None:
+    small = plan(tmp_path, "title: x\nservers: a\nworkloads: hello\nloads: {users: 3}\n")
+    assert quicken(small).cells[0].trials == 3
+    large = quicken(plan(tmp_path, SWEEP))
+    assert large.estimate_s <= QUICK_S
+    assert large.changes
+    assert all("quick: " in change for change in large.changes)
+
+
+def test_a_thinned_sweep_keeps_its_ends_and_names_what_it_left_out(tmp_path: Path) -> None:
+    text = (
+        "title: x\nservers: [a, b, c, d]\nworkloads: [hello, json]\n"
+        "loads: {users: [1, 2, 4, 8, 16, 32, 64, 128]}\n"
+    )
+    quick = quicken(plan(tmp_path, text), budget_s=500)
+    users = {cell.users for cell in quick.cells}
+    assert {1, 128} <= users
+    assert len(users) < 8
+    assert any("left out of main" in change for change in quick.changes)
+
+
+def test_a_miniature_has_few_users_and_short_windows(tmp_path: Path) -> None:
+    made = miniature(plan(tmp_path, SWEEP))
+    assert all(cell.users is None or cell.users <= 16 for cell in made.cells)
+    assert all(cell.trial.measured_s <= 2 for cell in made.cells)
+    assert all(cell.trials == 1 for cell in made.cells)
+
+
+def test_a_soak_is_run_alone_and_only_when_its_length_is_said(tmp_path: Path) -> None:
+    text = SWEEP + "  - {name: soak, soak: true, loads: {users: [16, 32]}, measured: {duration_s: 60}}\n"
+    made = plan(tmp_path, text)
+    ordinary = with_soak(made, None)
+    assert {cell.part for cell in ordinary.cells} == {"steady", "sessions"}
+    assert {one.part for one in ordinary.skipped} == {"soak"}
+    long = with_soak(made, 8 * 3600.0)
+    assert {cell.part for cell in long.cells} == {"soak"}
+    assert all(cell.trial.measured == WholeRun(duration_s=28800) for cell in long.cells)
+    assert all(isinstance(cell.trial.load, ClosedLoad) for cell in long.cells)
+    with pytest.raises(UsageError, match="has no part that is a soak"):
+        with_soak(plan(tmp_path, SWEEP), 60.0)
+
+
+def test_the_published_schema_is_the_one_of_this_program() -> None:
+    file = Path(__file__).parents[2] / "docs/schema/plan.json"
+    assert json.loads(file.read_text()) == json_schema(), "make schema writes it anew"
