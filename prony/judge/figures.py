@@ -18,6 +18,7 @@ from prony.judge.histogram import HistogramError, decode, percentiles_ms
 from prony.judge.limits import CheckLimits
 from prony.judge.words import measured
 
+SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
 MIB = 2**20
 GIB = 2**30
 
@@ -47,6 +48,17 @@ class Figures:
     p999_ms: float | None = None
     min_ms: float | None = None
     max_ms: float | None = None
+    sessions_begun: float | None = None
+    sessions_completed: float | None = None
+    sessions_per_s: float | None = None
+    session_mean_ms: float | None = None
+    session_p50_ms: float | None = None
+    session_p95_ms: float | None = None
+    session_p99_ms: float | None = None
+    session_min_ms: float | None = None
+    session_max_ms: float | None = None
+    handshakes_per_request: float | None = None
+    resumed_share: float | None = None
     server_cpu_us_per_request: float | None = None
     client_cpu_us_per_request: float | None = None
     server_cpu_share: float | None = None
@@ -86,6 +98,17 @@ FIGURES: tuple[Figure, ...] = (
     Figure("p999_ms", "p99.9", "ms", 3, False),
     Figure("min_ms", "shortest", "ms", 3, False),
     Figure("max_ms", "longest", "ms", 1, False),
+    Figure("sessions_begun", "sessions begun", "", 0, None),
+    Figure("sessions_completed", "sessions completed", "", 0, None),
+    Figure("sessions_per_s", "sessions completed per second", "1/s", 1, True),
+    Figure("session_mean_ms", "mean session", "ms", 1, False),
+    Figure("session_p50_ms", "session p50", "ms", 1, False),
+    Figure("session_p95_ms", "session p95", "ms", 1, False),
+    Figure("session_p99_ms", "session p99", "ms", 1, False),
+    Figure("session_min_ms", "shortest session", "ms", 1, False),
+    Figure("session_max_ms", "longest session", "ms", 1, False),
+    Figure("handshakes_per_request", "TLS handshakes per request", "", 4, False),
+    Figure("resumed_share", "TLS sessions resumed", "of handshakes", 2, None),
     Figure("server_cpu_us_per_request", "server CPU per request", "µs", 1, False),
     Figure("client_cpu_us_per_request", "client CPU per request", "µs", 2, None),
     Figure("server_cpu_share", "server CPU in use", "of granted", 2, None),
@@ -121,6 +144,9 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     window = measured(evidence)
     if window is not None:
         values |= _load(window, evidence.load.model, limits)
+        values |= _sessions(window, limits)
+    if evidence.load.tls:
+        values |= _handshakes(evidence)
     server = evidence.server_window
     if server is not None:
         values |= _server(server, window, values.get("requests_per_s"))
@@ -142,6 +168,33 @@ def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | 
             used_s = sum(t.cpu_s for t in window.threads if t.cpu_s is not None)
             values["client_cpu_us_per_request"] = used_s / window.completed * 1e6
     return values | times_ms(window.latency if model == "open" else window.service_time, limits)
+
+
+def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
+    """Of an open load of users who walk a scenario: how many came, how many got to its end, how long it
+    took them.
+    """
+    if window.sessions_begun is None or window.sessions_completed is None:
+        return {}
+    times = times_ms(window.session_time, limits)
+    return {
+        "sessions_begun": float(window.sessions_begun),
+        "sessions_completed": float(window.sessions_completed),
+        "sessions_per_s": window.sessions_completed / window.duration_s,
+        **{f"session_{name}_ms": times.get(f"{name}_ms") for name in SESSION_TIMES},
+    }
+
+
+def _handshakes(evidence: Evidence) -> dict[str, float | None]:
+    """Over the whole run: connections that are kept alive are opened before the window."""
+    totals = evidence.engine.totals if evidence.engine is not None else None
+    if totals is None or totals.tls_handshakes is None or not totals.sent:
+        return {}
+    resumed, handshakes = totals.tls_resumptions, totals.tls_handshakes
+    return {
+        "handshakes_per_request": handshakes / totals.sent,
+        "resumed_share": None if resumed is None or not handshakes else resumed / handshakes,
+    }
 
 
 def times_ms(histogram: Histogram | None, limits: CheckLimits | None = None) -> dict[str, float | None]:

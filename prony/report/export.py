@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from prony.judge.figures import times_ms
+from prony.evidence.engine import EngineReport, Window
+from prony.judge.figures import SESSION_TIMES, times_ms
 from prony.report.model import ExperimentView, PublishedFigures, ServerView, TrialView
 from prony.report.schema import (
     ClientOut,
@@ -17,10 +18,12 @@ from prony.report.schema import (
     PairOut,
     ServerCostOut,
     ServerOut,
+    SessionsOut,
     SpreadOut,
     StartUpOut,
     StepOut,
     TimesOut,
+    TlsOut,
     TrialOut,
 )
 from prony.report.steps import steps_of
@@ -143,6 +146,8 @@ def _measured(trial: TrialView) -> dict[str, Any]:
         "status_codes": dict(window.status) if window is not None else {},
         "throughput_per_s": shown.get("requests_per_s"),
         **_times(trial, shown),
+        "sessions": _sessions(window, shown),
+        "tls": _tls(engine, shown) if trial.record.evidence.load.tls else None,
         "client": ClientOut(
             driver=engine.ready.driver if engine is not None else None,
             cpu_us_per_request=shown.get("client_cpu_us_per_request"),
@@ -177,6 +182,28 @@ def _times(trial: TrialView, shown: dict[str, float]) -> dict[str, Any]:
         "service_time_ms": TimesOut(**{name: _number(found.get(f"{name}_ms")) for name in TIMES}),
         "latency_ms": own,
     }
+
+
+def _sessions(window: Window | None, shown: dict[str, float]) -> SessionsOut | None:
+    if window is None or window.sessions_begun is None or window.sessions_completed is None:
+        return None
+    times = TimesOut(**{name: shown.get(f"session_{name}_ms") for name in SESSION_TIMES})
+    return SessionsOut(
+        begun=window.sessions_begun,
+        completed=window.sessions_completed,
+        blocked=window.blocked,
+        time_ms=times,
+    )
+
+
+def _tls(engine: EngineReport | None, shown: dict[str, float]) -> TlsOut | None:
+    if engine is None:
+        return None
+    return TlsOut(
+        handshakes=engine.totals.tls_handshakes,
+        resumptions=engine.totals.tls_resumptions,
+        handshakes_per_request=shown.get("handshakes_per_request"),
+    )
 
 
 def _published(published: PublishedFigures | None) -> dict[str, Any] | None:

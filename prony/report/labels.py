@@ -37,6 +37,7 @@ SHORT: dict[str, Label] = {
     "start_rss_mib": Label("RSS at ready", "MiB"),
     "server_cpu_share": Label("server CPU in use", "%", 0, 100),
     "client_cpu_share": Label("client CPU in use", "%", 0, 100),
+    "resumed_share": Label("TLS sessions resumed", "%", 1, 100),
     "gc_share": Label("garbage collection", "%", 2, 100),
     "jit_share": Label("JIT compilation", "%", 2, 100),
     "published_requests_per_s": Label("requests/s"),

@@ -50,6 +50,23 @@ class ClientOut(_Out):
     cpu_busy: float | None = Field(description="the busiest thread's CPU time ÷ wall time, 0 … 1")
 
 
+class SessionsOut(_Out):
+    """Users of an open load who walk a scenario, over the window."""
+
+    begun: int = Field(description="arrivals that found a place")
+    completed: int = Field(description="those of them who came to the end of the scenario")
+    blocked: int | None = Field(description="arrivals that found no place")
+    time_ms: TimesOut = Field(description="of the completed, from arrival to the end of the last answer")
+
+
+class TlsOut(_Out):
+    """TLS over the whole run, warm-up included."""
+
+    handshakes: int | None
+    resumptions: int | None
+    handshakes_per_request: float | None
+
+
 class StepOut(_Out):
     """One step of a scenario over the window."""
 
@@ -78,6 +95,10 @@ class Measured(_Out):
     latency_ms: TimesOut | None = Field(
         default=None, description="open loop: from the moment a request was due; null for a closed loop"
     )
+    sessions: SessionsOut | None = Field(
+        default=None, description="null unless users of an open load walk a scenario"
+    )
+    tls: TlsOut | None = Field(default=None, description="null without TLS")
     client: ClientOut
     connections_opened: int | None = Field(description="over the whole run, warm-up included")
     duration_s: float | None = Field(description="length of the measured window")

@@ -67,6 +67,20 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (HEADLINE, "mean_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "time_to_steady_s"),
     ),
     (
+        "Sessions",
+        "users who walked the scenario, from arrival to the end of the last answer",
+        (
+            "sessions_begun",
+            "sessions_completed",
+            "session_p50_ms",
+            "session_p95_ms",
+            "session_p99_ms",
+            "session_min_ms",
+            "session_max_ms",
+        ),
+    ),
+    ("TLS", "over the whole run", ("handshakes_per_request", "resumed_share")),
+    (
         "Cost",
         "over the measured window",
         ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib"),

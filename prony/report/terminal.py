@@ -204,6 +204,18 @@ LOAD_FIGURES = (
     "p999_ms",
     "max_ms",
 )
+LOAD_SESSIONS = (
+    "sessions_begun",
+    "sessions_completed",
+    "sessions_per_s",
+    "session_mean_ms",
+    "session_min_ms",
+    "session_p50_ms",
+    "session_p95_ms",
+    "session_p99_ms",
+    "session_max_ms",
+)
+LOAD_TLS = ("handshakes_per_request", "resumed_share")
 LOAD_COST = ("server_cpu_us_per_request", "server_cpu_share", "client_cpu_us_per_request", "client_cpu_share")
 
 
@@ -229,7 +241,13 @@ def render_load(trial: TrialView, console: Console) -> None:
         for line in lines:
             out.text(Text(line), 0)
     if trial.counts:
-        for title, figures in (("Load", LOAD_FIGURES), ("Cost", LOAD_COST)):
+        groups = (
+            ("Load", LOAD_FIGURES),
+            ("Sessions", LOAD_SESSIONS),
+            ("TLS", LOAD_TLS),
+            ("Cost", LOAD_COST),
+        )
+        for title, figures in groups:
             known = [f for f in figures if f in trial.figures]
             if known:
                 out.heading(title)

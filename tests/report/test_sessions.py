@@ -1,0 +1,91 @@
+"""Sessions and handshakes: from the counters to the terminal, the JSON and the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from prony.judge.figures import figures
+from prony.report.export import load_json
+from prony.report.html import render_html
+from prony.report.model import ExperimentView, TrialView
+from prony.report.terminal import render, render_load
+
+from . import factory
+from .page import Page
+
+
+def walked(made: TrialView) -> TrialView:
+    """The same trial as an open load of sessions over TLS."""
+    evidence = made.record.evidence
+    engine = evidence.engine
+    assert engine is not None
+    assert engine.window is not None
+    window = engine.window.model_copy(
+        update={
+            "latency": engine.window.service_time,
+            "sessions_begun": 1000,
+            "sessions_completed": 990,
+            "blocked": 0,
+            "session_time": factory.histogram(8e9, 990, 3, draws=990),
+        }
+    )
+    totals = engine.totals.model_copy(update={"sent": 50_000, "tls_handshakes": 1000, "tls_resumptions": 250})
+    evidence = evidence.model_copy(
+        update={
+            "engine": engine.model_copy(update={"window": window, "totals": totals}),
+            "load": evidence.load.model_copy(update={"model": "open", "tls": True, "sessions_per_s": 100.0}),
+        }
+    )
+    return TrialView(
+        made.record.model_copy(update={"evidence": evidence}), made.judgement, figures(evidence).numbers()
+    )
+
+
+def view() -> ExperimentView:
+    shown = factory.experiment()
+    return replace(shown, trials=tuple(walked(trial) for trial in shown.trials))
+
+
+def printed(show: object) -> str:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    if isinstance(show, TrialView):
+        render_load(show, console)
+    else:
+        assert isinstance(show, ExperimentView)
+        render(show, console)
+    return console.export_text()
+
+
+def test_the_json_has_sessions_and_handshakes() -> None:
+    out = load_json(walked(factory.foreign_load().trials[0]))
+    assert (out["sessions"]["begun"], out["sessions"]["completed"], out["sessions"]["blocked"]) == (
+        1000,
+        990,
+        0,
+    )
+    assert out["sessions"]["time_ms"]["p50"] == pytest.approx(8000, rel=0.1)
+    assert out["sessions"]["time_ms"]["p999"] is None
+    assert out["tls"] == {"handshakes": 1000, "resumptions": 250, "handshakes_per_request": 0.02}
+    plain = load_json(factory.foreign_load().trials[0])
+    assert (plain["sessions"], plain["tls"]) == (None, None)
+
+
+def test_the_terminal_says_how_long_sessions_took() -> None:
+    one = printed(walked(factory.foreign_load().trials[0]))
+    assert "sessions completed" in one
+    assert "TLS handshakes per request" in one
+    assert "0.0200" in one
+    table = printed(view())
+    assert "session p95" in table
+    assert "25.0" in table
+
+
+def test_the_page_has_a_row_for_each() -> None:
+    page = Page(render_html(view()))
+    heads = [e.text for e in page.all("th")]
+    assert any(text.startswith("sessions completed") for text in heads)
+    assert any(text.startswith("TLS handshakes per request") for text in heads)
+    assert page.faults == []
