@@ -67,4 +67,6 @@ def test_the_table_knows_every_figure_once() -> None:
     known = set(Figures.__dataclass_fields__) - {"reported"}
     assert [figure.name for figure in FIGURES] == list(dict.fromkeys(figure.name for figure in FIGURES))
     assert {figure.name for figure in FIGURES} == known == set(FIGURE)
-    assert set(figures(f.healthy()).numbers()) == known
+    elsewhere = {name for name in known if name.startswith("session")}  # open loads of users who walk
+    elsewhere |= {"handshakes_per_request", "resumed_share"}  # TLS
+    assert set(figures(f.healthy()).numbers()) == known - elsewhere

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
@@ -50,7 +51,7 @@ def view() -> ExperimentView:
 
 
 def printed(show: object) -> str:
-    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=120, record=True, file=io.StringIO())
     if isinstance(show, TrialView):
         render_load(show, console)
     else:
