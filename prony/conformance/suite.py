@@ -41,7 +41,8 @@ CHECKS: Mapping[str, Check] = {
     "oversized-header": answers.oversized_header,
 }
 """In the order in which they are made: what every figure rests on first, what may harm the server last."""
-CLEAN_UP, STOP = "clean-up", "stop"
+PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
+AS_DECLARED = "each answer as the workload declares"
 START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
 """A server that answers, but not rightly, may still be deploying its application for so long."""
@@ -54,19 +55,20 @@ def check(
     workload: Workload,
     *,
     only: Collection[str] | None = None,
+    cpus: Sequence[int] = (),
     on_result: OnResult = lambda _: None,
     start_timeout_s: float = START_TIMEOUT_S,
     wrong_patience_s: float = WRONG_PATIENCE_S,
 ) -> Conformance:
-    """A fresh process under this workload, asked everything (or what is in `only`). A server that does not
-    start is a result like others.
+    """A fresh process under this workload, asked everything (or what is in `only`), on these CPUs (by default
+    all that we have). A server that does not start is a result like others.
 
     Raises UsageError for what is wrong with the files: an unknown check in `deviates`, a placeholder.
     """
     check_deviations(built.spec)
     results: list[CheckResult] = []
     wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
-    for name, outcome in _outcomes(built, workload, wanted, start_timeout_s, wrong_patience_s):
+    for name, outcome in _outcomes(built, workload, wanted, cpus, start_timeout_s, wrong_patience_s):
         result = _result(built.spec, workload.name, name, outcome)
         results.append(result)
         on_result(result)
@@ -75,7 +77,7 @@ def check(
 
 def check_deviations(spec: ServerSpec) -> None:
     """Raises UsageError when the server.yaml declares a deviation from a check that there is not."""
-    known = (*CHECKS, STOP)
+    known = (*CHECKS, PREPARE, CLEAN_UP, STOP)
     for key in spec.deviates:
         name = key.rpartition("/")[2]
         if name not in known:
@@ -89,12 +91,13 @@ def _outcomes(
     built: Built,
     workload: Workload,
     checks: Mapping[str, Check],
+    cpus: Sequence[int],
     start_timeout_s: float,
     wrong_patience_s: float,
 ) -> Iterator[tuple[str, Outcome]]:
     """Name and outcome of every check, as they end."""
     try:
-        server = launch(built)
+        server = launch(built, cpus=cpus)
     except EnvironmentFault as fault:
         yield START, _start(str(fault))
         return
@@ -105,10 +108,12 @@ def _outcomes(
             yield START, _start(str(fault))
             return
         subject = _subject(server, workload)
-        wrong = walk_once(subject.url, workload, workload.prepare, tls=subject.tls)
-        yield START, _start(None if wrong is None else f"the preparation failed: {wrong}")
-        if wrong is not None:
-            return
+        yield START, _start(None)
+        if workload.prepare:
+            wrong = walk_once(subject.url, workload, workload.prepare, tls=subject.tls)
+            yield PREPARE, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
+            if wrong is not None:
+                return
         for name, ask in checks.items():
             outcome = ask(subject)
             yield name, outcome
@@ -117,7 +122,7 @@ def _outcomes(
                 return
         if workload.cleanup:
             wrong = walk_once(subject.url, workload, workload.cleanup, tls=subject.tls)
-            yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", "each answer as the workload declares")
+            yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
         clean = server.stop()
         yield STOP, Outcome.of(clean, "gone" if clean else "processes or a listening socket are left", _GONE)
 

@@ -6,7 +6,6 @@ what a right answer is.
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 from collections.abc import Mapping
@@ -96,6 +95,8 @@ class Wire:
         """Raises WireFault when there is no connection."""
         self.address = address
         self._rest = b""
+        """What has come and was not read as an answer yet."""
+        self._hung_up = False
         try:
             plain = socket.create_connection((address.host, address.port), timeout_s)
             self._socket = _secured(plain, address.host) if address.tls else plain
@@ -119,7 +120,7 @@ class Wire:
     def send_until_answered(self, data: bytes) -> None:
         """These bytes, piece by piece, as long as the server says nothing and takes them."""
         at = 0
-        while at < len(data) and not self._readable(0.003):
+        while at < len(data) and self._listen(0.003) is None:
             # Small at first: a server that refuses and closes with bytes unread resets the connection.
             size = SMALL_PIECE_BYTES if at < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
             try:
@@ -159,25 +160,15 @@ class Wire:
 
     def ended(self, within_s: float) -> bool:
         """Whether the server closes the connection in this time, with nothing more said."""
-        if self._rest:
-            return False
-        try:
-            return self._readable(within_s) and not self._socket.recv(1)
-        except OSError:
-            return True
+        return self._listen(within_s) == b""
 
     def unasked(self, within_s: float = 0.05) -> bytes:
         """What the server sends without being asked."""
-        if not self._rest and self._readable(within_s):
-            try:
-                self._rest = self._socket.recv(PIECE_BYTES)
-            except OSError:
-                return b""
-        return self._rest
+        return self._listen(within_s) or b""
 
     def _receive(self, parser: h11.Connection, begun: bool) -> None:
         try:
-            data = self._socket.recv(PIECE_BYTES)
+            data = b"" if self._hung_up else self._socket.recv(PIECE_BYTES)
         except TimeoutError as fault:
             what = "the rest of the answer" if begun else "an answer"
             raise WireFault(f"{what} did not come within {self._socket.gettimeout():g} s") from fault
@@ -190,10 +181,24 @@ class Wire:
             raise WireFault("the connection was closed without an answer", hung_up=True)
         parser.receive_data(data)
 
-    def _readable(self, within_s: float) -> bool:
-        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
-            return True
-        return bool(select.select([self._socket], [], [], within_s)[0])
+    def _listen(self, within_s: float) -> bytes | None:
+        """What comes in this time; nothing (None), or the end (no bytes). With TLS a readable socket means
+        little: there are bytes that are not the server's words.
+        """
+        if self._rest or self._hung_up:
+            return self._rest
+        patience_s = self._socket.gettimeout()
+        self._socket.settimeout(within_s)
+        try:
+            self._rest = self._socket.recv(PIECE_BYTES)
+        except TimeoutError:
+            return None
+        except OSError:
+            self._rest = b""
+        finally:
+            self._socket.settimeout(patience_s)
+        self._hung_up = not self._rest
+        return self._rest
 
     def __enter__(self) -> Self:
         return self

@@ -109,6 +109,24 @@ class WarmUp(Record):
     reason: str = ""
 
 
+class Nonconformity(Record):
+    """A check of the conformance suite that did not find what it expected."""
+
+    check: str
+    found: str
+    expected: str
+
+
+class ConformanceFacts(Record):
+    """What a fresh process of this server under this workload answered before its first trial."""
+
+    passed: int
+    checks: int
+    failed: tuple[Nonconformity, ...] = ()
+    declared: tuple[Nonconformity, ...] = ()
+    """Not as expected either, as the server.yaml says; among the passed ones."""
+
+
 class Evidence(Record):
     """Everything known about one trial. Missing parts are None and make the checks that need them
     *unknown*.
@@ -125,6 +143,8 @@ class Evidence(Record):
     partition: CpuPartition | None = None
     limits: Limits | None = None
     probes: tuple[Probe, ...] = ()
+    conformance: ConformanceFacts | None = None
+    """None: nobody asked (`prony load`, evidence of earlier versions)."""
     ceilings: tuple[Ceiling, ...] = ()
     calibration: Calibration | None = None
     server_count: ServerCount | None = None

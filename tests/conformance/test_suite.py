@@ -82,13 +82,20 @@ def test_a_server_that_is_right_passes_everything(liar: Make, examine: Examine, 
     results = examine(liar("--delay-ms", str(workload.delay_ms or 0), ready="{path: /}"), workload)
     assert failed(results) == set()
     assert {"start", *CHECKS, "stop"} <= set(results)
-    assert ("clean-up" in results) == bool(workload.cleanup)
+    assert ("prepare" in results, "clean-up" in results) == (bool(workload.prepare), bool(workload.cleanup))
     assert results["keep-alive"].found == "20 answers on 1 connection"
     assert results["pipelined"].status is Status.NOTED
     assert "both are answered" in results["pipelined"].found
     assert "Server: BaseHTTP" in results["headers"].found
     assert results["oversized-header"].found == "status 431 at 64 KiB"
     assert results["delay"].status is (Status.PASSED if workload.delay_ms else Status.LEFT_OUT)
+
+
+def test_over_tls_the_same_is_asked(engine: Make, examine: Examine) -> None:
+    results = examine(engine("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}", scheme="https"), HELLO)
+    assert failed(results) == {"further", "unknown-path"}, "it answers every path alike"
+    assert results["oversized-header"].found == "status 431 at 64 KiB"
+    assert results["close"].found == "closed, announced"
 
 
 @pytest.mark.parametrize(
@@ -161,11 +168,9 @@ def test_a_server_that_dies_of_a_request_is_said_to_have_died(liar: Make, examin
 
 def test_a_preparation_that_fails_is_said_in_one_sentence(liar: Make, examine: Examine) -> None:
     results = examine(liar("--read-only"), PREPARED)
-    assert list(results) == ["start"]
-    assert results["start"].status is Status.FAILED
-    assert results["start"].found == (
-        "the preparation failed: 50 of 50 requests failed: 50 x another status (50 x 405 in all)"
-    )
+    assert list(results) == ["start", "prepare"]
+    assert failed(results) == {"prepare"}
+    assert results["prepare"].found == "50 of 50 requests failed: 50 x another status (50 x 405 in all)"
 
 
 def test_a_server_that_does_not_start_is_a_result(built: Make, examine: Examine) -> None:

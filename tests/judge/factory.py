@@ -24,7 +24,7 @@ from prony.evidence.engine import (
 )
 from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange
 from prony.evidence.server import JvmSnapshot, Probe, ProcessSample, ServerIdentity, ServerWindow, StartUp
-from prony.evidence.trial import Calibration, Evidence, LoadFacts, WarmUp
+from prony.evidence.trial import Calibration, ConformanceFacts, Evidence, LoadFacts, WarmUp
 
 USERS = 10
 RATE = 8000
@@ -163,6 +163,7 @@ def healthy() -> Evidence:
             totals=Counters(**counters(total), connections_opened=USERS, users=USERS),
             window=window,
         ),
+        conformance=ConformanceFacts(passed=3, checks=3),
         server=ServerIdentity(
             name="spring-tomcat",
             runtime="jvm",
@@ -279,6 +280,7 @@ def by_url() -> Evidence:
     return base.model_copy(
         update={
             "server_window": None,
+            "conformance": None,
             "start_up": None,
             "warm_up": None,
             "calibration": None,

@@ -8,11 +8,12 @@ import pytest
 
 from prony.evidence.engine import Answer
 from prony.evidence.server import Probe
-from prony.evidence.trial import Evidence
+from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity
+from prony.judge.checks.conformance import conformance
 from prony.judge.checks.content import content
 from prony.judge.checks.samples import samples
 from prony.judge.figures import figures
-from prony.judge.finding import Status
+from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
 
@@ -121,3 +122,42 @@ class TestContent:
     def test_without_probe_or_declaration_unknown(self) -> None:
         assert content(f.healthy().model_copy(update={"probes": ()}), LIMITS).status is Status.UNKNOWN
         assert content(f.window(f.healthy(), answers=()), LIMITS).status is Status.UNKNOWN
+
+
+class TestConformance:
+    """What was found before the first trial stands in every trial."""
+
+    WRONG = Nonconformity(check="answers", found="hello: status 500, expected 200", expected="as declared")
+    CLOSES = Nonconformity(check="keep-alive", found="20 answers on 20 connections", expected="1 connection")
+
+    def found(self, **facts: object) -> Finding | None:
+        known = ConformanceFacts.model_validate({"passed": 2, "checks": 3, **facts})
+        return conformance(f.healthy().model_copy(update={"conformance": known}), LIMITS)
+
+    def test_quiet(self) -> None:
+        finding = conformance(f.healthy(), LIMITS)
+        assert finding is not None
+        assert finding.status is Status.VALID
+        assert finding.reason == "passed 3 of 3 before the first figure"
+
+    def test_wrong_answers_make_every_figure_invalid(self) -> None:
+        finding = self.found(failed=(self.WRONG,))
+        assert finding is not None
+        assert finding.status is Status.INVALID
+        assert "hello: status 500" in finding.reason
+        assert "prony servers check spring-tomcat" in finding.advice
+
+    def test_whatever_else_is_not_as_expected_is_suspect(self) -> None:
+        finding = self.found(failed=(self.CLOSES,))
+        assert finding is not None
+        assert finding.status is Status.SUSPECT
+        assert "20 answers on 20 connections, expected 1 connection" in finding.reason
+
+    def test_what_is_declared_is_said_and_is_no_fault(self) -> None:
+        finding = self.found(declared=(self.CLOSES,), passed=3)
+        assert finding is not None
+        assert finding.status is Status.VALID
+        assert "as declared: keep-alive" in finding.reason
+
+    def test_nobody_asked(self) -> None:
+        assert conformance(f.by_url(), LIMITS) is None

@@ -11,6 +11,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.arrivals import arrivals
 from prony.judge.checks.bound_by import bound_by
 from prony.judge.checks.client import client
+from prony.judge.checks.conformance import conformance
 from prony.judge.checks.connections import connections
 from prony.judge.checks.content import content
 from prony.judge.checks.counts import counts
@@ -52,5 +53,6 @@ CHECKS: tuple[Check, ...] = (
     warm,
     samples,
     content,
+    conformance,
     stall,
 )

@@ -1,0 +1,48 @@
+"""conformance: did a process of its own answer as declared before the first trial. Must not ask a server."""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence, Nonconformity
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+
+CHECK = "conformance"
+SOURCE = "a wrong answer can be fast; docs/conformance.md"
+LIMIT = "every check passed, or declared in the server.yaml; wrong answers are invalid"
+WRONG_ANSWERS = frozenset({"prepare", "answers"})
+"""Checks without which there is nothing to measure; the others leave a figure that needs explaining."""
+
+
+def conformance(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+    """What the short part of the suite found. Left out when nobody asked."""
+    del limits
+    facts = evidence.conformance
+    if facts is None:
+        return None
+    said = f"passed {facts.passed} of {facts.checks} before the first figure"
+    if facts.declared:
+        said += f" (as declared: {_listed(facts.declared)})"
+    if not facts.failed:
+        return Finding(
+            check=CHECK,
+            status=Status.VALID,
+            value=said.split(" before")[0],
+            limit=LIMIT,
+            reason=said,
+            source=SOURCE,
+        )
+    wrong = any(failed.check in WRONG_ANSWERS for failed in facts.failed)
+    name = evidence.server.name
+    return Finding(
+        check=CHECK,
+        status=Status.INVALID if wrong else Status.SUSPECT,
+        value=said.split(" before")[0],
+        limit=LIMIT,
+        reason=f"{said}; {_listed(facts.failed)}",
+        advice=f"`prony servers check {name}` shows everything; mend the server, or declare why it deviates",
+        source=SOURCE,
+    )
+
+
+def _listed(checks: tuple[Nonconformity, ...]) -> str:
+    return "; ".join(f"{one.check}: {one.found}, expected {one.expected}" for one in checks)
