@@ -1,45 +1,42 @@
-"""The short part of the conformance suite, once for every server and workload of an experiment, before their
-first trial. Must not judge what it finds.
+"""The short part of the conformance suite, once for every server and workload, before their first trial.
+
+Must not judge what it finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from prony.conformance.result import CheckResult, Conformance, Status
 from prony.conformance.suite import check
 from prony.evidence.trial import ConformanceFacts, Nonconformity
-from prony.plan.workload import Workload
+from prony.plan.spec import CONFORMANCE_S, TrialPlan
 from prony.server.build import Built
+from prony.trial.listener import Listener
 
 SHORT = ("answers", "keep-alive", "concurrent", "delay")
 """What a figure rests on; the rest is about clients that take no part in a measurement."""
-EXPECTED_S = 6.0
-"""About what it takes: mostly the start and the end of a process."""
 
 
-@dataclass(slots=True)
-class Conforming:
-    """Asks each server once under each workload and remembers the answer."""
+_known: dict[tuple[object, ...], ConformanceFacts | None] = {}
+"""For as long as this program runs: the points of a sweep are experiments of the same server and workload."""
 
-    cpus: Sequence[int]
-    """Where the server runs in a trial."""
-    note: Callable[[str], None]
-    """Told about everything that is not as expected."""
-    _known: dict[tuple[object, ...], ConformanceFacts | None] = field(default_factory=dict)
 
-    def of(self, built: Built, workload: Workload, start_timeout_s: float) -> ConformanceFacts | None:
-        """What was found before the first trial. None when the server could not be asked: its trial will say
-        why.
-        """
-        key = (built.spec.name, workload.name, *workload.settings.items())
-        if key not in self._known:
-            found = check(built, workload, only=SHORT, cpus=self.cpus, start_timeout_s=start_timeout_s)
-            self._known[key] = _facts(found) if found.started else None
-            for result in found.failed if found.started else ():
-                self.note(f"{result.server} does not conform: {result.check}: {result.found}")
-        return self._known[key]
+def conformance_of(
+    built: Built, plan: TrialPlan, cpus: Sequence[int], listener: Listener
+) -> ConformanceFacts | None:
+    """What was found before the first trial of this server under this workload, on the CPUs that it has in a
+    trial. None when the server could not be asked: its trial will say why.
+    """
+    workload = plan.workload
+    key = (built.spec.name, built.spec.file, built.key, workload.name, *workload.settings.items())
+    if key not in _known:
+        listener.phase("conformance", CONFORMANCE_S)
+        found = check(built, workload, only=SHORT, cpus=cpus, start_timeout_s=plan.start_timeout_s)
+        _known[key] = _facts(found) if found.started else None
+        for result in found.failed if found.started else ():
+            listener.note(f"{result.server} does not conform: {result.check}: {result.found}")
+    return _known[key]
 
 
 def _facts(found: Conformance) -> ConformanceFacts:

@@ -15,6 +15,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.trial import Calibration, Ceiling, Evidence, TrialRecord
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import Conclusion, conclude
+from prony.experiment.conforming import conformance_of
 from prony.judge.limits import CheckLimits
 from prony.load.reference import calibrate
 from prony.plan.load import ClosedLoad
@@ -66,6 +67,7 @@ class Trials:
         """
         begun, started_at = time.monotonic(), datetime.now(UTC)
         self.progress.trial_started(place.index, place.server, place.block)
+        conformance = conformance_of(built, plan, self.bench.partition.server, self.progress)
         server = launch(built, cpus=self.bench.partition.server)
         run = TrialRun(
             plan=plan,
@@ -83,7 +85,10 @@ class Trials:
             facts = trial_facts(plan, built.spec.ceilings.closes_after, built.spec.scheme)
             outcome = Outcome(Evidence(load=facts, server=server.identity), str(fault))
         evidence = outcome.evidence.model_copy(
-            update={"calibration": self._calibration(plan, outcome.evidence)}
+            update={
+                "calibration": self._calibration(plan, outcome.evidence),
+                "conformance": conformance,
+            }
         )
         record = TrialRecord(
             id=trial_id(self.identifier, place.index),

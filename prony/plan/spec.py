@@ -18,6 +18,10 @@ PUBLISHED_REQUESTS = 10_000
 """Experiment C as published: ab -n 10000 against a fresh process."""
 
 
+CONFORMANCE_S = 6.0
+"""About how long a server is asked, in a process of its own, whether it answers as declared."""
+
+
 class WarmUpPlan(Record):
     """How a trial warms its server up under the trial's own load.
 
@@ -170,7 +174,8 @@ class ExperimentPlan(Record):
         """About how long the whole experiment takes at the most, builds apart."""
         controlled = self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)}).estimate_s
         trials = len(self.servers) * self.most_trials * self.trial.estimate_s
-        return trials + len(self.servers) * self.controls * controlled + 6
+        conformance = len(self.servers) * CONFORMANCE_S
+        return trials + len(self.servers) * self.controls * controlled + conformance + 6
 
 
 def pinned(warm_up: WarmUpPlan) -> WarmUpPlan:
