@@ -50,6 +50,20 @@ def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
     assert two.json("results", "show", "latest") == shown
 
 
+def test_a_server_that_does_not_conform_is_said_before_its_figures(lab: Lab) -> None:
+    lab.server("keeps")
+    lab.server("closes", "--ignore-keep-alive")
+    shown = lab.json("compare", "keeps", "closes", *SHORT, "--trials", "1")
+    found = {}
+    for server in shown["servers"]:
+        (trial,) = server["trials"]
+        (found[server["name"]],) = [f for f in trial["findings"] if f["check"] == "conformance"]
+    assert found["keeps"]["status"] == "valid"
+    assert found["keeps"]["reason"] == "passed 4 of 4 before the first figure"
+    assert found["closes"]["status"] == "suspect"
+    assert "20 answers on 20 connections" in found["closes"]["reason"]
+
+
 def test_the_table_and_the_page_are_written(two: Lab) -> None:
     done = two.run("compare", "quick-one", "slow-one", *SHORT, "--trials", "1", "--report", "page.html")
     assert done.returncode in (0, 3), done.stderr
