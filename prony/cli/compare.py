@@ -5,12 +5,19 @@ Must not measure by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from prony.cli import options
-from prony.errors import UsageError
+from prony.errors import EnvironmentFault, UsageError
+
+if TYPE_CHECKING:
+    from prony.plan.spec import ExperimentPlan
+    from prony.report.latency_pass import LatencyPass
+    from prony.store import Store
 
 
 def command(
@@ -30,6 +37,12 @@ def command(
         False,
         "--until-clear",
         help="After these trials add more until every pair is clear; intervals hold at every look.",
+    ),
+    two_pass: bool = typer.Option(
+        False,
+        "--two-pass",
+        help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
+        "(takes three times as long).",
     ),
     max_trials: int | None = typer.Option(
         None, "--max-trials", help="With --until-clear: at most so many per server [default: 20]."
@@ -111,9 +124,56 @@ def command(
         options.writable(report)
     store = Store.open(db)
     bench = prepare(server_cpus, client_cpus)
+    passes: list[LatencyPass] = []
     with progress_for(json) as progress:
         identifier = Experiment(plan, specs, store, bench, progress, jdk=jdk).run()
-    return show_experiment(store, identifier, as_json=json, report=report)
+        if two_pass:
+
+            def run(second: ExperimentPlan) -> str:
+                return Experiment(second, specs, store, bench, progress, jdk=jdk).run()
+
+            try:
+                passes = _latency_passes(store, identifier, plan, run)
+            except EnvironmentFault as fault:
+                progress.note(str(fault))
+    return show_experiment(store, identifier, as_json=json, report=report, passes=passes)
+
+
+def _latency_passes(
+    store: Store, first: str, plan: ExperimentPlan, run: Callable[[ExperimentPlan], str]
+) -> list[LatencyPass]:
+    """The second pass: at 70 % of each server's own capacity, and at one rate that all can carry.
+
+    Raises EnvironmentFault when a server has no capacity to take a share of.
+    """
+    from prony.cli.viewing import experiment_view
+    from prony.experiment.passes import rates, second_pass
+    from prony.report.passes import latency_pass
+
+    shown = experiment_view(store, first)
+    capacities = {
+        server: [
+            t.figures["requests_per_s"]
+            for t in shown.of(server)
+            if t.counts and t.figures.get("requests_per_s", 0) > 0
+        ]
+        for server in plan.servers
+    }
+    found = rates(capacities, plan.servers)
+    own, common = second_pass(plan, found)
+    made = []
+    for title, second, offered in (
+        ("Latency at 70 % of each server's own capacity", own, found.own),
+        (
+            f"Latency at {found.common:,g} requests/s, which all can carry",
+            common,
+            dict.fromkeys(plan.servers, found.common),
+        ),
+    ):
+        identifier = run(second)
+        trials = experiment_view(store, identifier).trials
+        made.append(latency_pass(title, identifier, plan.servers, trials, offered))
+    return made
 
 
 MOST_LOOKS = 100

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prony.errors import ExitCode
 
 if TYPE_CHECKING:
+    from prony.report.latency_pass import LatencyPass
     from prony.report.progress import AnyProgress
     from prony.store import Store
 
@@ -26,7 +29,14 @@ def progress_for(as_json: bool) -> AnyProgress:
     return choose_progress(Console(stderr=True), silent=as_json and not sys.stderr.isatty())
 
 
-def show_experiment(store: Store, which: str, *, as_json: bool, report: Path | None = None) -> int:
+def show_experiment(
+    store: Store,
+    which: str,
+    *,
+    as_json: bool,
+    report: Path | None = None,
+    passes: Sequence[LatencyPass] = (),
+) -> int:
     """Print the experiment, write its report, and return the exit code: INVALID when no trial may be
     printed.
     """
@@ -40,7 +50,7 @@ def show_experiment(store: Store, which: str, *, as_json: bool, report: Path | N
     code = show_plan(store, which, as_json=as_json, report=report)
     if code is not None:
         return code
-    shown = experiment_view(store, which)
+    shown = replace(experiment_view(store, which), passes=tuple(passes))
     if as_json:
         json.dump(to_json(shown), sys.stdout, indent=2, allow_nan=False)
         print()

@@ -120,9 +120,12 @@ class Experiment:
             self._watch.add(record, ended)
 
     def _trial_plan(self, turn: Turn) -> TrialPlan:
+        trial = self.plan.trial
+        if turn.server in self.plan.own_loads:
+            trial = trial.model_copy(update={"load": self.plan.own_loads[turn.server]})
         if not turn.control:
-            return self.plan.trial
-        return self.plan.trial.model_copy(update={"warm_up": pinned(self.plan.trial.warm_up)})
+            return trial
+        return trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
 
 
 def check_workload(specs: Mapping[str, ServerSpec], workload: str) -> None:

@@ -16,6 +16,7 @@ from prony.report.schema import (
     FindingOut,
     LoadOut,
     PairOut,
+    PassOut,
     ServerCostOut,
     ServerOut,
     SessionsOut,
@@ -75,6 +76,16 @@ def compare_json(view: ExperimentView) -> dict[str, Any]:
         host=view.fingerprint.model_dump(mode="json") if view.fingerprint is not None else None,
         plan=dict(view.plan),
         warnings=list(view.warnings),
+        passes=[
+            PassOut(
+                title=made.title,
+                id=made.experiment_id,
+                head=list(made.head),
+                rows=[list(row) for row in made.rows],
+                sentences=list(made.sentences),
+            )
+            for made in view.passes
+        ],
     )
     return _dump(made)
 

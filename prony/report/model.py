@@ -14,6 +14,7 @@ from typing import Any
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
+from prony.report.latency_pass import LatencyPass
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -117,6 +118,8 @@ class ExperimentView:
     """The practical band: ratios within 1 ± band are equivalent."""
     published: PublishedFigures | None = None
     warnings: tuple[str, ...] = ()
+    passes: tuple[LatencyPass, ...] = ()
+    """Tables of a second pass, at given rates."""
 
     @property
     def foreign(self) -> bool:

@@ -198,6 +198,16 @@ class PairOut(_Out):
     more_trials: int | None = Field(description="about how many more trials per server would settle it")
 
 
+class PassOut(_Out):
+    """A table of the second pass: latency at given rates."""
+
+    title: str
+    id: str = Field(description="of the experiment that this pass is stored as")
+    head: list[str]
+    rows: list[list[str]] = Field(description="a row per server, as printed")
+    sentences: list[str]
+
+
 class CompareOut(_Out):
     """`prony compare --json`."""
 
@@ -216,6 +226,9 @@ class CompareOut(_Out):
     host: dict[str, Any] | None = Field(description="the fingerprint")
     plan: dict[str, Any]
     warnings: list[str]
+    passes: list[PassOut] = Field(
+        default_factory=list, description="of --two-pass: at each server's own rate, and at a common one"
+    )
 
 
 def json_schema() -> dict[str, Any]:

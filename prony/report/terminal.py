@@ -17,6 +17,7 @@ from prony.judge.histogram import HistogramError, decode
 from prony.report.export import load_json, to_json
 from prony.report.grid import table
 from prony.report.labels import label_of, named, rounded
+from prony.report.latency_pass import LatencyPass
 from prony.report.model import SEVERITY, ExperimentView, PairView, TrialView
 from prony.report.steps import step_lines
 from prony.report.style import STATUS_STYLE
@@ -62,6 +63,8 @@ def render(view: ExperimentView, console: Console) -> None:
     for server in view.servers:
         _steps(view.of(server.address), f"Step by step, {server.address}", out)
     _sentences(view, out)
+    for made in view.passes:
+        _latency_pass(made, out)
     _history(view, out)
     _rejected(view, out)
     _findings(finding_groups(view), out)
@@ -125,6 +128,18 @@ def _sentences(view: ExperimentView, out: _Printer) -> None:
         out.heading("Other ratios", "first ÷ second, with the interval")
     for pair in map(better_first, others):
         out.text(_ratio_line(pair, view.quick), 2)
+
+
+def _latency_pass(made: LatencyPass, out: _Printer) -> None:
+    """A table of the second pass, columns as wide as their widest cell."""
+    out.heading(made.title, "open loop: from when a request was due")
+    lines = (made.head, *made.rows)
+    widths = [max(len(line[place]) for line in lines) for place in range(len(made.head))]
+    for line in lines:
+        cells = [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
+        out.text(Text("  ".join(cells)), 2)
+    for sentence in made.sentences:
+        out.text(Text(sentence), 2)
 
 
 def _ratio_line(pair: PairView, quick: bool) -> Text:
