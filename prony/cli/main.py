@@ -17,7 +17,19 @@ from types import FrameType
 import typer
 
 import prony
-from prony.cli import capacity, compare, doctor, load, report, results, run, selftest, servers, sweep
+from prony.cli import (
+    capacity,
+    compare,
+    compare_results,
+    doctor,
+    load,
+    report,
+    results,
+    run,
+    selftest,
+    servers,
+    sweep,
+)
 from prony.errors import ExitCode, PronyError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -43,6 +55,7 @@ app.add_typer(servers.app, name="servers")
 app.command("doctor")(doctor.command)
 app.command("selftest")(selftest.command)
 app.add_typer(results.app, name="results")
+app.command("compare-results")(compare_results.command)
 app.command("report")(report.command)
 
 

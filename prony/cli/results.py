@@ -1,4 +1,4 @@
-"""`prony results`: what has been measured and stored. Must not change anything."""
+"""`prony results`: what has been measured and stored, and moving it. Must not change what is stored."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 
 import typer
 
+from prony.cli import options
 from prony.cli.showing import show_experiment
+from prony.errors import UsageError
 
 app = typer.Typer(
-    help="List and show stored results.",
+    help="List, show, export and import stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,3 +77,65 @@ def show(
     from prony.store import Store
 
     return show_experiment(Store.open(db), which, as_json=json, report=report)
+
+
+@app.command("export")
+def export(
+    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    output: Path = typer.Option(..., "--output", "-o", help="The file to write."),
+    db: str | None = DB,
+) -> int:
+    """Write one experiment with everything in it, histograms included, to a file for another machine."""
+    from prony.store import Store, transfer
+
+    options.writable(output, "--output")
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    trials = transfer.write(store, identifier, output)
+    typer.echo(f"exported {identifier}, {trials} {'trial' if trials == 1 else 'trials'}: {output}")
+    return 0
+
+
+@app.command("import")
+def import_results(
+    file: Path = typer.Argument(..., metavar="FILE", help="What prony results export wrote."),
+    db: str | None = DB,
+) -> int:
+    """Take an exported experiment into this store. Doing it again changes nothing."""
+    from prony.store import Store, transfer
+
+    identifier, added = transfer.read(Store.open(db), file)
+    what = f"{added} new {'trial' if added == 1 else 'trials'}" if added else "everything was there already"
+    typer.echo(f"imported {identifier}: {what}")
+    return 0
+
+
+@app.command("csv")
+def csv(
+    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    form: str = typer.Option("wrk", "--format", help="wrk: the columns of experiment A's wrk script."),
+    output: Path | None = typer.Option(None, "--output", "-o", help="A file [default: standard output]."),
+    db: str | None = DB,
+) -> int:
+    """Print a line per trial as CSV, in the order in which they ran; rejected trials are left out."""
+    from prony.cli.viewing import trial_view
+    from prony.report.html import write_text
+    from prony.report.wrk_csv import to_csv
+    from prony.store import Store
+
+    if form != "wrk":
+        raise UsageError(f"--format is '{form}'; expected wrk")
+    if output is not None:
+        options.writable(output, "--output")
+    store = Store.open(db)
+    trials = [trial_view(one) for one in store.trials(store.experiment(which).id)]
+    text = to_csv(trial.record for trial in trials if trial.counts)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_text(text, output)
+    left_out = sum(not trial.counts for trial in trials)
+    if left_out:
+        noun = "trial was" if left_out == 1 else "trials were"
+        print(f"{left_out} {noun} left out: judged invalid, or a control", file=sys.stderr)
+    return 0

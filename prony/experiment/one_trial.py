@@ -155,6 +155,15 @@ def ceilings(spec: ServerSpec, plan: TrialPlan, granted_cpus: int) -> tuple[Ceil
                 explanation=f"{plan.load.users} users ÷ {delay_ms:g} ms that every answer takes by design",
             )
         )
+    connections = spec.ceilings.max_connections
+    if connections is not None and plan.load.model == "open":
+        found.append(
+            Ceiling(
+                name="connections",
+                per_s=connections / (delay_ms / 1000),
+                explanation=f"{connections} connections ÷ {delay_ms:g} ms that every answer takes by design",
+            )
+        )
     workers = spec.ceilings.workers(granted_cpus)
     if workers is not None:
         found.append(

@@ -174,6 +174,8 @@ class PartKeys(ServerKeys):
     workloads: Names | None = None
     workload_settings: dict[str, float] | None = None
     """Settings of the workloads, such as delay_ms."""
+    loops: int | None = Field(default=None, ge=1)
+    """How often a user walks the workload's steps in one iteration, or in one session of an open load."""
     loads: (
         Annotated[
             tuple[LoadKeys, ...],

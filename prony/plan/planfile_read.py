@@ -154,9 +154,14 @@ class _Expansion:
         try:
             loaded = workloads.load(name)
             wanted = self.part.workload_settings or {}
-            return loaded.with_settings(wanted) if wanted else loaded
+            loaded = loaded.with_settings(wanted) if wanted else loaded
         except UsageError as fault:
             raise self._fault("workloads", str(fault)) from fault
+        if self.part.loops is None:
+            return loaded
+        if loaded.scenarios:
+            raise self._fault("loops", f"the workload '{loaded.name}' has scenarios, each with its own loops")
+        return loaded.model_copy(update={"loops": self.part.loops})
 
     def _loads(self, workload: Workload) -> list[Load]:
         if self.part.loads is None:

@@ -14,7 +14,7 @@ from prony.judge.cell_figures import cell_figures
 from prony.judge.finding import Finding, Status
 from prony.plan.cells import Cell, PlanPart, RunPlan, Skipped
 from prony.plan.load import ClosedLoad
-from prony.report.labels import label, rounded
+from prony.report.labels import label
 from prony.report.model import SEVERITY, PairView, Spread, TrialView, spread
 
 COLUMNS = (
@@ -100,10 +100,16 @@ class CellView:
     def published(self) -> tuple[tuple[str, str], ...]:
         """(figure, text) of what others printed for this cell, with the source's label."""
         return tuple(
-            (name, f"{rounded(name, value)} ({history.label})")
+            (name, f"{_printed(name, value)} ({history.label})")
             for history in self.cell.published
             for name, value in history.figures.items()
         )
+
+
+def _printed(figure: str, value: float) -> str:
+    """A published value with the digits that it was printed with, as far as they can be known."""
+    scaled = value * label(figure).scale
+    return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from prony.store import owner, rescue, schema
 from prony.store.faults import explained
 from prony.store.ids import as_typed, experiment_id
 from prony.store.place import APPLICATION_ID, WRITES, Place, open_place, sqlite_tables
-from prony.store.rows import ExperimentRow, ExperimentStatus, StoredJudgement, StoredTrial
+from prony.store.rows import ExperimentRow, ExperimentStatus, RawExperiment, StoredJudgement, StoredTrial
 
 LATEST = "latest"
 
@@ -38,6 +38,9 @@ afterwards.
 """
 
 _ID_ATTEMPTS = 64
+
+IMPORTED = "imported"
+"""The owner of an experiment that ran elsewhere."""
 
 
 class Store:
@@ -302,9 +305,7 @@ class Store:
         ]
 
     def _experiment(self, row: Row[Any]) -> ExperimentRow:
-        status: ExperimentStatus = row.status
-        if status == "running" and owner.is_gone(row.owner):
-            status = "interrupted"
+        status = self._status(row)
         with self._understood(f"Experiment {row.id}", row.prony_version):
             return ExperimentRow(
                 id=row.id,
@@ -319,6 +320,11 @@ class Store:
                 prony_version=row.prony_version,
                 trials=row.trial_count,
             )
+
+    @staticmethod
+    def _status(row: Row[Any]) -> ExperimentStatus:
+        status: ExperimentStatus = row.status
+        return "interrupted" if status == "running" and owner.is_gone(row.owner) else status
 
     def _trial(self, row: Row[Any], judged: list[Row[Any]]) -> StoredTrial:
         with self._understood(f"Trial {row.id}", row.prony_version):
@@ -337,6 +343,76 @@ class Store:
                 ),
                 prony_version=row.prony_version,
             )
+
+    # -- moving to another store
+    # -------------------------------------------------------------------------------------------------------
+
+    def raw(self, experiment_id: str) -> RawExperiment:
+        """An experiment (its full id) as its rows are, for another store."""
+        chosen = schema.trials.c.experiment_id == experiment_id
+        with self._faults(), self._place.engine.begin() as connection:
+            experiment = connection.execute(
+                select(schema.experiments).where(schema.experiments.c.id == experiment_id)
+            ).one()
+            trials = connection.execute(
+                select(schema.trials).where(chosen).order_by(schema.trials.c.id)
+            ).all()
+            judgements = connection.execute(
+                select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
+            ).all()
+        return RawExperiment(
+            experiment=dict(experiment._mapping) | {"status": self._status(experiment)},
+            trials=tuple(dict(row._mapping) for row in trials),
+            judgements=tuple(_without_id(row._mapping) for row in judgements),
+        )
+
+    def add_raw(self, found: RawExperiment) -> int:
+        """Add what is not there yet, in one transaction; returns how many trials that were.
+
+        Raises StoreError, changing nothing, when another experiment or trial has the same id.
+        """
+        identifier = str(found.experiment["id"])
+        trials_of = schema.trials.c.experiment_id == identifier
+        with self._faults(), self._writing() as connection:
+            query = select(schema.experiments).where(schema.experiments.c.id == identifier)
+            there = connection.execute(query).first()
+            known = {
+                row.id: dict(row._mapping)
+                for row in connection.execute(select(schema.trials).where(trials_of))
+            }
+            judged = {
+                (row.trial_id, row.made)
+                for row in connection.execute(select(schema.judgements).join(schema.trials).where(trials_of))
+            }
+            if there is None:
+                connection.execute(
+                    insert(schema.experiments).values(**found.experiment | {"owner": IMPORTED})
+                )
+            elif any(there._mapping[key] != found.experiment[key] for key in ("created", "spec", "seed")):
+                raise StoreError(
+                    f"{self.where} has another experiment {identifier}, "
+                    "made at the same instant; nothing was imported."
+                )
+            elif there.owner == IMPORTED:
+                progress = {key: found.experiment[key] for key in ("status", "ended")}
+                connection.execute(
+                    update(schema.experiments).where(schema.experiments.c.id == identifier).values(**progress)
+                )
+            added = 0
+            for trial in found.trials:
+                mine = known.get(trial["id"])
+                if mine is None:
+                    connection.execute(insert(schema.trials).values(**trial))
+                    added += 1
+                elif zlib.decompress(mine["record"]) != zlib.decompress(trial["record"]):
+                    raise StoreError(
+                        f"Trial {trial['id']} in {self.where} differs from the imported one, and a "
+                        "stored trial is never changed; nothing was imported."
+                    )
+            for judgement in found.judgements:
+                if (judgement["trial_id"], judgement["made"]) not in judged:
+                    connection.execute(insert(schema.judgements).values(**judgement))
+        return added
 
     # -- common
     # ----------------------------------------------------------------------------------------------------
@@ -366,6 +442,10 @@ class Store:
                 f"which wrote it, records something else than this one ({__version__}).",
                 details=str(error),
             ) from None
+
+
+def _without_id(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in row.items() if name != "id"}
 
 
 def _trial_values(record: TrialRecord) -> dict[str, Any]:

@@ -32,6 +32,15 @@ class ExperimentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RawExperiment:
+    """An experiment as its rows are, columns by name: what goes from one store to another."""
+
+    experiment: dict[str, Any]
+    trials: tuple[dict[str, Any], ...]
+    judgements: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StoredJudgement:
     """One judging of a trial."""
 

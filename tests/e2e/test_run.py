@@ -163,3 +163,29 @@ def test_only_what_prony_run_began_can_be_resumed(small: Lab) -> None:
     refused = small.run("run", "--resume", "latest")
     assert refused.returncode == 2
     assert "only a plan can be resumed" in refused.stderr
+
+
+def test_results_go_to_another_machine_and_are_put_beside_each_other(small: Lab) -> None:
+    (small.folder / "small.yaml").write_text(PLAN.replace("trials: 2", "trials: 1").replace("[1, 4]", "[4]"))
+    first = small.json("run", "small.yaml")
+    second = small.json("run", "small.yaml", "--seed", "8")
+    file = small.folder / "first.prony"
+    done = small.run("results", "export", first["id"], "-o", str(file))
+    assert done.returncode == 0, done.stderr
+    elsewhere = ("--db", str(small.folder / "elsewhere.db"))
+    assert "3 new trials" in small.run("results", "import", str(file), *elsewhere).stdout
+    assert "everything was there already" in small.run("results", "import", str(file), *elsewhere).stdout
+    shown = small.json("results", "show", first["id"], *elsewhere)
+    assert shown["parts"] == first["parts"]
+    lines = small.run("results", "csv", first["id"]).stdout.splitlines()
+    counting = sum(cell["trials"]["counting"] for part in first["parts"] for cell in part["cells"])
+    assert len(lines) == 1 + counting
+    beside = small.run("compare-results", first["id"], second["id"])
+    # On a busy machine every trial may rightly be invalid, and then there is nothing to put beside.
+    assert beside.returncode == 0 or "no cell with a figure in common" in beside.stderr
+    same = small.run("compare-results", first["id"], first["id"])
+    assert same.returncode == 2
+    assert "are the same result" in same.stderr
+    broken = small.run("results", "import", str(small.folder / "small.yaml"))
+    assert broken.returncode == 2
+    assert "is not an export" in broken.stderr

@@ -145,6 +145,19 @@ class TestBoundBy:
         assert bound_by(met, LIMITS).status is Status.VALID
         assert bound_by(f.part(met, "load", claim="capacity"), LIMITS).status is Status.INVALID
 
+    def test_sessions_that_all_came_are_an_offered_load_though_the_first_and_last_are_alone(self) -> None:
+        met = f.part(idle_server(f.open_model()), "load", varies=True)
+        assert met.engine is not None
+        met = f.engine(met, rows=tuple(r.model_copy(update={"in_window": True}) for r in met.engine.rows))
+        assert met.engine is not None
+        assert met.engine.window is not None
+        slower = f.window(met, duration_s=met.engine.window.duration_s * 1.3)
+        assert bound(slower, LIMITS).name == "offered-load"
+        level = f.part(slower, "load", varies=False)
+        assert bound(level, LIMITS).name == "unknown", "one rate all along must be met all along"
+        late = tuple(row.model_copy(update={"completed": row.completed // 2}) for row in met.engine.rows)
+        assert bound(f.engine(slower, rows=late), LIMITS).name == "unknown"
+
     def test_saturated_client(self) -> None:
         busy = f.window(idle_server(f.healthy()), threads=threads(0.97, lag_ms=4))
         assert bound(busy, LIMITS).name == "client"

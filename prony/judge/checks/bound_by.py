@@ -63,6 +63,7 @@ def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
         text = f"{number(rate)}/s is at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
         return Bound(ceiling.name, share, f"{text}; {cpu}")
     load = evidence.load
+    rate = _level_per_s(evidence, rate)
     if (
         load.model == "open"
         and load.offered_per_s
@@ -84,6 +85,15 @@ def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
         "more users; if the rate then stays, the server waits for something: declare it as a ceiling "
         "(worker threads ÷ delay, a pool, a database)",
     )
+
+
+def _level_per_s(evidence: Evidence, rate: float) -> float:
+    """The rate to compare with what was offered: of a load with a beginning and an end of its own the median
+    of the full rows, because the first and the last sessions are alone.
+    """
+    rows = evidence.engine.rows if evidence.engine is not None else ()
+    full = sorted(row.completed_per_s for row in rows if row.in_window)
+    return full[len(full) // 2] if evidence.load.varies and full else rate
 
 
 def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
