@@ -20,11 +20,8 @@ def cell_figures(evidence: Evidence) -> dict[str, float]:
         found["per_user_per_s"] = window.completed / window.duration_s / evidence.load.users
         if window.clipped_cycle_s is not None:
             found["users_simulated"] = window.clipped_cycle_s / window.duration_s
-    if window.completed:
-        if window.connections_opened is not None:
-            found["connections_per_request"] = window.connections_opened / window.completed
-        if evidence.load.tls and window.tls_handshakes is not None:
-            found["handshakes_per_request"] = window.tls_handshakes / window.completed
+    if window.completed and window.connections_opened is not None:
+        found["connections_per_request"] = window.connections_opened / window.completed
     if ended:
         found["failed_share"] = window.failed / ended
     found["completed"] = float(window.completed)

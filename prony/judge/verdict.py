@@ -25,22 +25,6 @@ RATE_ESSENTIAL = frozenset({"steady"})
 protocol."""
 
 
-PROTOCOL_DOUBTS = frozenset({"steady", "warm"})
-"""What the re-run of a fixed protocol may break and still be printed, with this said beside it: such a figure
-is about this very run, which may be a warm-up."""
-
-
-def _as_protocol(finding: Finding, evidence: Evidence) -> Finding:
-    """Of a fixed protocol a figure from a warm-up is what was asked for: doubtful, not invalid."""
-    asked = evidence.load.claim == "protocol" and finding.check in PROTOCOL_DOUBTS
-    if not asked or finding.status is not Status.INVALID:
-        return finding
-    reason = (
-        f"{finding.reason}; the figure describes this run of the protocol, not the server when it is warm"
-    )
-    return finding.model_copy(update={"status": Status.SUSPECT, "reason": reason})
-
-
 def is_essential(check: str, evidence: Evidence) -> bool:
     """Whether a trial of this kind cannot be valid while `check` is unknown."""
     owned = evidence.server.owned
@@ -70,9 +54,7 @@ def judge(evidence: Evidence, limits: CheckLimits | None = None) -> Judgement:
     """All findings that apply to this trial, and what follows from them. Never raises on missing evidence."""
     limits = limits or CheckLimits()
     findings = tuple(
-        _as_protocol(finding, evidence).model_copy(
-            update={"essential": is_essential(finding.check, evidence)}
-        )
+        finding.model_copy(update={"essential": is_essential(finding.check, evidence)})
         for finding in (check(evidence, limits) for check in CHECKS)
         if finding is not None
     )

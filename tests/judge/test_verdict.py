@@ -80,21 +80,14 @@ def test_a_capacity_claim_of_three_seconds_is_unknown_a_protocol_run_is_not() ->
     assert judge(f.part(short, "load", claim="protocol")).verdict is Status.VALID
 
 
-def test_a_protocol_run_on_a_cold_server_is_doubtful_and_is_printed() -> None:
+def test_a_protocol_run_that_never_gets_level_is_doubtful_and_is_printed() -> None:
     """A published run of so many requests to a fresh process describes a warm-up, as it is asked to."""
-    cold = f.healthy()
-    window = cold.server_window
-    assert window is not None
-    assert window.jvm_open is not None
-    jit = (window.jvm_close.jit_time_s or 0) + 5 if window.jvm_close is not None else 5
-    changed = window.model_copy(update={"jvm_close": window.jvm_close.model_copy(update={"jit_time_s": jit})})
-    cold = cold.model_copy(update={"server_window": changed})
-    assert status_of(judge(cold), "warm") is Status.INVALID
-    protocol = f.part(cold, "load", claim="protocol")
-    judged = judge(protocol)
-    assert status_of(judged, "warm") is Status.SUSPECT
+    rising = f.rows([*f.noisy(4000, 45, 0.002), *f.noisy(8000, 7, 0.002)])
+    cold = f.engine(f.healthy(), rows=rising)
+    assert status_of(judge(cold), "steady") is Status.INVALID
+    judged = judge(f.part(cold, "load", claim="protocol"))
+    assert status_of(judged, "steady") is Status.SUSPECT
     assert judged.verdict is Status.SUSPECT
-    assert any("this run of the protocol" in finding.reason for finding in judged.findings)
 
 
 def status_of(judgement: Judgement, check: str) -> Status:
