@@ -30,6 +30,9 @@ def command(
     users: int | None = typer.Option(
         None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
     ),
+    setting: list[str] = typer.Option(
+        [], "--set", help="Change a setting of the workload, such as delay_ms=50 (again for more)."
+    ),
     trials: int | None = typer.Option(
         None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."
     ),
@@ -97,6 +100,7 @@ def command(
     specs = {spec.name: spec for spec in map(catalogue.resolve, servers)}
     _check_servers(servers, list(specs))
     chosen = workloads.load(workload or _common_workload({n: list(s.workloads) for n, s in specs.items()}))
+    chosen = chosen.with_settings(options.settings(setting))
     check_workload(specs, chosen.name)
     number = options.users(users if users is not None else chosen.users)
     window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)

@@ -117,6 +117,12 @@ def test_bad_input_gets_one_sentence(mine: Path, words: list[str], sentence: str
     assert done.stdout == ""
 
 
+def test_a_setting_that_a_workload_does_not_have_is_refused_in_a_comparison(mine: Path) -> None:
+    done = prony(mine.parent, "compare", "./mine", "reference", "-w", "hello", "--set", "delay_ms=5")
+    assert done.returncode == 2
+    assert "workload 'hello' has no setting 'delay_ms'; it has none" in done.stderr
+
+
 def test_the_list_of_servers_is_still_there(tmp_path: Path) -> None:
     done = prony(tmp_path, "servers", "--json")
     assert done.returncode == 0
