@@ -18,6 +18,22 @@ from prony.report.style import STATUS_STYLE
 
 MOST_WIDTH = 200
 MOST_CELLS_NAMED = 3
+FIGURE_WIDTH, VERDICT_WIDTH, GAP = 9, 18, 2
+TELLING = (
+    "requests_per_s",
+    "mean_ms",
+    "p99_ms",
+    "handshakes_per_request",
+    "sessions_completed",
+    "users_simulated",
+    "per_user_per_s",
+    "p50_ms",
+    "session_p50_ms",
+    "think_actual_share",
+    "failed_share",
+    "connections_per_request",
+)
+"""Where there is not room for all columns, these come first."""
 
 
 def render_plan(view: PlanView, console: Console) -> None:
@@ -44,7 +60,8 @@ def _part(view: PlanView, part: PartView, console: Console) -> None:
     if part.part.note:
         console.print(Text(part.part.note, style="dim"))
     if part.cells:
-        console.print(_table(view, part))
+        console.print(_table(view, part, _fitting(part, console.width)))
+    _history(part, console)
     for where, pair in part.pairs:
         console.print(Text(f"  {where}: {pair.sentence}{_mark(view)}"))
     for concern in part.concerns:
@@ -68,23 +85,41 @@ def _part(view: PlanView, part: PartView, console: Console) -> None:
         console.print(Text(f"  not run: {count}: {why}", style="yellow"))
 
 
-def _table(view: PlanView, part: PartView) -> Table:
+def _fitting(part: PartView, width: int) -> tuple[str, ...]:
+    """The columns that fit a terminal of this width, the most telling first; the page has all of them."""
+    names = max((len(cell.cell.trial.load_name) + len(cell.cell.server) for cell in part.cells), default=0)
+    names += max(map(len, part.workloads)) + GAP if len(part.workloads) > 1 else 0
+    room = (min(width, MOST_WIDTH) - names - VERDICT_WIDTH - 2 * GAP) // (FIGURE_WIDTH + GAP)
+    there = [name for name in TELLING if name in part.columns]
+    there += [name for name in part.columns if name not in there]
+    chosen = there[: max(2, room)]
+    return tuple(name for name in part.columns if name in chosen)
+
+
+def _history(part: PartView, console: Console) -> None:
+    """What others printed, a line per cell that has any."""
+    told = [cell for cell in part.cells if cell.published]
+    if told:
+        console.print(Text("  published, on other hardware:", style="dim"))
+    for cell in told:
+        figures = "; ".join(f"{heading(name)} {text}" for name, text in cell.published)
+        where = f"{cell.cell.trial.workload.name}, " if len(part.workloads) > 1 else ""
+        line = f"  {where}{cell.cell.trial.load_name}, {cell.cell.server}: {figures}"
+        console.print(Text(line, style="dim"))
+
+
+def _table(view: PlanView, part: PartView, columns: tuple[str, ...]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     several = len(part.workloads) > 1
     for name in (["workload"] if several else []) + ["load", "server"]:
         table.add_column(name, overflow="fold", no_wrap=name != "server")
-    for figure in part.columns:
-        table.add_column(escape(heading(figure)), justify="right", no_wrap=False)
-    history = any(cell.published for cell in part.cells)
-    if history:
-        table.add_column("published", overflow="fold")
+    for figure in columns:
+        table.add_column(escape(heading(figure)), justify="right", min_width=FIGURE_WIDTH)
     table.add_column("verdict", overflow="fold")
     for cell in part.cells:
         row = [cell.cell.trial.workload.name] if several else []
         row += [cell.cell.trial.load_name, escape(cell.cell.server)]
-        row += [_value(view, cell, figure) for figure in part.columns]
-        if history:
-            row.append(escape("; ".join(f"{heading(name)} {text}" for name, text in cell.published)))
+        row += [_value(view, cell, figure) for figure in columns]
         row.append(_verdict(cell))
         table.add_row(*row)
     return table
