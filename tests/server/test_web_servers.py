@@ -19,6 +19,7 @@ from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import http_probe, status_probe
+from prony.server.settings import Settings
 from prony.trial.probing import probe_workload
 
 pytestmark = pytest.mark.e2e
@@ -140,6 +141,20 @@ def test_the_event_loops_of_vertx_can_be_set() -> None:
     with launch(built("vertx:workers"), cpus=sorted(os.sched_getaffinity(0))) as server:
         ready(server)
         assert f"--instances={len(os.sched_getaffinity(0))}" in server.command
+
+
+def test_heap_and_jdk_of_an_address_reach_the_jvm() -> None:
+    one = built("tomcat")
+    assert one.jdk is not None
+    asked = CATALOGUE.resolve(f"tomcat:heap=64m+jdk={one.jdk.major}", Settings(jvm_flags=("-Dasked=yes",)))
+    with launch(build([asked])[0]) as server:
+        ready(server)
+        assert {"-Xms64m", "-Xmx64m", "-Dasked=yes"} <= set(server.command)
+        figures = server.jvm()
+        assert figures is not None
+        assert 48 << 20 < figures.heap_max_bytes <= 64 << 20
+        assert server.identity.versions["jdk"] == one.jdk.version
+        assert server.identity.name == f"tomcat:heap=64m+jdk={one.jdk.major}"
 
 
 @pytest.mark.parametrize("name", SERVLETS)
