@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import typer
 
 from prony.cli import options
-from prony.errors import UsageError
+from prony.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from prony.load.contract import TlsOptions
@@ -126,7 +126,7 @@ def command(
     from prony.cli.bench import prepare
     from prony.cli.load_words import chosen as chosen_load
     from prony.cli.showing import progress_for, show_load
-    from prony.experiment.running import RunningLoad, Target, measure_running
+    from prony.experiment.running import KeptInterrupt, RunningLoad, Target, measure_running
     from prony.store import Store
 
     target = Target.parse(url)
@@ -163,8 +163,12 @@ def command(
     store = Store.open(db)
     bench = prepare(None, client_cpus)
     with progress_for(json) as progress:
-        identifier = measure_running(load, bench, store, progress)
-    return show_load(store, identifier, as_json=json)
+        try:
+            identifier, interrupted = measure_running(load, bench, store, progress), False
+        except KeptInterrupt as end:
+            identifier, interrupted = end.identifier, True
+    code = show_load(store, identifier, as_json=json)
+    return ExitCode.INTERRUPTED if interrupted else code
 
 
 def _walked(name: str, path: str, given: list[Any]) -> Workload:

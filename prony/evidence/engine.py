@@ -155,7 +155,10 @@ class Window(Counters):
 
 
 class IntervalRow(EngineRecord):
-    """One second of the run, all threads together (t_ms is the row's end, from the start of the run)."""
+    """One second of the run, all threads together (t_ms is the row's end, from the start of the run).
+
+    A minute of it where the run is longer than half an hour: percentiles are then medians of its seconds.
+    """
 
     t_ms: float
     duration_ms: float

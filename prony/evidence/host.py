@@ -110,6 +110,12 @@ class HostRow(Record):
     established: int | None = None
     """TCP sockets of this network namespace, as `ss -s` counts them."""
     time_wait: int | None = None
+    sockets: int | None = None
+    """All TCP sockets, of all network namespaces."""
+    closed: int | None = None
+    """TCP sockets that belong to a process and to no connection (any more, or yet)."""
+    orphaned: int | None = None
+    """TCP sockets that no process holds any more, of all network namespaces."""
     mhz: float | None = None
 
 

@@ -25,6 +25,7 @@ from prony.server.launch import launch
 from prony.server.spec import ServerSpec
 from prony.store import Store
 from prony.trial.runner import Outcome, TrialRun, trial_facts
+from prony.trial.session import INTERRUPTED
 from prony.trial.surroundings import Surroundings
 
 
@@ -106,6 +107,7 @@ class Trials:
             ended_at=datetime.now(UTC),
             evidence=evidence,
             failure=outcome.failure,
+            notes=(INTERRUPTED,) if outcome.interrupted else (),
             fingerprint_key=self.bench.fingerprint.key,
         )
         ended = conclude(record, CheckLimits.model_validate(limits or {}))
@@ -113,6 +115,8 @@ class Trials:
         self.progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
         if outcome.failure is not None:
             self.progress.note(f"{place.server}: {outcome.failure}")
+        if outcome.interrupted:
+            raise KeyboardInterrupt  # kept and judged; nothing more is to be started
         return record, ended
 
     def _calibration(self, plan: TrialPlan, evidence: Evidence) -> Calibration | None:

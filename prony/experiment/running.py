@@ -30,8 +30,8 @@ from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store
 from prony.trial.probing import probe_workload
+from prony.trial.session import INTERRUPTED, ServerDied, Session, over_window
 from prony.trial.session import Measured as Borders
-from prony.trial.session import ServerDied, Session, over_window
 
 SLACK_S = 30.0
 
@@ -119,8 +119,18 @@ class RunningLoad:
         )
 
 
+class KeptInterrupt(KeyboardInterrupt):
+    """The user ended the measurement; what had been measured is judged and stored under `identifier`."""
+
+    def __init__(self, identifier: str) -> None:
+        super().__init__(identifier)
+        self.identifier = identifier
+
+
 def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Progress) -> str:
-    """Measure, judge, store; returns the id. Raises EnvironmentFault when the server cannot be reached."""
+    """Measure, judge, store; returns the id. Raises EnvironmentFault when the server cannot be reached, and
+    KeptInterrupt when the user ended it after a while.
+    """
     refuse(load.facts, bench.limits)
     probes = _reach(load)
     pin_self(bench.partition.client)
@@ -131,7 +141,8 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     begun, started_at = time.monotonic(), datetime.now(UTC)
     progress.phase("calibrate", 2.5)
     calibration = _calibrate(load, bench, probes)
-    evidence, failure = _Run(load, bench, progress, probes).run()
+    run = _Run(load, bench, progress, probes)
+    evidence, failure = run.run()
     evidence = evidence.model_copy(update={"calibration": calibration})
     identifier = store.create_experiment(
         name=f"load {load.target.url}",
@@ -153,12 +164,15 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         ended_at=datetime.now(UTC),
         evidence=evidence,
         failure=failure,
+        notes=(INTERRUPTED,) if run.interrupted else (),
         fingerprint_key=bench.fingerprint.key,
     )
     ended = conclude(record)
     store.add_trial(record, ended.judgement, ended.figures)
-    store.finish_experiment(identifier, "finished")
+    store.finish_experiment(identifier, "interrupted" if run.interrupted else "finished")
     progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
+    if run.interrupted:
+        raise KeptInterrupt(identifier)
     return identifier
 
 
@@ -206,6 +220,7 @@ class _Run:
     bench: Bench
     progress: Progress
     probes: tuple[Probe, ...]
+    interrupted: bool = False
 
     def run(self) -> tuple[Evidence, str | None]:
         load, bench = self.load, self.bench
@@ -248,12 +263,15 @@ class _Run:
                     failure = str(death)
         finally:
             engine.stop()
+        self.interrupted = session.interrupted
+        started_s = 0.0 if engine.ready is None else engine.ready.started_monotonic_ns / 1e9
         evidence = Evidence(
             load=load.facts,
             engine=engine.report(),
             server=subject.identity,
             server_window=server_window,
             host_window=host_window,
+            host_rows=sampler.series(started_s),
             limits=bench.limits,
             probes=self.probes,
             warm_up=WarmUp(method="fixed", cap_s=load.warm_up_s, steady=None) if load.warm_up_s else None,

@@ -20,12 +20,14 @@ from prony.evidence.server import ProcessSample
 from prony.host import hardware
 from prony.host.affinity import Pinning, pin_thread
 from prony.host.kmsg import KernelLog
+from prony.host.minutes import merged
 from prony.host.others import census, irq_time_accounted
 from prony.host.own import OwnUse
 from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
 from prony.host.sockets import socket_sums, sockets
 from prony.host.sysctls import read_sysctls
 from prony.host.window import Mark, Snapshot, cpu_use, host_window, mean_busy
+from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
 """More than an hour of seconds; beyond, the older half is thinned, except for the marks (memory stays
@@ -66,7 +68,7 @@ class HostSampler:
         self._watched: dict[str, tuple[Callable[[], ProcessSample | None], list[ProcessSample]]] = {}
         self._snapshots: list[Snapshot] = []
         self._marks: list[Mark] = []
-        self._rows: list[tuple[float, HostRow]] = []
+        self._rows = Thinned(merged)
         self._row_base: Snapshot | None = None
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -160,10 +162,12 @@ class HostSampler:
                     value = None  # a reading that fails is missing, not zero, and must not end the sampling
                 if value is not None:
                     values.append(value)
+                if len(values) > KEPT_SNAPSHOTS:
+                    values[: len(values) // 2] = values[: len(values) // 2 : 2]
             self._snapshots.append(snapshot)
             base = self._row_base or snapshot
             if snapshot.t_monotonic_s - base.t_monotonic_s >= SHORTEST_ROW * self._interval_s:
-                self._rows.append((snapshot.t_monotonic_s, self._row(base, snapshot)))
+                self._rows.add((snapshot.t_monotonic_s, self._row(base, snapshot)))
                 base = snapshot
             self._row_base = base
             if len(self._snapshots) > KEPT_SNAPSHOTS:
@@ -215,6 +219,9 @@ class HostSampler:
             server_rss_bytes=server[-1].rss_bytes if server else None,
             established=sums.get("established"),
             time_wait=sums.get("time_wait"),
+            sockets=sums.get("total"),
+            closed=sums.get("closed"),
+            orphaned=sums.get("orphaned"),
             mhz=after.mhz,
         )
 
@@ -225,7 +232,7 @@ class HostSampler:
         with self._lock:
             return tuple(
                 row.model_copy(update={"t_ms": (t_s - start_monotonic_s) * 1000})
-                for t_s, row in self._rows
+                for t_s, row in self._rows.rows
                 if t_s > start_monotonic_s
             )
 

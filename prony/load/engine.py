@@ -24,6 +24,8 @@ from pydantic import ValidationError
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import Counters, EngineReport, IntervalRow, Mark, Ready, Window
 from prony.load.contract import EngineLoad, engine_plan
+from prony.load.minutes import merged, same_part
+from prony.thinning import Thinned
 
 BINARY = "prony-engine"
 STOP_GRACE_S = 5.0
@@ -68,7 +70,7 @@ class EngineRun:
 
     def __init__(self, load: EngineLoad) -> None:
         self.load = load
-        self.rows: list[IntervalRow] = []
+        self._rows = Thinned(merged, same_part)
         self.marks: list[Mark] = []
         self.ready: Ready | None = None
         self._finished: dict[str, Any] | None = None
@@ -94,6 +96,16 @@ class EngineRun:
         for reader in self._readers:
             reader.start()
         self._send(engine_plan(load))
+
+    @property
+    def rows(self) -> tuple[IntervalRow, ...]:
+        """The rows so far: of each second, and of each minute once the run is longer than half an hour."""
+        return self._rows.rows
+
+    @property
+    def last_row(self) -> IntervalRow:
+        """The newest one. Raises IndexError before the first."""
+        return self._rows.last
 
     @property
     def pid(self) -> int:
@@ -170,7 +182,7 @@ class EngineRun:
                     raise EnvironmentFault(f"the engine did not end within {timeout_s:.0f} s")
                 event = self.next_event(left)
                 if event and event.get("event") == "interval" and on_row:
-                    on_row(self.rows[-1])
+                    on_row(self.last_row)
         finally:
             self.close()
         return self.report()
@@ -182,7 +194,7 @@ class EngineRun:
         done = self._finished
         return EngineReport(
             ready=self.ready,
-            rows=tuple(self.rows),
+            rows=self.rows,
             marks=tuple(self.marks),
             reason=done["reason"],
             elapsed_ms=done["elapsed_ms"],
@@ -194,7 +206,7 @@ class EngineRun:
         kind = event.get("event")
         try:
             if kind == "interval":
-                self.rows.append(IntervalRow.model_validate(event))
+                self._rows.add(IntervalRow.model_validate(event))
             elif kind == "mark":
                 self.marks.append(Mark.model_validate(event))
             elif kind == "ready":

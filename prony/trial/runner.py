@@ -40,6 +40,8 @@ class Outcome:
 
     evidence: Evidence
     failure: str | None = None
+    interrupted: bool = False
+    """The user ended the measured part; the evidence is of what had been measured."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class TrialRun:
     _host_window: HostWindow | None = None
     _server_count: ServerCount | None = None
     _host_rows: tuple[HostRow, ...] = ()
+    _interrupted: bool = False
 
     def run(self) -> Outcome:
         """Measure. Raises EnvironmentFault when the server never gets ready or the engine cannot run."""
@@ -76,7 +79,7 @@ class TrialRun:
                 self._engine.stop()
             self.listener.phase("stop", 1)
             clean = self.server.stop()
-        return Outcome(self._evidence(clean), failure)
+        return Outcome(self._evidence(clean), failure, self._interrupted)
 
     def _offer(self) -> str | None:
         """The load from its first request to its last; a sentence when the server died under it."""
@@ -86,7 +89,9 @@ class TrialRun:
             self._warm_beforehand()
             counted = request_count(self.server)
             self._engine = EngineRun(self._load())
-            failure = self._under_load(Session(self._engine, self.server, self.listener), sampler)
+            session = Session(self._engine, self.server, self.listener)
+            failure = self._under_load(session, sampler)
+            self._interrupted = session.interrupted
             if self._engine.ready is not None:
                 self._host_rows = sampler.series(self._engine.ready.started_monotonic_ns / 1e9)
         self._engine.stop()

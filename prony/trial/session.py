@@ -18,6 +18,9 @@ from prony.trial.warmup import SteadyWatch
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""
 WINDOW_GRACE_S = 10.0
+INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
+WORTH_KEEPING_S = 60.0
+"""What was measured for less than this before an interrupt is dropped."""
 
 
 class Subject(Protocol):
@@ -69,6 +72,8 @@ class Session:
         self.engine = engine
         self.subject = subject
         self._listener = listener
+        self.interrupted = False
+        """Whether the user ended the measured part; what was measured until then is whole."""
 
     def start(self) -> None:
         """Wait until the engine sends. Raises EnvironmentFault."""
@@ -93,7 +98,7 @@ class Session:
                     )
                 continue
             if event.get("event") == "interval":
-                self._listener.row(self.engine.rows[-1])
+                self._listener.row(self.engine.last_row)
                 self._still_alive()
             return event
 
@@ -110,23 +115,35 @@ class Session:
         """Follow the rows until the watch is satisfied."""
         while True:
             event = self.next()
-            if event.get("event") == "interval" and watch.row(self.engine.rows[-1], self.subject.jvm()):
+            if event.get("event") == "interval" and watch.row(self.engine.last_row, self.subject.jvm()):
                 return watch
 
     def measure(self, window_s: float) -> Measured:
         """Open a window of this length and read the server at both of its borders."""
         self.engine.open_window(window_s)
         opened = self._border(self.until("window_opened", WINDOW_GRACE_S))
-        closed = self._border(self.until("window_closed", window_s + WINDOW_GRACE_S))
-        return Measured(opened, closed)
+        return Measured(opened, self._end(opened, "window_closed", "t_ms", window_s))
 
     def follow(self, bound_s: float) -> Measured:
         """Follow a run that is measured from its first request and ends by itself; the server is read at
         both ends.
         """
         opened = self._border({"t_ms": 0.0})
-        closed = self._border({"t_ms": self.until("finished", bound_s + WINDOW_GRACE_S)["elapsed_ms"]})
-        return Measured(opened, closed)
+        return Measured(opened, self._end(opened, "finished", "elapsed_ms", bound_s))
+
+    def _end(self, opened: Border, name: str, when: str, length_s: float) -> Border:
+        """The border at which the measured part ends. An interrupt of one that has lasted for a while ends
+        it there: hours of a soak are not thrown away.
+        """
+        try:
+            return self._border({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
+        except KeyboardInterrupt:
+            if self.now_ms() - opened.t_ms < WORTH_KEEPING_S * 1000:
+                raise
+            self.interrupted = True
+            closed = self._border({"t_ms": self.now_ms()})
+            self.engine.stop()
+            return closed
 
     def _border(self, event: dict[str, Any]) -> Border:
         return Border(

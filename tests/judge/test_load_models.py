@@ -9,6 +9,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.connections import connections
 from prony.judge.checks.little import little
 from prony.judge.checks.ports import forecast_ports
+from prony.judge.checks.samples import samples
 from prony.judge.checks.steady import steady
 from prony.judge.checks.think import think
 from prony.judge.checks.warm import warm
@@ -184,3 +185,11 @@ class TestFacts:
     def test_a_ramp_is_a_change_of_rate(self) -> None:
         phases = (RatePhase(duration_s=5, from_per_s=0, to_per_s=9),)
         assert load_facts(OpenLoad(phases=phases), WALK, Connections()).phased
+
+
+@pytest.mark.parametrize(("reason", "status"), [("schedule", Status.VALID), ("stopped", Status.SUSPECT)])
+def test_a_whole_run_that_somebody_ended_is_not_the_protocol(reason: str, status: Status) -> None:
+    ended = f.engine(f.part(f.healthy(), "load", claim="protocol"), reason=reason)
+    finding = samples(ended, LIMITS)
+    assert finding.status is status
+    assert ("cut short" in finding.reason) == (reason == "stopped")

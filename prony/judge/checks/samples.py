@@ -46,7 +46,7 @@ def samples(evidence: Evidence, limits: CheckLimits) -> Finding:
         status = Status.INVALID
         reason += f", but {number(window.completed)} requests completed"
         advice = "the histogram lost samples: a fault of the engine, please report it with the evidence"
-    elif not window.complete:
+    elif not window.complete or _ended_early(evidence):
         status = Status.SUSPECT
         reason += f"; the window was cut short after {number(window.duration_s)} s"
         advice = "let the window run to its end"
@@ -61,3 +61,9 @@ def samples(evidence: Evidence, limits: CheckLimits) -> Finding:
         advice=advice,
         source=SOURCE,
     )
+
+
+def _ended_early(evidence: Evidence) -> bool:
+    """A whole run ends by itself, when what its protocol asks for is done; else somebody ended it."""
+    ended = evidence.engine.reason if evidence.engine is not None else ""
+    return evidence.load.claim == "protocol" and ended in ("stopped", "signal", "stdin_closed")

@@ -82,7 +82,7 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding | None:
             status = Status.UNKNOWN  # what would make the figure invalid could not have been seen
     if restless and evidence.warm_up is not None:
         said += f"; never steady within {number(evidence.warm_up.cap_s)} s of warm-up"
-    said += _whole_trial(evidence)
+    said += _drift(found, window.duration_s) + _whole_trial(evidence)
     return Finding(
         check=CHECK,
         status=status,
@@ -92,6 +92,18 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         advice=_advice(status, changes, never, protocol),
         source=SOURCE,
     )
+
+
+LONG_S = 600.0
+"""From this length on a window is a soak, and how fast it drifts is a figure of its own."""
+
+
+def _drift(found: Sequence[tuple[str, Changes]], duration_s: float) -> str:
+    """The trend over a long window, scaled to an hour."""
+    if duration_s < LONG_S:
+        return ""
+    hourly = [f"{name} {math.expm1(c.trend / duration_s * 3600) * 100:+.2g} %" for name, c in found]
+    return f"; drift per hour: {', '.join(hourly)}"
 
 
 def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) -> str:

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.judge.finding import Status
-from prony.report.html import drawings
+from prony.report.html import drawings, socket_drawings
 from prony.report.html.limits import not_known
 from prony.report.html.theme import accent, shape, stylesheet
 from prony.report.labels import label_of, rounded, unit_of
@@ -78,6 +78,8 @@ def render_html(view: ExperimentView) -> str:
         throughput=drawings.throughput(view),
         start_up=drawings.start_up(view),
         cpu=drawings.cpu(view),
+        sockets=socket_drawings.sockets(view),
+        socket_marks=socket_drawings.legend(),
         published=drawings.published(view),
         history=history(view),
         concerns=finding_groups(view),

@@ -1,0 +1,31 @@
+"""Seconds of the host into a minute of it. A pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.evidence.host import HostRow
+
+SHARES = ("server_cpus_busy", "client_cpus_busy", "server_cpu", "mhz")
+
+TimedRow = tuple[float, HostRow]
+"""(CLOCK_MONOTONIC seconds at the row's end, the row)."""
+
+
+def merged(rows: Sequence[TimedRow]) -> TimedRow:
+    """One row over all of these: use is the mean over time, steal the worst, sockets and memory as at the
+    end.
+    """
+    t_s, last = rows[-1]
+    changes: dict[str, float | None] = {
+        name: _mean([(getattr(row, name), row.duration_ms) for _, row in rows]) for name in SHARES
+    }
+    changes["steal"] = max((row.steal for _, row in rows if row.steal is not None), default=None)
+    changes["duration_ms"] = sum(row.duration_ms for _, row in rows)
+    return t_s, last.model_copy(update=changes)
+
+
+def _mean(values: Sequence[tuple[float | None, float]]) -> float | None:
+    known = [(value, ms) for value, ms in values if value is not None and ms > 0]
+    span_ms = sum(ms for _, ms in known)
+    return sum(value * ms for value, ms in known) / span_ms if span_ms else None

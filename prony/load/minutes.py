@@ -1,0 +1,61 @@
+"""Seconds of a run into a minute of it. A pure function; counts stay exact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from prony.evidence.engine import IntervalRow
+
+
+def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
+    """One row over all of these: counts and times are sums, what is open is that of the last, means are
+    weighted, and percentiles are the medians of the rows' own (those of the whole stretch cannot be had from
+    them).
+    """
+    last = rows[-1]
+    duration_ms = sum(row.duration_ms for row in rows)
+    errors: Counter[str] = Counter()
+    for row in rows:
+        errors.update(row.errors)
+    answered = [(row.mean_ns, row.completed) for row in rows if row.mean_ns is not None]
+    weight = sum(completed for _, completed in answered)
+    busy = [(row.client_cpu, row.duration_ms) for row in rows if row.client_cpu is not None]
+    return last.model_copy(
+        update={
+            "duration_ms": duration_ms,
+            "in_window": all(row.in_window for row in rows),
+            "completed": sum(row.completed for row in rows),
+            "failed": sum(row.failed for row in rows),
+            "errors": dict(errors),
+            "bytes_received": _sum([row.bytes_received for row in rows]),
+            "connections_opened": _sum([row.connections_opened for row in rows]),
+            "sent": _sum([row.sent for row in rows]),
+            "offered": _sum([row.offered for row in rows]),
+            "mean_ns": sum(mean * n for mean, n in answered) / weight if weight else None,
+            "p50_ns": _middle([row.p50_ns for row in rows]),
+            "p90_ns": _middle([row.p90_ns for row in rows]),
+            "p99_ns": _middle([row.p99_ns for row in rows]),
+            "max_ns": max((row.max_ns for row in rows if row.max_ns is not None), default=None),
+            "client_cpu": sum(cpu * ms for cpu, ms in busy) / sum(ms for _, ms in busy) if busy else None,
+            "loop_lag_p99_ns": max(
+                (row.loop_lag_p99_ns for row in rows if row.loop_lag_p99_ns is not None), default=None
+            ),
+        }
+    )
+
+
+def same_part(before: IntervalRow, after: IntervalRow) -> bool:
+    """Whether both lie in the measured window, or both outside of it."""
+    return before.in_window == after.in_window
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _middle(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return round(median(known)) if known else None

@@ -1,0 +1,65 @@
+"""A series that grows by the second and stays small: after half an hour its seconds become minutes. Must not
+know what a row means; whoever owns the rows says how several become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+FINE_ROWS = 1800
+"""So many rows are kept as they come."""
+MERGED_ROWS = 60
+"""Beyond, so many become one."""
+
+
+Row = TypeVar("Row")
+
+
+class Thinned(Generic[Row]):
+    """`merge` makes one row of several; `together` says whether two neighbours may be in one at all."""
+
+    def __init__(
+        self, merge: Callable[[Sequence[Row]], Row], together: Callable[[Row, Row], bool] | None = None
+    ) -> None:
+        self._merge = merge
+        self._together = together
+        self._merged: list[Row] = []
+        self._newest: list[Row] = []
+        self._coarse = False
+
+    def add(self, row: Row) -> None:
+        """Take the next row."""
+        if self._coarse:
+            self._take(row)
+            return
+        self._newest.append(row)
+        if len(self._newest) > FINE_ROWS:
+            self._coarse = True
+            fine, self._newest = self._newest, []
+            for old in fine:
+                self._take(old)
+
+    def _take(self, row: Row) -> None:
+        if self._newest and self._together is not None and not self._together(self._newest[-1], row):
+            self._fold()
+        self._newest.append(row)
+        if len(self._newest) == MERGED_ROWS:
+            self._fold()
+
+    def _fold(self) -> None:
+        self._merged.append(self._merge(self._newest))
+        self._newest = []
+
+    @property
+    def last(self) -> Row:
+        """The newest row as it came, or the minute that it ended. Raises IndexError before the first."""
+        return self._newest[-1] if self._newest else self._merged[-1]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All there is, oldest first; of a coarse series the minute under way as one row."""
+        if not self._coarse:
+            return tuple(self._newest)
+        tail = (self._merge(self._newest),) if self._newest else ()
+        return (*self._merged, *tail)
