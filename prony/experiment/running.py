@@ -109,7 +109,7 @@ class RunningLoad:
     @property
     def facts(self) -> LoadFacts:
         """What is asked, in the terms of the checks."""
-        return load_facts(
+        facts = load_facts(
             self.load,
             self.workload,
             self.connections,
@@ -117,6 +117,7 @@ class RunningLoad:
             duration_s=self.bound_s,
             tls=self.target.tls,
         )
+        return facts.model_copy(update={"driver": self.driver})
 
 
 class KeptInterrupt(KeyboardInterrupt):

@@ -9,6 +9,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 
 from prony.compare.comparison import Comparison, Sample, compare
@@ -63,14 +64,15 @@ def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[
         "--warmup",
         "0s",
     ]
-    return subprocess.run(
-        [*command, "--driver", "epoll", "--db", ":memory:"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)),
-    )
+    with tempfile.TemporaryDirectory(prefix="prony-selftest-") as folder:
+        return subprocess.run(
+            [*command, "--driver", "epoll", "--db", f"{folder}/results.db"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)),
+        )
 
 
 def other_process(_tools: bool) -> Told:
