@@ -1,6 +1,7 @@
 //! Refuses a plan that cannot be run, in one sentence that says what was found and what was expected.
 //! Pure functions of the plan; it must not know of sockets or threads.
 
+mod protocol;
 mod scenario;
 
 use crate::plan::{AtEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION, Window};
@@ -83,7 +84,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.connection.max_requests == Some(0) {
         return refuse("connection.max_requests is 0, expected null or at least 1");
     }
-    Ok(())
+    protocol::check(plan)
 }
 
 fn check_threads(plan: &Plan) -> Result<(), PlanError> {

@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 
 use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
-use crate::net::address::{Address, resolve};
+use crate::net::address::Address;
 use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
@@ -20,6 +20,7 @@ use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
 use crate::sources;
+use crate::target::Target;
 use crate::tls::config::ClientTls;
 
 /// The longest body over TLS: it is encrypted in memory before it is sent.
@@ -92,6 +93,7 @@ pub struct Job {
     pub connect_timeout_ns: u64,
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
+    pub most_head_bytes: usize,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
     pub iterations_per_user: u64,
@@ -105,19 +107,7 @@ pub struct Job {
 
 impl Job {
     pub fn new(plan: &Plan, threads: usize) -> Result<Self, PlanError> {
-        let target = Authority::parse(&plan.target.url)?;
-        let addresses = resolve(&target.host, target.port).map_err(|error| {
-            PlanError(format!(
-                "target.url: the host \"{}\" cannot be resolved: {error}",
-                target.host
-            ))
-        })?;
-        if addresses.is_empty() {
-            return refuse(format!(
-                "target.url: the host \"{}\" has no address",
-                target.host
-            ));
-        }
+        let target = Target::resolve(&plan.target)?;
         let tls = match (&plan.target.tls, target.secure) {
             (None, false) => None,
             (Some(_), false) => {
@@ -132,7 +122,7 @@ impl Job {
             )?)),
         };
         let shape = Shape::new(&plan.load);
-        let scenarios = Scenarios::compile(plan, &target.written)?;
+        let scenarios = Scenarios::compile(plan, &target.authority)?;
         let longest = scenarios
             .steps
             .iter()
@@ -176,8 +166,11 @@ impl Job {
         marks.sort_unstable();
         marks.dedup();
         Ok(Self {
-            sources: Arc::from(sources::resolve(&plan.target.source_addresses, &addresses)?),
-            addresses: Arc::from(addresses),
+            sources: Arc::from(sources::resolve(
+                &plan.target.source_addresses,
+                &target.addresses,
+            )?),
+            addresses: Arc::from(target.addresses),
             tls,
             fixed: Arc::from(fixed),
             steps,
@@ -195,6 +188,7 @@ impl Job {
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
+            most_head_bytes: plan.limits.header_bytes as usize,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
             iterations_per_user: match shape.open {
@@ -334,100 +328,9 @@ impl Quota {
     }
 }
 
-/// Host and port of a URL.
-#[derive(Debug, PartialEq, Eq)]
-struct Authority {
-    /// Whether the scheme is https.
-    secure: bool,
-    host: String,
-    port: u16,
-    /// As it goes into the `Host` header.
-    written: String,
-}
-
-impl Authority {
-    fn parse(url: &str) -> Result<Self, PlanError> {
-        let wrong = |what: &str| {
-            refuse(format!(
-                "target.url is \"{url}\": {what}; expected something like http://127.0.0.1:8080"
-            ))
-        };
-        let (secure, rest) = match url.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
-            _ => return wrong("the scheme is missing or unknown"),
-        };
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if !path.is_empty() {
-            return wrong("a path belongs into the steps of the scenario");
-        }
-        if authority.contains(['@', '?', '#']) || authority.bytes().any(|byte| byte <= b' ') {
-            return wrong("only host and port are expected after the scheme");
-        }
-        let (host, port) = match authority.strip_prefix('[').map(|rest| rest.split_once(']')) {
-            Some(Some((host, port))) => (host, port),
-            Some(None) => return wrong("the bracket of the IPv6 address is not closed"),
-            None => authority
-                .find(':')
-                .map_or((authority, ""), |colon| authority.split_at(colon)),
-        };
-        let port = match port.strip_prefix(':') {
-            None if port.is_empty() && secure => 443,
-            None if port.is_empty() => 80,
-            Some(digits) => match digits.parse::<u16>() {
-                Ok(port) if port > 0 => port,
-                _ => return wrong("the port is not a number from 1 to 65535"),
-            },
-            None => return wrong("the port is not a number from 1 to 65535"),
-        };
-        if host.is_empty() {
-            return wrong("the host is missing");
-        }
-        Ok(Self {
-            secure,
-            host: host.to_owned(),
-            port,
-            written: authority.to_owned(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_are_taken_apart_or_refused_with_a_reason() {
-        let parts =
-            |url: &str| Authority::parse(url).map(|parts| (parts.host, parts.port, parts.written));
-        assert_eq!(
-            parts("http://a.b:81"),
-            Ok(("a.b".into(), 81, "a.b:81".into()))
-        );
-        assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
-        assert_eq!(parts("https://a"), Ok(("a".into(), 443, "a".into())));
-        assert_eq!(
-            parts("http://[::1]:81"),
-            Ok(("::1".into(), 81, "[::1]:81".into()))
-        );
-        for bad in [
-            "a:80",
-            "https://a/b",
-            "http://",
-            "http://a:0",
-            "http://a:x",
-            "http://a/b",
-            "http://[::1",
-            "http://u@a",
-            "ftp://a",
-        ] {
-            let sentence = parts(bad).unwrap_err().0;
-            assert!(
-                sentence.contains(bad) && sentence.contains("expected"),
-                "{sentence}"
-            );
-        }
-    }
 
     #[test]
     fn portions_add_up_to_the_total_over_threads() {

@@ -14,6 +14,7 @@ mod scenario;
 mod schema;
 mod serve;
 mod sources;
+mod target;
 mod tls;
 mod user;
 mod worker;

@@ -38,11 +38,16 @@ pub struct Plan {
     pub cookies: bool,
     #[serde(default)]
     pub connection: Connection,
+    /// The version of HTTP in which requests are written.
+    #[serde(default)]
+    pub http_version: HttpVersion,
     pub stop: Stop,
     #[serde(default)]
     pub window: Window,
     #[serde(default)]
     pub timeouts: Timeouts,
+    #[serde(default)]
+    pub limits: Limits,
     /// Length of an interval row.
     #[serde(default = "default_interval_ms")]
     pub interval_ms: f64,
@@ -62,8 +67,11 @@ fn default_interval_ms() -> f64 {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Scheme, host and port, such as `http://127.0.0.1:8080`.
+    /// Scheme, host and port, such as `http://127.0.0.1:8080`; or `unix:` and the path of a socket.
     pub url: String,
+    /// Where connections go to instead of the host of the URL, in turn: hosts, each with a port or with that of the URL.
+    #[serde(default)]
+    pub addresses: Vec<String>,
     /// How TLS is spoken; only with `https://`.
     #[serde(default)]
     pub tls: Option<Tls>,
@@ -272,6 +280,18 @@ pub struct Connection {
     pub max_requests: Option<u32>,
 }
 
+/// A version of HTTP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum HttpVersion {
+    /// A connection that is to stay is asked for by `Connection: keep-alive`.
+    #[serde(rename = "1.0")]
+    V1_0,
+    /// A connection stays unless one side says otherwise.
+    #[default]
+    #[serde(rename = "1.1")]
+    V1_1,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reuse {
@@ -332,6 +352,27 @@ impl Default for Timeouts {
             request_ms: default_request_ms(),
         }
     }
+}
+
+/// How much of an answer is taken before it is given up.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// The longest head, status line and final empty line included.
+    #[serde(default = "default_header_bytes")]
+    pub header_bytes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_bytes: default_header_bytes(),
+        }
+    }
+}
+
+fn default_header_bytes() -> u32 {
+    64 * 1024
 }
 
 fn default_connect_ms() -> f64 {

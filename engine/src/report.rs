@@ -9,10 +9,12 @@ use rustls::{CipherSuite, ProtocolVersion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::measure::addresses::AddressFigures;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::gaps::Gap;
 use crate::measure::histogram::Durations;
 use crate::measure::steps::StepFigures;
+use crate::net::address::Address;
 use crate::scenario::compile::StepName;
 use crate::tls::{PROTOCOLS, Secured};
 
@@ -39,12 +41,23 @@ pub struct Ready {
     pub driver: String,
     pub driver_reason: String,
     pub pid: u32,
+    /// Where connections go, in turn; resolved once.
     pub addresses: Vec<String>,
+    pub transport: Transport,
     /// How TLS is spoken; `null` without it.
     pub tls: Option<TlsReady>,
     pub threads: Vec<ThreadReady>,
     pub started_unix_ns: u64,
     pub started_monotonic_ns: u64,
+}
+
+/// What connections are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    Tcp,
+    /// Connections have no ports that could run out.
+    Unix,
 }
 
 /// What the handshakes of the run ask for.
@@ -177,6 +190,8 @@ pub struct CounterReport {
     pub connections_closed_by_server: u64,
     pub connections_closed_by_client: u64,
     pub connect_attempts: u64,
+    /// Connections and requests by address of the target.
+    pub addresses: Vec<AddressReport>,
     pub tls_handshakes: u64,
     pub tls_resumptions: u64,
     /// What was agreed on in the handshakes, and how often.
@@ -208,6 +223,26 @@ pub struct CounterReport {
     pub sessions_begun: Option<u64>,
     /// Those of them who came to the end of their scenario.
     pub sessions_completed: Option<u64>,
+}
+
+/// What went to one address of the target.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AddressReport {
+    pub address: String,
+    pub connect_attempts: u64,
+    pub connections_opened: u64,
+    pub sent: u64,
+}
+
+impl AddressReport {
+    fn new(address: &Address, figures: AddressFigures) -> Self {
+        Self {
+            address: address.to_string(),
+            connect_attempts: figures.connect_attempts,
+            connections_opened: figures.connections_opened,
+            sent: figures.sent,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -373,6 +408,7 @@ impl CounterReport {
             connections_closed_by_server: counters.connections_closed_by_server,
             connections_closed_by_client: counters.connections_closed_by_client,
             connect_attempts: counters.connect_attempts,
+            addresses: Vec::new(),
             tls_handshakes: counters.tls_handshakes,
             tls_resumptions: counters.tls_resumptions,
             tls_agreed: counters
@@ -399,6 +435,23 @@ impl CounterReport {
             sessions_begun: None,
             sessions_completed: None,
         }
+    }
+
+    /// Fills in what went to each address. `figures` is empty where there is a single one.
+    pub fn by_address(&mut self, addresses: &[Address], figures: &[AddressFigures]) {
+        let all = AddressFigures {
+            connect_attempts: self.connect_attempts,
+            connections_opened: self.connections_opened,
+            sent: self.sent,
+        };
+        let report = |(place, address): (usize, &Address)| {
+            let figures = figures.get(place).copied();
+            AddressReport::new(address, figures.unwrap_or_default())
+        };
+        self.addresses = match addresses {
+            [single] => vec![AddressReport::new(single, all)],
+            several => several.iter().enumerate().map(report).collect(),
+        };
     }
 
     /// Fills in what only an open load has. `overdue`: not sent at the end.

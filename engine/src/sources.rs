@@ -25,29 +25,30 @@ pub fn resolve(sources: &Sources, targets: &[Address]) -> Result<Vec<Address>, P
             found.len()
         ));
     }
+    if !found.is_empty() && targets.iter().any(Address::is_unix) {
+        return refuse(
+            "target.source_addresses is set, but target.url is a Unix socket, which is connected to from no address: leave it out",
+        );
+    }
     let same_family = |ip: &IpAddr| {
-        targets
-            .iter()
-            .all(|target| target.is_ipv4() == ip.is_ipv4())
+        let mut families = targets.iter().filter_map(Address::ip);
+        families.all(|target| target.is_ipv4() == ip.is_ipv4())
     };
     if let Some(other) = found.iter().find(|ip| !same_family(ip)) {
         return refuse(format!(
             "target.source_addresses holds {other}, but the target has an address of the other family: give sources of the target's family, and an IP address in target.url"
         ));
     }
-    let addresses: Vec<Address> = found
-        .into_iter()
-        .map(|ip| Address::new(SocketAddr::new(ip, 0)))
-        .collect();
-    for address in &addresses {
-        if let Err(error) = check_source(address) {
-            return refuse(format!(
-                "target.source_addresses holds {}, from which this host cannot connect ({error}): give addresses of this host; all of 127.0.0.0/8 are",
-                address.ip()
-            ));
+    let check = |ip: IpAddr| {
+        let address = Address::new(SocketAddr::new(ip, 0));
+        match check_source(&address) {
+            Ok(()) => Ok(address),
+            Err(error) => refuse(format!(
+                "target.source_addresses holds {ip}, from which this host cannot connect ({error}): give addresses of this host; all of 127.0.0.0/8 are"
+            )),
         }
-    }
-    Ok(addresses)
+    };
+    found.into_iter().map(check).collect()
 }
 
 fn parse(text: &str) -> Result<IpAddr, PlanError> {
@@ -93,7 +94,12 @@ mod tests {
     fn shown(sources: Sources) -> Result<Vec<String>, String> {
         let target = Address::new("127.0.0.1:80".parse().unwrap());
         resolve(&sources, &[target])
-            .map(|all| all.iter().map(|one| one.ip().to_string()).collect())
+            .map(|all| {
+                all.iter()
+                    .filter_map(|one| one.ip())
+                    .map(|ip| ip.to_string())
+                    .collect()
+            })
             .map_err(|refusal| refusal.0)
     }
 

@@ -38,6 +38,8 @@ pub struct User {
     /// Attempts to connect that failed in a row.
     failures: u8,
     pub step: u16,
+    /// Of the target: where its connection goes.
+    pub address: u16,
     /// Requests sent on the present connection.
     pub on_connection: u32,
     pub iterations: u64,
@@ -57,6 +59,7 @@ impl User {
             securing: false,
             failures: 0,
             step: 0,
+            address: 0,
             on_connection: 0,
             iterations: 0,
             since_ns: NOT_SINCE,

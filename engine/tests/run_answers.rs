@@ -135,7 +135,18 @@ fn an_answer_before_the_request_is_sent_is_taken_and_the_connection_given_up() {
             let mut some = [0; 100];
             std::io::Read::read_exact(&mut peer.stream, &mut some).unwrap();
             peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-            std::thread::sleep(Duration::from_millis(300));
+            // Reads no further, so that the rest of the request cannot go out. A close with bytes unread would be a reset, which can
+            // overtake the answer: the client must have it, and have closed, first. Its close shows as an error of the socket, or
+            // as hanging up.
+            let closed = rustix::event::PollFlags::HUP
+                | rustix::event::PollFlags::ERR
+                | rustix::event::PollFlags::RDHUP;
+            let mut waited = [rustix::event::PollFd::new(
+                &peer.stream,
+                rustix::event::PollFlags::RDHUP,
+            )];
+            rustix::event::poll(&mut waited, None).unwrap();
+            assert!(waited[0].revents().intersects(closed));
         });
         let totals = offer(&server, driver, 2, |plan| {
             plan["scenarios"][0]["steps"][0] =

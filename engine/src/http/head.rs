@@ -4,8 +4,6 @@ use std::mem::MaybeUninit;
 
 use super::expect::{Expectation, Unmet};
 
-/// A head longer than this is taken for endless.
-pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
 
 /// Why an answer is not HTTP.
@@ -39,9 +37,11 @@ impl Head {
     }
 }
 
-/// Reads a head from the start of `input`: its length and what it says, or `None` when it is not complete.
+/// Reads a head from the start of `input`: its length and what it says, or `None` when it is not complete. One longer than
+/// `most_bytes` is taken for endless.
 pub fn read_head(
     input: &[u8],
+    most_bytes: usize,
     head_request: bool,
     expectation: &Expectation,
 ) -> Result<Option<(usize, Head)>, BadAnswer> {
@@ -54,14 +54,14 @@ pub fn read_head(
     );
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if input.len() > MAX_HEAD_BYTES => {
+        Ok(httparse::Status::Partial) if input.len() > most_bytes => {
             return Err(BadAnswer::HeadTooLong);
         }
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer::HeadTooLong),
         Err(_) => return Err(BadAnswer::Malformed),
     };
-    if length > MAX_HEAD_BYTES {
+    if length > most_bytes {
         return Err(BadAnswer::HeadTooLong);
     }
     let (Some(status), Some(minor)) = (response.code, response.version) else {
@@ -224,7 +224,7 @@ mod tests {
 
     fn head(text: &str, head_request: bool) -> Result<Head, BadAnswer> {
         let expectation = Expectation::new(&Expect::default());
-        read_head(text.as_bytes(), head_request, &expectation).map(|head| head.unwrap().1)
+        read_head(text.as_bytes(), 65_536, head_request, &expectation).map(|head| head.unwrap().1)
     }
 
     #[test]

@@ -3,12 +3,14 @@
 
 use super::chunked::Chunked;
 use super::expect::{BodyCheck, Expectation, Unmet};
-use super::head::{BadAnswer, Framing, Head, MAX_HEAD_BYTES, Recent, read_head};
+use super::head::{BadAnswer, Framing, Head, Recent, read_head};
 use crate::scenario::look::Seen;
 
 /// What must be known of the request to read its answer.
 pub struct Exchange<'a> {
     pub head_request: bool,
+    /// A longer head is taken for endless.
+    pub most_head_bytes: usize,
     pub expectation: &'a Expectation,
     pub recent: &'a mut Recent,
     /// Where a copy of the answer goes, when one is wanted.
@@ -87,7 +89,7 @@ impl ResponseReader {
             None => self.read_from_head(input, exchange),
             Some(Partial::Head(mut stored)) => {
                 let worth_reading = extend_head(&mut stored, input);
-                if stored.len() > MAX_HEAD_BYTES || worth_reading {
+                if stored.len() > exchange.most_head_bytes || worth_reading {
                     self.read_from_head(&stored, exchange)
                 } else {
                     self.partial = Some(Box::new(Partial::Head(stored)));
@@ -246,7 +248,12 @@ fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, H
     if let Some(recent) = exchange.recent.head(input) {
         return Ok(Some(recent));
     }
-    let found = read_head(input, exchange.head_request, exchange.expectation)?;
+    let found = read_head(
+        input,
+        exchange.most_head_bytes,
+        exchange.head_request,
+        exchange.expectation,
+    )?;
     // An interim head is not remembered: alone in a piece it would be taken for a whole answer without a body.
     if let Some((length, head)) = found
         && !head.is_interim()
@@ -298,6 +305,7 @@ mod tests {
         fn feed(&mut self, input: &[u8]) -> Result<Option<Answer>, BadAnswer> {
             let mut exchange = Exchange {
                 head_request: self.head_request,
+                most_head_bytes: 65_536,
                 expectation: &self.expectation,
                 recent: &mut self.recent,
                 seen: None,
@@ -309,6 +317,7 @@ mod tests {
         fn close(&mut self) -> Option<Answer> {
             let mut exchange = Exchange {
                 head_request: self.head_request,
+                most_head_bytes: 65_536,
                 expectation: &self.expectation,
                 recent: &mut self.recent,
                 seen: None,

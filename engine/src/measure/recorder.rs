@@ -1,6 +1,7 @@
 //! The record of one thread: everything that happens goes into the current segment, and segments are cut at instants that all
 //! threads agree on. It is told the time of each change and never goes back.
 
+use super::addresses::AddressFigures;
 use super::counters::{Counters, ErrorKind};
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
@@ -74,6 +75,8 @@ pub struct Segment {
     pub service_time: Durations,
     /// By step; empty with a single one.
     pub steps: Vec<StepFigures>,
+    /// By address of the target; empty with a single one.
+    pub addresses: Vec<AddressFigures>,
     pub loop_lag: Durations,
     pub loops: u64,
     /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
@@ -102,6 +105,7 @@ pub struct Recorder {
     pub counters: Counters,
     service_time: Durations,
     steps: Vec<StepFigures>,
+    addresses: Vec<AddressFigures>,
     pub loop_lag: Durations,
     pub open_load: OpenLoad,
     /// Gaps of Poisson arrivals since the window opened.
@@ -133,6 +137,7 @@ impl Recorder {
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
             steps: Vec::new(),
+            addresses: Vec::new(),
             loop_lag: Durations::new(Digits::Two),
             open_load: OpenLoad::default(),
             gaps: Uniformity::default(),
@@ -158,6 +163,20 @@ impl Recorder {
             self.steps.resize_with(steps, StepFigures::default);
         }
         self
+    }
+
+    /// Keeps figures per address of the target from now on, when there are several.
+    pub fn with_addresses(mut self, addresses: usize) -> Self {
+        if addresses > 1 {
+            self.addresses.resize(addresses, AddressFigures::default());
+        }
+        self
+    }
+
+    /// Where what goes to this address is counted; `None` with a single address.
+    #[inline]
+    pub fn address(&mut self, address: u16) -> Option<&mut AddressFigures> {
+        self.addresses.get_mut(usize::from(address))
     }
 
     #[inline]
@@ -332,6 +351,7 @@ impl Recorder {
             counters: std::mem::take(&mut self.counters),
             service_time: std::mem::replace(&mut self.service_time, Durations::new(Digits::Three)),
             steps: self.steps.iter_mut().map(std::mem::take).collect(),
+            addresses: self.addresses.iter_mut().map(std::mem::take).collect(),
             loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,

@@ -1,25 +1,37 @@
-//! Where to connect: a socket address resolved once, in the form the kernel wants. It knows nothing of connections.
+//! Where to connect: an IP address and port, or a Unix socket, resolved once, in the form the kernel wants. It knows nothing of connections.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+/// The longest path of a Unix socket; a zero byte follows it.
+pub const UNIX_PATH_BYTES: usize = 107;
+
 /// A resolved address.
 #[derive(Clone)]
 pub struct Address {
-    shown: SocketAddr,
+    shown: Shown,
     raw: libc::sockaddr_storage,
     length: libc::socklen_t,
 }
 
+#[derive(Clone)]
+enum Shown {
+    Ip(SocketAddr),
+    Unix(String),
+}
+
 impl std::fmt::Debug for Address {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.shown.fmt(formatter)
+        std::fmt::Display::fmt(self, formatter)
     }
 }
 
 impl std::fmt::Display for Address {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.shown.fmt(formatter)
+        match &self.shown {
+            Shown::Ip(address) => address.fmt(formatter),
+            Shown::Unix(path) => write!(formatter, "unix:{path}"),
+        }
     }
 }
 
@@ -57,18 +69,45 @@ impl Address {
             }
         };
         Self {
-            shown,
+            shown: Shown::Ip(shown),
             raw,
             length: length as libc::socklen_t,
         }
     }
 
-    pub fn ip(&self) -> std::net::IpAddr {
-        self.shown.ip()
+    /// A Unix socket by its path; `None` for a path that is too long or holds a zero byte.
+    pub fn unix(path: &str) -> Option<Self> {
+        if path.len() > UNIX_PATH_BYTES || path.bytes().any(|byte| byte == 0) {
+            return None;
+        }
+        let mut address = libc::sockaddr_un {
+            sun_family: libc::AF_UNIX as libc::sa_family_t,
+            sun_path: [0; UNIX_PATH_BYTES + 1],
+        };
+        for (place, byte) in address.sun_path.iter_mut().zip(path.bytes()) {
+            *place = byte as libc::c_char;
+        }
+        // SAFETY: sockaddr_storage is plain data for which all zeros is a valid value.
+        let mut raw: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        // SAFETY: sockaddr_storage is at least as large and as strictly aligned as sockaddr_un.
+        unsafe { (&raw mut raw).cast::<libc::sockaddr_un>().write(address) };
+        Some(Self {
+            shown: Shown::Unix(path.to_owned()),
+            raw,
+            length: size_of::<libc::sockaddr_un>() as libc::socklen_t,
+        })
     }
 
-    pub fn is_ipv4(&self) -> bool {
-        self.shown.is_ipv4()
+    /// `None` for a Unix socket.
+    pub fn ip(&self) -> Option<std::net::IpAddr> {
+        match &self.shown {
+            Shown::Ip(address) => Some(address.ip()),
+            Shown::Unix(_) => None,
+        }
+    }
+
+    pub fn is_unix(&self) -> bool {
+        matches!(self.shown, Shown::Unix(_))
     }
 
     pub(super) fn family(&self) -> i32 {

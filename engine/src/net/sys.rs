@@ -150,16 +150,18 @@ pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::
     // SAFETY: the descriptor was just made and belongs to nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let on: i32 = 1;
-    // SAFETY: the option's value is a valid i32 whose size is given.
-    unsafe {
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            (&raw const on).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
-    };
+    if !address.is_unix() {
+        // SAFETY: the option's value is a valid i32 whose size is given.
+        unsafe {
+            libc::setsockopt(
+                fd,
+                libc::IPPROTO_TCP,
+                libc::TCP_NODELAY,
+                (&raw const on).cast(),
+                size_of::<i32>() as libc::socklen_t,
+            )
+        };
+    }
     if let Some(source) = source {
         bind(&socket, source)?;
     }

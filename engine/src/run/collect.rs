@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::window::{Measured, Open};
+use super::window::{Measured, Names, Open};
+use crate::measure::addresses::{AddressFigures, add_all};
 use crate::measure::counters::Counters;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::recorder::{Cut, Segment};
 use crate::report::{
     CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport, ms,
 };
-use crate::scenario::compile::StepName;
 
 /// One interval row of all threads.
 struct Row {
@@ -69,6 +69,7 @@ pub struct Collector {
     so_far: Vec<(Durations, u64)>,
     window: Option<Measured>,
     totals: Counters,
+    addresses: Vec<AddressFigures>,
     cycle_ns: u128,
     overdue: u64,
     users: u64,
@@ -95,6 +96,7 @@ impl Collector {
             so_far: vec![(Durations::new(Digits::Three), 0); threads],
             window: None,
             totals: Counters::default(),
+            addresses: Vec::new(),
             cycle_ns: 0,
             overdue: 0,
             users: 0,
@@ -126,6 +128,7 @@ impl Collector {
 
     pub fn add(&mut self, segment: &Segment, emit: &mut impl FnMut(Event)) {
         self.totals.add(&segment.counters);
+        add_all(&mut self.addresses, &segment.addresses);
         self.add_to_marks(segment, emit);
         self.add_to_row(segment);
         let ends_window = matches!(segment.cut, Cut::WindowCloses(_) | Cut::Stop);
@@ -277,9 +280,10 @@ impl Collector {
         stopped_ns: u64,
         in_order: bool,
         ready: &[ThreadReady],
-        steps: &[StepName],
+        names: &Names<'_>,
     ) -> (CounterReport, Option<WindowReport>) {
         let mut totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
+        totals.by_address(names.addresses, &self.addresses);
         if let Some(open) = self.open {
             totals.open_load(&self.totals, self.overdue, open.walks);
         }
@@ -293,7 +297,7 @@ impl Collector {
                 } else {
                     window.closes_ns <= stopped_ns
                 };
-                window.report(started_ns, ready, steps, complete)
+                window.report(started_ns, ready, names, complete)
             });
         (totals, window)
     }

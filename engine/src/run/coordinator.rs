@@ -7,13 +7,14 @@ use super::collect::Collector;
 use super::input::Input;
 use super::output::Output;
 use super::team::Team;
-use super::window::Open;
+use super::window::{Names, Open};
 use super::{Message, Prepared};
 use crate::check::{check_window_ms, ms_to_ns};
 use crate::measure::schedule::Span;
+use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
 use crate::plan::{Command, Plan, Window};
-use crate::report::{Event, Finished, Ready, Reason, ThreadReady, ms};
+use crate::report::{Event, Finished, Ready, Reason, ThreadReady, Transport, ms};
 use crate::worker::{News, Order};
 
 /// Notice that threads get before an instant all of them must keep.
@@ -108,13 +109,12 @@ impl<'a> Coordinator<'a> {
             driver: self.prepared.driver.name.to_owned(),
             driver_reason: self.prepared.driver.reason.clone(),
             pid: std::process::id(),
-            addresses: self
-                .prepared
-                .job
-                .addresses
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            addresses: job.addresses.iter().map(ToString::to_string).collect(),
+            transport: if job.addresses.iter().any(Address::is_unix) {
+                Transport::Unix
+            } else {
+                Transport::Tcp
+            },
             tls: self.prepared.job.tls.as_ref().map(|tls| tls.ready()),
             threads: self.threads.clone(),
             started_unix_ns: unix_ns() + NOTICE_NS,
@@ -167,10 +167,13 @@ impl<'a> Coordinator<'a> {
             _ => (Reason::Duration, deadline_ns),
         };
         let in_order = !matches!(reason, Reason::Signal | Reason::StdinClosed);
-        let steps = &self.prepared.job.scenarios.figures;
+        let names = Names {
+            steps: &self.prepared.job.scenarios.figures,
+            addresses: &self.prepared.job.addresses,
+        };
         let (totals, window) = self
             .collector
-            .finish(stopped_ns, in_order, &self.threads, steps);
+            .finish(stopped_ns, in_order, &self.threads, &names);
         self.output.write(&Event::Finished(Box::new(Finished {
             reason,
             elapsed_ms: ms(stopped_ns.saturating_sub(self.started_ns)),

@@ -1,12 +1,14 @@
 //! The measured window: what all threads did in it, added up until it is reported. No I/O.
 
 use crate::job::OpenJob;
+use crate::measure::addresses::{self, AddressFigures};
 use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::recorder::{OpenLoad, Segment};
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
+use crate::net::address::Address;
 use crate::report::{
     CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
     ms, seconds,
@@ -26,6 +28,12 @@ impl Open {
     }
 }
 
+/// How what is counted one by one is called.
+pub struct Names<'a> {
+    pub steps: &'a [StepName],
+    pub addresses: &'a [Address],
+}
+
 /// One window under way or closed.
 pub struct Measured {
     pub id: u32,
@@ -37,6 +45,7 @@ pub struct Measured {
     counters: Counters,
     service_time: Durations,
     steps: Vec<StepFigures>,
+    addresses: Vec<AddressFigures>,
     cycle_ns: u128,
     overdue: u64,
     open: Option<Open>,
@@ -73,6 +82,7 @@ impl Measured {
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
             steps: Vec::new(),
+            addresses: Vec::new(),
             cycle_ns: 0,
             overdue: 0,
             open,
@@ -89,6 +99,7 @@ impl Measured {
         self.counters.add(&segment.counters);
         self.service_time.add(&segment.service_time);
         add_all(&mut self.steps, &segment.steps);
+        addresses::add_all(&mut self.addresses, &segment.addresses);
         self.open_load.add(&segment.open_load);
         let thread = &mut self.threads[segment.thread];
         thread.span_ns += segment.to_ns - segment.from_ns;
@@ -110,7 +121,7 @@ impl Measured {
         self,
         started_ns: u64,
         ready: &[ThreadReady],
-        steps: &[StepName],
+        names: &Names<'_>,
         complete: bool,
     ) -> WindowReport {
         let (gaps, gaps_total) = self.gaps.finish();
@@ -136,6 +147,7 @@ impl Measured {
         if let Some(open) = self.open {
             counters.open_load(&self.counters, self.overdue, open.walks);
         }
+        counters.by_address(names.addresses, &self.addresses);
         let tested = self.arrival_gaps.count();
         WindowReport {
             counters,
@@ -144,7 +156,8 @@ impl Measured {
             duration_s: seconds(spans) / self.threads.len() as f64,
             complete,
             service_time: HistogramReport::new(&self.service_time),
-            steps: steps
+            steps: names
+                .steps
                 .iter()
                 .zip(&self.steps)
                 .map(|(name, figures)| StepReport::new(name, figures))

@@ -69,8 +69,9 @@ impl Scenarios {
                         name_of(step)
                     ))
                 };
-                let request =
-                    Request::compile(step, authority, plan.cookies, &mut scope).map_err(wrong)?;
+                let version = plan.http_version;
+                let request = Request::compile(step, authority, version, plan.cookies, &mut scope)
+                    .map_err(wrong)?;
                 let look = Look::compile(&step.capture, &step.expect.json, plan.cookies, |name| {
                     scope.capture(name)
                 })

@@ -12,7 +12,7 @@ use rand::Rng;
 use super::template::{BadTemplate, Place, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::net::outgoing::{Outgoing, Rest};
-use crate::plan::{Auth, Body, Step};
+use crate::plan::{Auth, Body, HttpVersion, Step};
 
 /// Files up to this size are read before the load starts; longer ones while they are sent.
 const MAX_LOADED_BYTES: u64 = 1024 * 1024;
@@ -25,8 +25,9 @@ pub struct Request {
     headers: Vec<Header>,
     body: Option<Content>,
     chunked: bool,
-    /// Whether the end of the connection is announced by a header of ours.
-    adds_close: bool,
+    version: HttpVersion,
+    /// Whether a header of ours says if the connection stays.
+    adds_connection: bool,
     adds_length: bool,
     cookies: bool,
     expects_continue: bool,
@@ -57,6 +58,7 @@ impl Request {
     pub fn compile(
         step: &Step,
         authority: &str,
+        version: HttpVersion,
         cookies: bool,
         scope: &mut Scope,
     ) -> Result<Self, String> {
@@ -124,7 +126,8 @@ impl Request {
         }
         Ok(Self {
             method: step.method.clone(),
-            adds_close: !listed("connection"),
+            version,
+            adds_connection: !listed("connection"),
             adds_length: body.is_some() && !framed && !chunked,
             path,
             headers,
@@ -187,7 +190,10 @@ impl Request {
         let path_from = out.len();
         ink.write(&self.path, Place::Path, &mut out);
         let path = path_from..out.len();
-        out.extend_from_slice(b" HTTP/1.1\r\n");
+        out.extend_from_slice(match self.version {
+            HttpVersion::V1_0 => b" HTTP/1.0\r\n",
+            HttpVersion::V1_1 => b" HTTP/1.1\r\n",
+        });
         for header in &self.headers {
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
@@ -198,8 +204,13 @@ impl Request {
             let path = out[path].to_vec();
             ink.vars.cookies.write(&path, &mut out);
         }
-        if last && self.adds_close {
-            out.extend_from_slice(b"Connection: close\r\n");
+        if self.adds_connection {
+            // What the version means without a word is not said.
+            out.extend_from_slice(match (self.version, last) {
+                (HttpVersion::V1_0, false) => b"Connection: keep-alive\r\n",
+                (HttpVersion::V1_1, true) => b"Connection: close\r\n",
+                _ => b"",
+            });
         }
         self.write_body(ink, out)
     }
@@ -307,7 +318,13 @@ mod tests {
 
     fn compile(step: Value) -> Result<Request, String> {
         let step: Step = serde_json::from_value(step).unwrap();
-        Request::compile(&step, "h:1", false, &mut Scope::default())
+        Request::compile(
+            &step,
+            "h:1",
+            HttpVersion::V1_1,
+            false,
+            &mut Scope::default(),
+        )
     }
 
     fn written(request: &Request, last: bool) -> String {
@@ -322,6 +339,32 @@ mod tests {
             all.extend_from_slice(outgoing.bytes());
         }
         String::from_utf8(all).unwrap()
+    }
+
+    #[test]
+    fn http_1_0_asks_for_a_connection_that_stays_and_says_nothing_of_one_that_does_not() {
+        let request = |step: Value| {
+            let step: Step = serde_json::from_value(step).unwrap();
+            Request::compile(
+                &step,
+                "h:1",
+                HttpVersion::V1_0,
+                false,
+                &mut Scope::default(),
+            )
+            .unwrap()
+        };
+        let bare = request(json!({"path": "/a"}));
+        assert_eq!(
+            written(&bare, false),
+            "GET /a HTTP/1.0\r\nHost: h:1\r\nConnection: keep-alive\r\n\r\n"
+        );
+        assert_eq!(written(&bare, true), "GET /a HTTP/1.0\r\nHost: h:1\r\n\r\n");
+        let listed = request(json!({"path": "/a", "headers": [["connection", "x"]]}));
+        assert_eq!(
+            written(&listed, false),
+            "GET /a HTTP/1.0\r\nHost: h:1\r\nconnection: x\r\n\r\n"
+        );
     }
 
     #[test]

@@ -169,6 +169,8 @@ struct Worker<'a, D: Driver> {
     queued: Vec<u32>,
     /// Requests that may be sent without asking the quota.
     portion: u64,
+    /// Of the target: where the next connection goes.
+    next_address: usize,
     next_mark: usize,
     /// Of the load.
     start_ns: u64,
@@ -222,7 +224,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             wheel,
             schedule: Schedule::new(start, job.interval_ns, stop_ns),
             recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns())
-                .with_steps(job.scenarios.figures.len()),
+                .with_steps(job.scenarios.figures.len())
+                .with_addresses(job.addresses.len()),
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -230,6 +233,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             ),
             queued: Vec::with_capacity(D::SEND_GROUP),
             portion: 0,
+            next_address: post.thread % job.addresses.len(),
             next_mark: 0,
             start_ns: start,
             now_ns: start,

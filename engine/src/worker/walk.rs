@@ -80,8 +80,14 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn open_connection(&mut self, index: u32, limit_ns: u64) {
         self.recorder.counters.connect_attempts += 1;
         self.wheel.set(index, limit_ns);
-        self.users[index as usize].sent_ns = self.now_ns;
-        let address = index as usize % self.job.addresses.len();
+        let address = self.next_address;
+        self.next_address = (address + 1) % self.job.addresses.len();
+        let user = &mut self.users[index as usize];
+        user.sent_ns = self.now_ns;
+        user.address = address as u16;
+        if let Some(figures) = self.recorder.address(user.address) {
+            figures.connect_attempts += 1;
+        }
         self.driver.connect(index, address);
     }
 
@@ -128,6 +134,9 @@ impl<D: Driver> Worker<'_, D> {
         // The bytes of a request that was written anew were counted when they were.
         let bytes = self.job.fixed.get(fixed as usize).map_or(0, Vec::len);
         self.recorder.sent(at_ns, bytes as u64);
+        if let Some(figures) = self.recorder.address(user.address) {
+            figures.sent += 1;
+        }
         let mut limit_ns = at_ns + self.job.request_timeout_ns;
         if let Some(open) = &self.open {
             limit_ns = open.limit_ns(index, limit_ns);
@@ -150,6 +159,9 @@ impl<D: Driver> Worker<'_, D> {
             .connect_time
             .record(self.now_ns.saturating_sub(user.sent_ns));
         self.recorder.connections_open += 1;
+        if let Some(figures) = self.recorder.address(user.address) {
+            figures.connections_opened += 1;
+        }
         if !D::SECURES {
             return self.on_usable(index);
         }
@@ -202,7 +214,8 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn on_connect_failed(&mut self, index: ConnId, code: i32) -> io::Result<()> {
         let counters = &mut self.recorder.counters;
         let kind = match code {
-            libc::ECONNREFUSED => ErrorKind::ConnectRefused,
+            // No file at the path of a Unix socket: nobody listens there either.
+            libc::ECONNREFUSED | libc::ENOENT => ErrorKind::ConnectRefused,
             libc::ETIMEDOUT => ErrorKind::ConnectTimeout,
             libc::EADDRNOTAVAIL => {
                 counters.eaddrnotavail += 1;
@@ -256,6 +269,7 @@ impl<D: Driver> Worker<'_, D> {
             let step = &self.job.steps[usize::from(user.step)];
             let mut exchange = Exchange {
                 head_request: step.head_request,
+                most_head_bytes: self.job.most_head_bytes,
                 expectation: &step.expectation,
                 recent: &mut self.steps[usize::from(user.step)].recent,
                 seen: self.scenes.wanted(step),
@@ -394,6 +408,7 @@ impl<D: Driver> Worker<'_, D> {
                 let step = &self.job.steps[usize::from(user.step)];
                 let mut exchange = Exchange {
                     head_request: step.head_request,
+                    most_head_bytes: self.job.most_head_bytes,
                     expectation: &step.expectation,
                     recent: &mut self.steps[usize::from(user.step)].recent,
                     seen: self.scenes.wanted(step),

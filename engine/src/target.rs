@@ -1,0 +1,244 @@
+//! Where requests go: the target of a plan taken apart and resolved, once. It opens no connection.
+
+use crate::check::{PlanError, refuse};
+use crate::net::address::{Address, UNIX_PATH_BYTES, resolve};
+use crate::plan;
+
+/// More addresses than this are no list that somebody wrote.
+pub const MOST_ADDRESSES: usize = 4_096;
+
+/// What goes into `Host` for a Unix socket, which has no name of its own.
+const UNIX_AUTHORITY: &str = "localhost";
+
+/// See the module.
+#[derive(Debug)]
+pub struct Target {
+    /// Whether TLS is spoken.
+    pub secure: bool,
+    /// Without brackets; what a certificate must be for.
+    pub host: String,
+    /// As it goes into the `Host` header.
+    pub authority: String,
+    /// At least one.
+    pub addresses: Vec<Address>,
+}
+
+impl Target {
+    pub fn resolve(target: &plan::Target) -> Result<Self, PlanError> {
+        if let Some(path) = target.url.strip_prefix("unix:") {
+            return Self::unix(path, target);
+        }
+        let url = Authority::parse(&target.url)?;
+        let mut addresses = Vec::new();
+        if target.addresses.is_empty() {
+            addresses = look_up("target.url", &url.host, url.port)?;
+        }
+        for entry in &target.addresses {
+            let Some((host, port)) = split_port(entry) else {
+                return refuse(format!(
+                    "target.addresses holds \"{entry}\", expected a host and perhaps a port, such as 127.0.0.1:8080, [::1]:8080 or name"
+                ));
+            };
+            for found in look_up("target.addresses", host, port.unwrap_or(url.port))? {
+                let known = addresses
+                    .iter()
+                    .any(|known: &Address| known.to_string() == found.to_string());
+                if !known {
+                    addresses.push(found);
+                }
+            }
+        }
+        if addresses.len() > MOST_ADDRESSES {
+            return refuse(format!(
+                "target.addresses stands for {} addresses, expected at most {MOST_ADDRESSES}",
+                addresses.len()
+            ));
+        }
+        Ok(Self {
+            secure: url.secure,
+            host: url.host,
+            authority: url.written,
+            addresses,
+        })
+    }
+
+    fn unix(path: &str, target: &plan::Target) -> Result<Self, PlanError> {
+        if !path.starts_with('/') {
+            return refuse(format!(
+                "target.url is \"{}\", expected the whole path of a socket, such as unix:/run/server.sock; paths of requests belong into the steps",
+                target.url
+            ));
+        }
+        if !target.addresses.is_empty() {
+            return refuse(
+                "target.addresses is set, but target.url is a Unix socket: expected one of them",
+            );
+        }
+        let Some(address) = Address::unix(path) else {
+            return refuse(format!(
+                "target.url holds a path of {} bytes, expected at most {UNIX_PATH_BYTES} and no zero byte: the system takes no longer one",
+                path.len()
+            ));
+        };
+        Ok(Self {
+            secure: false,
+            host: UNIX_AUTHORITY.to_owned(),
+            authority: UNIX_AUTHORITY.to_owned(),
+            addresses: vec![address],
+        })
+    }
+}
+
+fn look_up(key: &str, host: &str, port: u16) -> Result<Vec<Address>, PlanError> {
+    let found = resolve(host, port).map_err(|error| {
+        PlanError(format!(
+            "{key}: the host \"{host}\" cannot be resolved: {error}"
+        ))
+    })?;
+    if found.is_empty() {
+        return refuse(format!("{key}: the host \"{host}\" has no address"));
+    }
+    Ok(found)
+}
+
+/// A host without brackets, and the port where there is one; `None` when it is neither.
+fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
+    let bare_ipv6 = text.parse::<std::net::Ipv6Addr>().is_ok();
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None if bare_ipv6 => (text, ""),
+        None => text
+            .find(':')
+            .map_or((text, ""), |colon| text.split_at(colon)),
+    };
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => None,
+        None => return None,
+        Some(digits) => Some(digits.parse().ok().filter(|port| *port > 0)?),
+    };
+    let plain = |byte: u8| byte > b' ' && !b"/@?#[]".contains(&byte);
+    (!host.is_empty() && host.bytes().all(plain)).then_some((host, port))
+}
+
+/// Host and port of a URL.
+#[derive(Debug, PartialEq, Eq)]
+struct Authority {
+    /// Whether the scheme is https.
+    secure: bool,
+    host: String,
+    port: u16,
+    /// As it goes into the `Host` header.
+    written: String,
+}
+
+impl Authority {
+    fn parse(url: &str) -> Result<Self, PlanError> {
+        let wrong = |what: &str| {
+            refuse(format!(
+                "target.url is \"{url}\": {what}; expected something like http://127.0.0.1:8080 or unix:/run/server.sock"
+            ))
+        };
+        let (secure, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return wrong("the scheme is missing or unknown"),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() {
+            return wrong("a path belongs into the steps of the scenario");
+        }
+        if authority.contains(['@', '?', '#']) || authority.bytes().any(|byte| byte <= b' ') {
+            return wrong("only host and port are expected after the scheme");
+        }
+        if authority.starts_with('[') && !authority.contains(']') {
+            return wrong("the bracket of the IPv6 address is not closed");
+        }
+        if authority.is_empty() || authority.starts_with(':') {
+            return wrong("the host is missing");
+        }
+        let Some((host, port)) = split_port(authority) else {
+            return wrong("the port is not a number from 1 to 65535");
+        };
+        Ok(Self {
+            secure,
+            host: host.to_owned(),
+            port: port.unwrap_or(if secure { 443 } else { 80 }),
+            written: authority.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn urls_are_taken_apart_or_refused_with_a_reason() {
+        let parts =
+            |url: &str| Authority::parse(url).map(|parts| (parts.host, parts.port, parts.written));
+        assert_eq!(
+            parts("http://a.b:81"),
+            Ok(("a.b".into(), 81, "a.b:81".into()))
+        );
+        assert_eq!(parts("http://a/"), Ok(("a".into(), 80, "a".into())));
+        assert_eq!(parts("https://a"), Ok(("a".into(), 443, "a".into())));
+        assert_eq!(
+            parts("http://[::1]:81"),
+            Ok(("::1".into(), 81, "[::1]:81".into()))
+        );
+        for bad in [
+            "a:80",
+            "https://a/b",
+            "http://",
+            "http://a:0",
+            "http://a:x",
+            "http://a/b",
+            "http://[::1",
+            "http://[::1]81",
+            "http://u@a",
+            "ftp://a",
+        ] {
+            let sentence = parts(bad).unwrap_err().0;
+            assert!(
+                sentence.contains(bad) && sentence.contains("expected"),
+                "{sentence}"
+            );
+        }
+    }
+
+    fn addresses(target: Value) -> Result<Vec<String>, String> {
+        let target: plan::Target = serde_json::from_value(target).unwrap();
+        Target::resolve(&target)
+            .map(|target| target.addresses.iter().map(ToString::to_string).collect())
+            .map_err(|refusal| refusal.0)
+    }
+
+    #[test]
+    fn a_list_of_addresses_stands_in_for_the_host_of_the_url() {
+        let listed = addresses(json!({"url": "http://no.such.host.invalid:81",
+            "addresses": ["127.0.0.1", "127.0.0.2:82", "[::1]:83", "::1", "127.0.0.1:81"]}));
+        let expected = ["127.0.0.1:81", "127.0.0.2:82", "[::1]:83", "[::1]:81"];
+        assert_eq!(listed.unwrap(), expected);
+        for bad in ["", ":80", "a:b", "a b", "http://a", "[::1", "a:0", "a/b"] {
+            let sentence =
+                addresses(json!({"url": "http://127.0.0.1:1", "addresses": [bad]})).unwrap_err();
+            assert!(sentence.contains("target.addresses holds"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_is_one_address_by_its_whole_path() {
+        let unix = |url: &str| addresses(json!({"url": url}));
+        assert_eq!(unix("unix:/run/a.sock").unwrap(), ["unix:/run/a.sock"]);
+        for (url, part) in [
+            ("unix:a.sock", "the whole path"),
+            (&format!("unix:/{}", "a".repeat(200)), "201 bytes"),
+        ] {
+            let sentence = unix(url).unwrap_err();
+            assert!(sentence.contains(part), "{sentence}");
+        }
+        let both = addresses(json!({"url": "unix:/a", "addresses": ["127.0.0.1"]})).unwrap_err();
+        assert!(both.contains("one of them"), "{both}");
+    }
+}
