@@ -122,10 +122,9 @@ fn requests_go_through_a_unix_socket() {
             })
         };
         let server = Server::start_words(&["--unix", path.to_str().unwrap()]);
-        for edit in [
-            (|_| ()) as fn(&mut Value),
-            |plan| plan["connection"] = json!({"reuse": "per_request"}),
-        ] {
+        for edit in [(|_| ()) as fn(&mut Value), |plan| {
+            plan["connection"] = json!({"reuse": "per_request"})
+        }] {
             let ended = run(&through(edit));
             let ready = ended.all("ready")[0];
             assert_eq!(
@@ -138,7 +137,10 @@ fn requests_go_through_a_unix_socket() {
             );
         }
         let served = server.stop();
-        assert_eq!((&served["requests"], &served["connections"]), (&json!(180), &json!(93)));
+        assert_eq!(
+            (&served["requests"], &served["connections"]),
+            (&json!(180), &json!(93))
+        );
         // The server has taken its socket away: nobody listens.
         assert_counts(
             &totals(&through(|plan| plan["stop"]["total_requests"] = 2.into())),
@@ -211,7 +213,10 @@ fn a_server_of_http_1_0_that_closes_ends_the_answer_by_that() {
         );
         let request = server.last_request.lock().unwrap().clone();
         assert!(request.starts_with("GET / HTTP/1.0\r\n"), "{request}");
-        assert!(request.contains("\r\nConnection: keep-alive\r\n"), "{request}");
+        assert!(
+            request.contains("\r\nConnection: keep-alive\r\n"),
+            "{request}"
+        );
     }
 }
 
