@@ -23,6 +23,9 @@ def command(
     honest: int = typer.Option(
         0, "--honest", help="Instead: so many honest short trials; which checks accuse them, how often?"
     ),
+    statistics: bool = typer.Option(
+        False, "--statistics", help="Instead: coverage, false differences and power of the comparison."
+    ),
     server: str | None = typer.Option(
         None, "--server", help="With --honest: a server of the catalogue beside the reference."
     ),
@@ -37,6 +40,11 @@ def command(
     from prony.selftest.lies.honest import honest_table, honest_trials
     from prony.selftest.lies.prove import markdown
 
+    if statistics:
+        from prony.selftest.tables import Rounds, statistics_tables
+
+        typer.echo(statistics_tables(Rounds(), lambda line: typer.echo(line, err=True)), nl=False)
+        return ExitCode.OK
     if honest < 0 or honest > 1000:
         raise UsageError(f"--honest is {honest}; expected 1 to 1000 trials")
     if list_only:

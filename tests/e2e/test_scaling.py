@@ -1,0 +1,56 @@
+"""`prony sweep` and `prony capacity` as a user runs them. What is asserted holds on a noisy machine, too."""
+
+from __future__ import annotations
+
+from tests.e2e.conftest import Lab
+from tests.load.test_load_models import server
+
+SHORT = ("--window", "2s", "--warmup", "1s", "--seed", "1")
+
+
+def test_a_sweep_of_a_running_server(lab: Lab) -> None:
+    page = lab.folder / "sweep.html"
+    with server("--delay", "fixed:10ms") as url:
+        shown = lab.json("sweep", url + "/", "--users", "1,2…8", *SHORT, "--report", str(page))
+    assert [point["users"] for point in shown["points"]] == [1, 2, 4, 8]
+    trials = [trial for point in shown["points"] for trial in point["trials"]]
+    assert len({trial["id"] for trial in trials}) == 4
+    assert all(trial["figures"] or trial["why"] for trial in trials)
+    # A user waits 10 ms for each answer: never more than 100 answers per second and user.
+    for point in shown["points"]:
+        for trial in point["trials"]:
+            assert trial["figures"].get("requests_per_s", 0) <= 101 * point["users"]
+    assert "how it scales" in page.read_text(encoding="utf-8")
+
+
+def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) -> None:
+    lab.server("mine")
+    shown = lab.json("sweep", "mine", "--users", "2,4", "--quick", *SHORT)
+    assert [point["users"] for point in shown["points"]] == [2, 4]
+    assert "Fewer than four numbers of users" in shown["sentences"][0]
+    assert lab.leftovers() == []
+
+
+def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
+    """One worker and 20 ms: 50 answers per second at the most, whatever the machine does."""
+    with server("--workers", "1", "--delay", "fixed:20ms") as url:
+        words = ("--slo", "p50<200ms", "--start", "20", "--resolution", "30", "--max-trials", "8")
+        shown = lab.json("capacity", url + "/", *words, *SHORT)
+    assert shown["end"] is not None
+    assert shown["tried"]
+    if shown["held_per_s"] is not None:
+        assert shown["held_per_s"] <= 60
+    assert all(one["outcome"] != "met" for one in shown["tried"] if one["rate_per_s"] >= 75)
+
+
+def test_bad_input_ends_with_a_sentence(lab: Lab) -> None:
+    for words, said in (
+        (("capacity", "http://127.0.0.1:1/", "--slo", "p98<5ms"), "the objective 'p98<5ms'"),
+        (("sweep", "http://127.0.0.1:1/", "--users", "8…2"), "the smaller number first"),
+        (("sweep", "no-such-server"), "no-such-server"),
+        (("sweep", "http://127.0.0.1:1/", "--jdk", "21"), "--jdk goes with a server"),
+        (("compare", "a", "b", "--max-trials", "9"), ""),
+    ):
+        done = lab.run(*words)
+        assert done.returncode == 2, done.stderr
+        assert said in " ".join(done.stderr.split())
