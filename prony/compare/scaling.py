@@ -25,6 +25,8 @@ RESAMPLES = 300
 SEED = 20261121
 ENOUGH = 0.95
 """The sweet spot reaches this share of the highest throughput within the measured range."""
+RISING = 0.9
+"""A sweet spot in the last tenth of the range is none: a straight line has it there."""
 POOR_FIT = 0.10
 """A typical miss of this much (root mean square of log residuals): the law does not describe these points."""
 ABSENT = 1e-4
@@ -77,6 +79,13 @@ class Scaling:
     def peak_seen(self) -> bool:
         """Whether the peak lies within what was measured."""
         return self.peak.value <= self.most_users
+
+    @property
+    def rising(self) -> bool:
+        """Whether throughput still rises at the end of the measured range, so that the sweet spot, if there
+        is one, lies beyond it.
+        """
+        return self.sweet_spot.value > RISING * self.most_users
 
     def per_s(self, users: float) -> float:
         """The fitted throughput."""

@@ -25,6 +25,8 @@ from prony.experiment.sweep import Sweep
 from prony.report.model import spread
 from prony.report.wording import ABSENT, number, significant
 
+NOTHING = 1e-9
+"""A coefficient below this is printed as 0: no number of users would feel it."""
 COLUMNS = ("requests_per_s", "p50_ms", "p99_ms", "server_cpu_share")
 
 
@@ -82,11 +84,17 @@ def _show(shown: Shown, as_object: dict[str, Any], as_json: bool) -> None:
     for sentence in shown.sentences:
         console.print(Text(sentence))
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for place, name in enumerate(shown.head):
-        table.add_column(name, justify="left" if place >= len(shown.head) - 2 else "right")
+    for place, name in enumerate(shown.head[:-1]):
+        table.add_column(name, justify="left" if place == len(shown.head) - 2 else "right")
     for line in shown.lines:
-        table.add_row(*(Text(cell) for cell in (*line.cells, line.verdict, line.why)))
+        table.add_row(*(Text(cell) for cell in (*line.cells, line.verdict)))
     console.print(table)
+    whys: dict[str, list[str]] = {}
+    for line in shown.lines:
+        if line.why:
+            whys.setdefault(line.why, []).append(line.cells[0])
+    for why, where in whys.items():
+        console.print(Text(f"{', '.join(where)}: {why}", style="dim"))
 
 
 def sweep_shown(sweep: Sweep) -> Shown:
@@ -122,9 +130,14 @@ def _law_words(sweep: Sweep) -> list[str]:
             "Fewer than four numbers of users have a trial that counts: no law is fitted; "
             "measure more numbers, or mend what the findings say."
         ]
+    spot = (
+        f"No sweet spot up to {number(law.most_users)} users: throughput still rises there; measure more."
+        if law.rising
+        else f"Sweet spot: {_users(law.sweet_spot)} reach 95 % of the highest throughput that was fitted "
+        f"up to {number(law.most_users)} users; more users only wait longer."
+    )
     words = [
-        f"Sweet spot: {_users(law.sweet_spot)} reach 95 % of the highest throughput that was fitted up to "
-        f"{number(law.most_users)} users; more users only wait longer.",
+        spot,
         f"Universal Scalability Law: one user {_interval(law.rate_1)} requests/s, contention α "
         f"{_interval(law.alpha)}, coherency β {_interval(law.beta)}; typical miss {law.miss * 100:.1f} %.",
         _peak_words(law),
@@ -151,7 +164,9 @@ def _whole(value: float) -> str:
 
 def _interval(estimate: Estimate) -> str:
     def text(value: float) -> str:
-        return f"{value:.3g}" if 0 < abs(value) < 0.001 else significant(value, 3)
+        if abs(value) < NOTHING:
+            return "0"
+        return f"{value:.3g}" if abs(value) < 0.001 else significant(value, 3)
 
     if estimate.low is None or estimate.high is None:
         return text(estimate.value)
@@ -238,6 +253,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
         "law": None
         if law is None
         else {
+            "rising": law.rising,
             "rate_1_per_s": _estimate_json(law.rate_1),
             "alpha": _estimate_json(law.alpha),
             "beta": _estimate_json(law.beta),

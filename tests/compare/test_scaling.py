@@ -56,6 +56,12 @@ def test_the_sweet_spot_reaches_enough_and_no_fewer_do() -> None:
     assert law(spot * 0.9, 1000.0, 0.05, 1e-3) < ENOUGH * best
 
 
+def test_a_line_that_still_rises_has_no_sweet_spot_in_its_range() -> None:
+    assert fitted(1000.0, 0.0, 0.0).rising
+    assert not fitted(1000.0, 0.05, 1e-3).rising
+    assert not fitted(1000.0, 0.5, 0.0).rising
+
+
 def test_intervals_hold_the_truth() -> None:
     """Thirty seeded curves with 4 % noise: at 95 % nearly all, and never fewer than four fifths."""
     inside = dict.fromkeys(("alpha", "beta", "peak"), 0)
