@@ -70,8 +70,9 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 	$(BIN)/python -m prony.report.schema > docs/schema/results.json
 	$(BIN)/python -m prony.plan.planfile_schema > docs/schema/plan.json
 
-bench: setup ## CPU per request beside wrk, ab, h2load and oha, 10 minutes (BENCH="--quick": 2)
+bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, and accuracy of percentiles: 12 minutes (BENCH="--quick": 4)
 	$(BIN)/python -m bench $(BENCH)
+	$(BIN)/python -m bench.accuracy
 
 bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)

@@ -66,7 +66,7 @@ def chosen_tools(names: Sequence[str]) -> tuple[str, ...]:
 
 def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
     """Run everything that can be run. Raises EnvironmentFault when nothing can."""
-    client, server = _two_cpus()
+    client, server = two_cpus()
     raise_descriptors()
     # The bench itself sleeps nearly always, and does so on the side that is not measured.
     pin_self({server})
@@ -97,7 +97,7 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
     return Outcome(rows(plan.cases, [tool.name for tool in wanted], runs, reasons), versions, client, server)
 
 
-def _two_cpus() -> tuple[int, int]:
+def two_cpus() -> tuple[int, int]:
     """(client, server). Raises EnvironmentFault where the two would share one."""
     found = partition()
     if found.shared:

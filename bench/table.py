@@ -95,7 +95,11 @@ def _remarks(row: Row) -> str:
     parts = [row.verdict] if row.verdict else []
     if row.case.rate_per_s is not None:
         lag = row.over_rounds(lambda run: run.claim.send_lag_p99_us)
-        parts.append("send lag not reported" if lag is None else f"p99 send lag {shown(lag, 0)} µs")
+        typical = row.over_rounds(lambda run: run.claim.send_lag_p50_us)
+        if lag is None or typical is None:
+            parts.append("send lag not reported")
+        else:
+            parts.append(f"send lag p50 {shown(typical, 1)} µs, p99 {shown(lag, 1)} µs")
     if row.disturbed:
         parts.append(f"disturbed in {len(row.disturbed)} of {len(row.runs)} rounds, {row.disturbed[0]}")
     parts += row.faults

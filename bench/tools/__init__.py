@@ -7,8 +7,9 @@ from bench.tools.base import Claim, Command, NotOffered, Request, Tool
 from bench.tools.h2load import H2load
 from bench.tools.oha import Oha
 from bench.tools.prony import Prony
+from bench.tools.vegeta import Vegeta
 from bench.tools.wrk import Wrk
 
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), H2load(), Oha(), Prony("io_uring"), Prony("epoll"))
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), H2load(), Oha(), Vegeta(), Prony("io_uring"), Prony("epoll"))
 
 __all__ = ["TOOLS", "Claim", "Command", "NotOffered", "Request", "Tool"]

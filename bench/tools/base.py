@@ -41,8 +41,9 @@ class Claim:
     errors: int = 0
     abandoned: int = 0
     """Requests that it says it left in flight at the end."""
-    send_lag_p99_us: float | None = None
+    send_lag_p50_us: float | None = None
     """Open loop: how much later than intended it sent, by its own account."""
+    send_lag_p99_us: float | None = None
 
 
 class NotOffered(Exception):

@@ -93,11 +93,12 @@ class Prony:
             requests=totals.completed,
             errors=totals.failed,
             abandoned=totals.abandoned,
-            send_lag_p99_us=_send_lag_us(finished.get("window")),
+            send_lag_p50_us=_send_lag_us(finished.get("window"), 50),
+            send_lag_p99_us=_send_lag_us(finished.get("window"), 99),
         )
 
 
-def _send_lag_us(window: dict[str, Any] | None) -> float | None:
+def _send_lag_us(window: dict[str, Any] | None, percentile: float) -> float | None:
     lag = Window.model_validate(window).send_lag if window else None
-    value_ns = decode(lag).percentile_ns(99) if lag else None
+    value_ns = decode(lag).percentile_ns(percentile) if lag else None
     return None if value_ns is None else value_ns / 1000

@@ -13,6 +13,7 @@ from bench.tools.ab import Ab
 from bench.tools.h2load import H2load
 from bench.tools.oha import Oha
 from bench.tools.prony import Prony
+from bench.tools.vegeta import Vegeta, read_report
 from bench.tools.wrk import Wrk
 
 WRK = """Running 2s test @ http://127.0.0.1:8080/
@@ -104,6 +105,8 @@ def test_every_tool_is_asked_for_the_same_connections(name: str) -> None:
             assert isinstance(tool, H2load)
             continue
         text = " ".join(command.argv) + command.stdin
+        if isinstance(tool, Vegeta):
+            text += Path(command.argv[command.argv.index("-targets") + 1]).read_text()
         assert "64" in text, tool.name
         assert "http://127.0.0.1:8080" in text, tool.name
 
@@ -130,3 +133,21 @@ def test_rates_come_to_the_same_in_all() -> None:
     assert "10000" in Oha().command(program, request("open-10k")).argv
     plan = Prony("epoll").plan(request("open-10k"))
     assert plan["load"]["phases"] == [{"duration_ms": 2000, "from_per_s": 10_000, "to_per_s": 10_000}]
+
+
+def test_vegeta_counts_what_was_answered() -> None:
+    claim = read_report('{"requests": 10, "status_codes": {"0": 2, "200": 7, "503": 1}}')
+    assert (claim.requests, claim.errors) == (8, 3)
+    with pytest.raises(ValueError, match="no results"):
+        read_report("no results")
+
+
+def test_vegeta_is_a_closed_loop_without_a_rate_and_an_open_one_with_it() -> None:
+    for case in CASES:
+        command = Vegeta().command(Path("vegeta"), Request(case, "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
+        if case.rate_per_s is None:
+            assert {"-rate=0", f"-max-workers={case.connections}"} <= set(command.argv)
+        else:
+            assert f"-rate={case.rate_per_s}/1s" in command.argv
+        assert ("-keepalive=false" in command.argv) == case.per_request
+        assert ("-insecure" in command.argv) == case.tls

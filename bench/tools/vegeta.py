@@ -1,0 +1,74 @@
+"""vegeta: a rate, or with rate 0 as many workers as there are connections; goroutines, one CPU here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from bench.tools.base import Claim, Command, Request, last_line, on_path, output_of
+
+REPORT_TIMEOUT_S = 60.0
+
+
+class Vegeta:
+    """vegeta 12. It reads its target from a file and writes its results to one, as it does by default."""
+
+    name = "vegeta"
+    install = "go install github.com/tsenart/vegeta/v12@latest"
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="prony-bench-vegeta-")
+        self._program: Path | None = None
+
+    def find(self) -> Path | None:
+        return on_path("vegeta")
+
+    def version(self, program: Path) -> str:
+        stated = output_of(program, "-version")
+        found = next((line for line in stated.splitlines() if line.startswith("Version:")), "")
+        return found.removeprefix("Version:").strip() or "12"
+
+    def command(self, program: Path, request: Request) -> Command:
+        case, folder = request.case, Path(self._folder.name)
+        self._program = program
+        (folder / "targets").write_text(f"GET {request.url}\n", encoding="utf-8")
+        argv = [str(program), "attack", "-targets", str(folder / "targets"), "-output", str(self._results)]
+        argv += ["-duration", f"{request.seconds}s", "-http2=false", "-redirects=-1"]
+        if case.rate_per_s is None:
+            argv += ["-rate=0", f"-max-workers={case.connections}", f"-workers={case.connections}"]
+        else:
+            argv += [f"-rate={case.rate_per_s}/1s", f"-workers={case.connections}"]
+        if case.per_request:
+            argv.append("-keepalive=false")
+        if case.tls:
+            argv.append("-insecure")
+        return Command(tuple(argv))
+
+    @property
+    def _results(self) -> Path:
+        return Path(self._folder.name) / "results"
+
+    def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
+        if exit_code != 0 or self._program is None:
+            raise ValueError(last_line(stderr or stdout))
+        done = subprocess.run(
+            [self._program, "report", "-type=json", self._results],
+            capture_output=True,
+            text=True,
+            timeout=REPORT_TIMEOUT_S,
+            check=False,
+        )
+        return read_report(done.stdout or done.stderr)
+
+
+def read_report(text: str) -> Claim:
+    """`vegeta report -type=json`; code 0 is a request without an answer."""
+    try:
+        status = {int(code): int(count) for code, count in json.loads(text)["status_codes"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise ValueError(last_line(text)) from fault
+    unanswered = status.pop(0, 0)
+    wrong = sum(count for code, count in status.items() if not 200 <= code < 400)
+    return Claim(requests=sum(status.values()), errors=wrong + unanswered)
