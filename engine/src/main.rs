@@ -1,58 +1,7 @@
-//! The command line of `prony-engine`: it names the sub-commands and hands over. It knows nothing of what they do.
-
-mod check;
-mod http;
-mod job;
-mod measure;
-mod net;
-mod pace;
-mod plan;
-mod report;
-mod rig;
-mod run;
-mod scenario;
-mod schema;
-mod serve;
-mod sources;
-mod target;
-mod tls;
-mod user;
-mod worker;
+//! The program `prony-engine`: everything is in the library beside it.
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// The instrument of Prony: offers a load to a web server and records what happened.
-#[derive(Debug, Parser)]
-#[command(name = "prony-engine", version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Offers a load: the plan on the first line of stdin, events on stdout.
-    Run(run::Args),
-    /// Runs a reference server, with scripted trouble where asked for.
-    Serve(Box<serve::Args>),
-    /// Says as JSON which drivers work on this host, and why not.
-    Probe,
-    /// Prints the JSON Schema of the plan, the commands and the events.
-    Schema,
-}
-
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Run(args) => run::command(args),
-        Command::Serve(args) => serve::command(*args),
-        Command::Probe => print(&serde_json::json!({ "drivers": net::probe::all() })),
-        Command::Schema => print(&schema::all()),
-    }
-}
-
-fn print(value: &serde_json::Value) -> ExitCode {
-    println!("{value:#}");
-    ExitCode::SUCCESS
+    prony_engine::main()
 }

@@ -1,0 +1,247 @@
+//! What must hold for any bytes that are read from outside: answers, chunks, templates and plans. Shared by the property tests
+//! beside this file and by the fuzz targets in `fuzz/`; each function panics where its property does not hold.
+
+use std::sync::atomic::AtomicU64;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use crate::check::read_plan;
+use crate::http::chunked::Chunked;
+use crate::http::expect::Expectation;
+use crate::http::head::Recent;
+use crate::http::response::{Answer, Exchange, ResponseReader};
+use crate::plan::Expect;
+use crate::scenario::template::{Place, Scope, Template};
+use crate::scenario::vars::{Shape, Shared, Vars};
+
+#[cfg(test)]
+mod tests;
+
+/// Splits a fuzzer's input: how many cuts, where they are, then the message itself.
+pub fn with_cuts(data: &[u8]) -> (Vec<usize>, &[u8]) {
+    let Some((count, rest)) = data.split_first() else {
+        return (Vec::new(), data);
+    };
+    let (places, message) = rest.split_at(usize::from(count % 8).min(rest.len()));
+    let cuts = places
+        .iter()
+        .map(|place| usize::from(*place) * message.len().max(1) / 256)
+        .collect();
+    (cuts, message)
+}
+
+fn pieces<'a>(message: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| (*cut).min(message.len())).collect();
+    ends.push(message.len());
+    ends.sort_unstable();
+    let mut from = 0;
+    let mut found = Vec::new();
+    for end in ends {
+        if from < end {
+            found.push(&message[from..end]);
+            from = end;
+        }
+    }
+    found
+}
+
+/// How one exchange ended when the server closed after its bytes. Refused and incomplete are one: whether garbage is told early or
+/// when the connection ends may depend on the pieces, what an answer is may not.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Answered { status: u16, body_bytes: u64 },
+    NoAnswer,
+}
+
+fn read(
+    message: &[u8],
+    cuts: &[usize],
+    head_request: bool,
+    recent: &mut Recent,
+) -> (Option<Answer>, bool) {
+    let expectation = Expectation::new(&Expect::default());
+    let mut reader = ResponseReader::default();
+    let mut exchange = Exchange {
+        head_request,
+        expectation: &expectation,
+        recent,
+        seen: None,
+        continues: false,
+    };
+    let mut at = 0;
+    for piece in pieces(message, cuts) {
+        at += piece.len();
+        match reader.feed(piece, &mut exchange) {
+            Ok(Some(mut answer)) => {
+                // Bytes that a later piece would have brought are as much surplus as those in the same piece.
+                answer.surplus |= at < message.len();
+                answer.keep_alive &= !answer.surplus;
+                return (Some(answer), false);
+            }
+            Ok(None) => {}
+            Err(_) => return (None, true),
+        }
+    }
+    (reader.close(&mut exchange), false)
+}
+
+/// Whatever the pieces, and whether or not its head was seen before, a message is the same answer or none; what `httparse` takes
+/// for no head is never an answer.
+pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
+    let mut recent = Recent::default();
+    let (whole, refused) = read(message, &[], head_request, &mut recent);
+    let (again, _) = read(message, &[], head_request, &mut recent);
+    assert_eq!(
+        whole, again,
+        "a head that was seen before reads differently"
+    );
+    let (in_pieces, _) = read(message, cuts, head_request, &mut Recent::default());
+    assert_eq!(whole, in_pieces, "cut at {cuts:?} it reads differently");
+    let (remembered, _) = read(message, cuts, head_request, &mut recent);
+    assert_eq!(
+        whole, remembered,
+        "cut at {cuts:?} and remembered it reads differently"
+    );
+    let mut headers = [httparse::EMPTY_HEADER; 128];
+    let mut judge = httparse::Response::new(&mut headers);
+    match judge.parse(message) {
+        Ok(httparse::Status::Complete(length)) => {
+            let code = judge.code.unwrap_or_default();
+            if let Some(answer) = whole
+                && (code >= 200 || code == 101)
+            {
+                assert_eq!(answer.status, code);
+                assert!(answer.body_bytes as usize <= message.len() - length);
+            }
+        }
+        Ok(httparse::Status::Partial) => assert_eq!(whole, None, "an incomplete head was answered"),
+        Err(_) => assert!(refused || whole.is_none(), "a refused head was answered"),
+    }
+    match whole {
+        Some(answer) => Outcome::Answered {
+            status: answer.status,
+            body_bytes: answer.body_bytes,
+        },
+        None => Outcome::NoAnswer,
+    }
+}
+
+/// Whatever the pieces, a chunked body is the same; one that follows the standard strictly is what `httparse` makes of it.
+pub fn chunked(input: &[u8], cuts: &[usize]) {
+    let decode = |cuts: &[usize]| {
+        let mut decoder = Chunked::default();
+        let (mut body, mut used) = (Vec::new(), 0);
+        for piece in pieces(input, cuts) {
+            match decoder.read(piece, |part| body.extend_from_slice(part)) {
+                Ok(length) => used += length,
+                Err(_) => return (body, None, false),
+            }
+            if decoder.is_done() {
+                break;
+            }
+        }
+        (body, Some(used), decoder.is_done())
+    };
+    let whole = decode(&[]);
+    assert_eq!(whole, decode(cuts), "cut at {cuts:?} it reads differently");
+    assert!(whole.0.len() <= input.len());
+    if let Some((body, used)) = strictly_chunked(input) {
+        assert_eq!(whole, (body, Some(used), true));
+    }
+}
+
+/// The body and the length of the message, when every line of it ends with CRLF and it is complete.
+fn strictly_chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut body, mut at) = (Vec::new(), 0);
+    loop {
+        let Ok(httparse::Status::Complete((length, size))) =
+            httparse::parse_chunk_size(&input[at..])
+        else {
+            return None;
+        };
+        at += length;
+        if size == 0 {
+            break;
+        }
+        let end = at.checked_add(usize::try_from(size).ok()?)?;
+        body.extend_from_slice(input.get(at..end)?);
+        at = end + 2;
+        if input.get(end..at)? != b"\r\n" {
+            return None;
+        }
+    }
+    loop {
+        let line = &input[at..];
+        let length = memchr::memchr(b'\n', line)?;
+        if length == 0 || line[length - 1] != b'\r' || line[..length - 1].contains(&b'\r') {
+            return None;
+        }
+        at += length + 1;
+        if length == 1 {
+            return Some((body, at));
+        }
+    }
+}
+
+/// Any text compiles or is refused with a place in it; what compiles renders, the same for the same seed, and a value never ends a
+/// header's line.
+pub fn template(text: &str) {
+    let mut scope = Scope {
+        captured: vec!["id".to_owned()],
+        visible: vec![0],
+        ..Scope::default()
+    };
+    let template = match Template::compile(text, &mut scope) {
+        Ok(template) => template,
+        Err(bad) => {
+            assert!((1..=text.chars().count()).contains(&bad.at), "{bad:?}");
+            assert!(!bad.why.is_empty());
+            return;
+        }
+    };
+    if text.contains("string") {
+        return; // Up to a mebibyte of random letters each: nothing new to learn from them.
+    }
+    let render = |place: Place| {
+        let shared = Shared {
+            sequences: (0..scope.sequences()).map(|_| AtomicU64::new(0)).collect(),
+            ..Shared::default()
+        };
+        let mut vars = Vars::new(Shape {
+            captured: 1,
+            counters: scope.user_sequences(),
+            feeders: 0,
+        });
+        vars.captured[0] = Some(b"a \"7\"\r\nX: y\xff".as_slice().into());
+        let mut out = Vec::new();
+        let mut rng = SmallRng::seed_from_u64(7);
+        template.render(place, &shared, &mut vars, &mut rng, &mut out);
+        out
+    };
+    for place in [Place::Path, Place::Header, Place::Body] {
+        assert_eq!(render(place), render(place));
+    }
+    if !text.contains(['\r', '\n']) {
+        assert!(!render(Place::Header).contains(&b'\n'));
+    }
+    if template.is_literal() {
+        assert_eq!(render(Place::Body), text.replace("$${", "${").as_bytes());
+    }
+}
+
+/// Any line is a plan or refused in a sentence; a plan that is written out and read again is the same plan.
+pub fn plan(line: &str) {
+    match read_plan(line) {
+        Ok(plan) => {
+            let text = serde_json::to_string(&plan).unwrap_or_default();
+            let again =
+                read_plan(&text).map(|plan| serde_json::to_string(&plan).unwrap_or_default());
+            assert_eq!(again.as_ref(), Ok(&text));
+        }
+        Err(refusal) => {
+            let sentence = refusal.to_string();
+            assert!(!sentence.is_empty());
+        }
+    }
+}
