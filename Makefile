@@ -74,6 +74,11 @@ bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, and accu
 	$(BIN)/python -m bench $(BENCH)
 	$(BIN)/python -m bench.accuracy
 
+FUZZ_S ?= 60
+fuzz: ## The four fuzz targets of the engine, FUZZ_S seconds each (a nightly toolchain and cargo-fuzz; the property tests need neither)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz on a nightly toolchain is needed: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 2; }
+	cd engine && for target in response chunked template plan; do cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_S) || exit 1; done
+
 bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)
 
