@@ -16,7 +16,7 @@ class Vegeta:
     """vegeta 12. It reads its target from a file and writes its results to one, as it does by default."""
 
     name = "vegeta"
-    install = "go install github.com/tsenart/vegeta/v12@latest"
+    install = "go install github.com/tsenart/vegeta/v12@v12.12.0"
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="prony-bench-vegeta-")

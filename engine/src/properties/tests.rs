@@ -56,7 +56,7 @@ const TEMPLATE_PARTS: &[&str] = &[
     "\r\n",
     "/a b",
 ];
-const PLAN: &str = r#"{"version":1,"target":{"url":"http://127.0.0.1:1"},"load":{"model":"open","arrivals":"poisson","max_users":9,
+const PLAN: &str = r#"{"version":1,"target":{"url":"http://127.0.0.1:1"},"load":{"model":"open","arrivals":"poisson","session":"user","max_users":9,
     "phases":[{"duration_ms":10,"from_per_s":0,"to_per_s":5}]},"scenarios":[{"name":"a","loops":2,"steps":[{"path":"/${uuid}",
     "expect":{"status":[200],"json":[{"pointer":"/a","equals":[1,null]}]},"capture":[{"name":"x","json":"/id","default":"1"}],
     "think":{"kind":"uniform","min_ms":1,"max_ms":2},"body":{"text":"b","chunked":true}}]}],"stop":{"after_ms":1},
