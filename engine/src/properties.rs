@@ -59,6 +59,7 @@ fn read(message: &[u8], cuts: &[usize], head_request: bool, recent: &mut Recent)
     let expectation = Expectation::new(&Expect::default());
     let mut reader = ResponseReader::default();
     let mut exchange = Exchange {
+        most_head_bytes: 65_536,
         head_request,
         expectation: &expectation,
         recent,
