@@ -117,6 +117,35 @@ class ServerWindow(Record):
         return self.cpu_user_s + self.cpu_system_s
 
 
+class ServiceUse(Record):
+    """What a server stands on (a database, a cache), and what it used over the measured window; none of it
+    is counted as the server's.
+    """
+
+    name: str
+    title: str = ""
+    version: str | None = None
+    command: tuple[str, ...] = ()
+    pid: int | None = None
+    port: int | None = None
+    cpus: tuple[int, ...] = ()
+    """Where it ran."""
+    shares_server_cpus: bool = False
+    """True when there was no CPU for it beyond those of client and server."""
+    wall_s: float | None = None
+    cpu_user_s: float | None = None
+    cpu_system_s: float | None = None
+    rss_end_bytes: int | None = None
+    peak_rss_bytes: int | None = None
+
+    @property
+    def cpu_s(self) -> float | None:
+        """User and system time together, None when either is unknown."""
+        if self.cpu_user_s is None or self.cpu_system_s is None:
+            return None
+        return self.cpu_user_s + self.cpu_system_s
+
+
 class Probe(Record):
     """One request that the lab itself sent before the load: what a right answer looks like on this server."""
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from prony.evidence.base import Record
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
-from prony.evidence.server import Probe, ServerIdentity, ServerWindow, StartUp
+from prony.evidence.server import Probe, ServerIdentity, ServerWindow, ServiceUse, StartUp
 
 
 class LoadFacts(Record):
@@ -137,6 +137,8 @@ class Evidence(Record):
     server: ServerIdentity
     start_up: StartUp | None = None
     server_window: ServerWindow | None = None
+    services: tuple[ServiceUse, ...] = ()
+    """What the server stands on."""
     host_window: HostWindow | None = None
     host_rows: tuple[HostRow, ...] = ()
     """The machine second by second over the whole trial, in the engine's time."""

@@ -24,6 +24,7 @@ from prony.server import maven, npm, pip
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
 from prony.server.jdk import Jdk, choose, find_jdks
+from prony.server.services import find as find_services
 from prony.server.spec import BuildKeys, JdkRange, ServerSpec
 from prony.server.tool import Tool
 
@@ -82,12 +83,15 @@ def build(
     """Build what is not in the cache, one after the other. `jdk` (a major number or a path) overrides the
     choice of JDK, unless a server asks for one itself.
 
-    JDKs and tools are looked for first for all of them, so that a missing one is said before anything is
-    built. Raises EnvironmentFault (no JDK, no tool, a failed build with its last lines) or UsageError (the
-    override).
+    JDKs, tools and the programs of services are looked for first for all of them, so that a missing one is
+    said before anything is built. Raises EnvironmentFault (one of these is missing, a failed build with its
+    last lines) or UsageError (the override, an unknown service).
     """
     compiled = [spec.build is not None and spec.build.tool == "maven" for spec in specs]
     there = find_jdks() if any(compiled) or any(spec.on_jvm for spec in specs) else ()
+    for spec in specs:
+        for service in find_services(spec.services, spec.name, spec.folder.parent):
+            service.find_program()
     prepared = [_prepare(spec, spec.jdk_asked or jdk, there) for spec in specs]
     built = []
     for spec, (own, tool) in zip(specs, prepared, strict=True):

@@ -3,8 +3,9 @@
 Placeholders: `{artifact}`, `{java}`, `{node}`, `{python}`, `{engine}` (what runs it), `{host}`, `{port}`,
 `{scheme}`, `{cpus}` (how many are granted), `{cpu_list}` (which, as 0,1), `{worker_threads}` (the declared
 ones), `{tmp}`, `{dir}` (the server.yaml's folder), `{tls_cert}`, `{tls_key}`, `{tls_keystore}`,
-`{tls_password}`, `{tls_ca}` (with scheme https), every setting by its name, and two words of their own:
-`{jvm}`, the flags that the laboratory adds, and `{options}`, the server's `options` as `--name=value`.
+`{tls_password}`, `{tls_ca}` (with scheme https), `{NAME.host}`, `{NAME.port}` (of a declared service), every
+setting by its name, and two words of their own: `{jvm}`, the flags that the laboratory adds, and `{options}`,
+the server's `options` as `--name=value`.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) ->
                 if value is not None and value is not False:
                     words.append(_option(name, value, known, spec.file))
         else:
-            words.append(_fill(word, known, spec.file))
+            words.append(fill(word, known, spec.file))
     words[0] = _program(words[0], spec.folder, spec.name)
     return words
 
 
 def _option(name: str, value: Value, known: Mapping[str, str], file: Path) -> str:
-    return f"--{name}" if value is True else f"--{name}={_fill(str(value), known, file)}"
+    return f"--{name}" if value is True else f"--{name}={fill(str(value), known, file)}"
 
 
 def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +60,7 @@ def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     known = placeholders(built, places)
-    own = {name: _fill(value, known, built.spec.file) for name, value in built.spec.env.items()}
+    own = {name: fill(value, known, built.spec.file) for name, value in built.spec.env.items()}
     return inherited | {"TMPDIR": places["tmp"]} | own
 
 
@@ -70,13 +71,13 @@ def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:
         known["artifact"] = str(built.artifact)
     if built.jdk is not None:
         known["java"] = str(built.jdk.java)
-    settings = {
-        name: _fill(str(value), known, built.spec.file) for name, value in built.spec.settings.items()
-    }
+    settings = {name: fill(str(value), known, built.spec.file) for name, value in built.spec.settings.items()}
     return known | settings
 
 
-def _fill(word: str, known: Mapping[str, str], file: Path) -> str:
+def fill(word: str, known: Mapping[str, str], file: Path) -> str:
+    """The word with its placeholders replaced. Raises UsageError for one that is not known."""
+
     def value(found: re.Match[str]) -> str:
         name = found[1]
         if name == "engine":
@@ -91,7 +92,7 @@ def _fill(word: str, known: Mapping[str, str], file: Path) -> str:
             )
         return known[name]
 
-    return re.sub(r"\{(\w+)\}", value, word)
+    return re.sub(r"\{(\w+(?:\.\w+)?)\}", value, word)
 
 
 def _program(word: str, folder: Path, server: str) -> str:

@@ -121,6 +121,7 @@ class Layer(Record):
     heap: Heap | None = None
     ready: ReadyKeys | None = None
     ceilings: Ceilings | None = None
+    services: tuple[str, ...] | None = None
     reports: str | None = None
     counts: CountKeys | None = None
     url: str | None = None
@@ -165,6 +166,8 @@ class ServerSpec(Record):
     """The JDK that was asked for (a major number or a path); None: chosen by `jdk`."""
     ready: ReadyKeys = ReadyKeys()
     ceilings: Ceilings = Ceilings()
+    services: tuple[str, ...] = ()
+    """What it stands on: names of files in `services/` beside the servers; started before it."""
     reports: str | None = None
     """The first word of the line on which the application prints its own figures (a JSON object) once it
     is ready.

@@ -1,0 +1,140 @@
+"""Starts what a server stands on (a database, a cache) as a fresh process with fresh data, and knows when it
+is ready.
+
+Must not know which server asks it, or what for.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import shutil
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import ClassVar
+
+from prony.evidence.server import ProcessSample, ServiceUse
+from prony.host.affinity import granted_cpus
+from prony.server.command import INHERITED, fill
+from prony.server.guarded import GuardedProcess
+from prony.server.services import ServiceSpec
+from prony.server.sockets import free_port
+from prony.server.starting import log_file, make_scratch, start_guard
+
+READY_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 1.0
+LONGEST_ANSWER_BYTES = 4096
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningService(GuardedProcess):
+    """One fresh service process."""
+
+    kind: ClassVar[str] = "service"
+
+    spec: ServiceSpec
+    cpus: tuple[int, ...]
+    shares_server_cpus: bool
+    version: str | None = None
+
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Wait until it listens on its port itself and answers as it should. Raises EnvironmentFault."""
+        deadline_s = self.started_monotonic_s + timeout_s
+        self._await_port(deadline_s)
+        while (answer := self._ask()) is None:
+            self._poll(deadline_s, f"it does not answer with {self.spec.ready.expect!r}")
+        self.version = answer[1] if answer.groups() else None
+
+    def _ask(self) -> re.Match[str] | None:
+        try:
+            with socket.create_connection((self.host, self.port), ANSWER_TIMEOUT_S) as connection:
+                connection.settimeout(ANSWER_TIMEOUT_S)
+                connection.sendall(self.spec.ready.send.encode())
+                said = connection.recv(LONGEST_ANSWER_BYTES)
+        except OSError:
+            return None
+        return re.match(self.spec.ready.expect, said.decode(errors="replace"))
+
+    def places(self) -> Mapping[str, str]:
+        """Where it is, as the placeholders of a server's command name it."""
+        return {f"{self.name}.host": self.host, f"{self.name}.port": str(self.port)}
+
+    def use(self, opened: ProcessSample | None = None, closed: ProcessSample | None = None) -> ServiceUse:
+        """Which service this is and what it used between two readings; None where either is missing."""
+        wall_s = closed.t_monotonic_s - opened.t_monotonic_s if opened and closed else None
+        return ServiceUse(
+            name=self.name,
+            title=self.spec.title,
+            version=self.version,
+            command=self.command,
+            pid=self.pid,
+            port=self.port,
+            cpus=self.cpus,
+            shares_server_cpus=self.shares_server_cpus,
+            wall_s=wall_s,
+            cpu_user_s=closed.cpu_user_s - opened.cpu_user_s if opened and closed else None,
+            cpu_system_s=closed.cpu_system_s - opened.cpu_system_s if opened and closed else None,
+            rss_end_bytes=closed.rss_bytes if closed else None,
+            peak_rss_bytes=closed.peak_rss_bytes if closed else None,
+        )
+
+
+def start_services(
+    specs: Sequence[ServiceSpec], *, host: str, cpus: Sequence[int], shares_server_cpus: bool
+) -> tuple[RunningService, ...]:
+    """Start all of them and wait until they are ready; when one does not get so far, all are stopped.
+
+    `cpus`: where they may run, from the start on; empty means all that we have. Raises EnvironmentFault.
+    """
+    with ExitStack() as until_ready:
+        running = []
+        for spec in specs:
+            service = _start(spec, host, cpus, shares_server_cpus)
+            until_ready.push(service)
+            service.wait_ready()
+            running.append(service)
+        until_ready.pop_all()
+    return tuple(running)
+
+
+def _start(spec: ServiceSpec, host: str, cpus: Sequence[int], shares_server_cpus: bool) -> RunningService:
+    program = spec.find_program()
+    port = free_port(host)
+    scratch = make_scratch()
+    try:
+        places = {"host": host, "port": str(port), "tmp": str(scratch / "tmp"), "user": getpass.getuser()}
+        command = [program, *(fill(word, places, spec.file) for word in spec.command[1:])]
+        log = log_file(None, f"service-{spec.name}")
+        own = tuple(sorted(cpus or granted_cpus()))
+        order = {
+            "command": command,
+            "env": {name: os.environ[name] for name in INHERITED if name in os.environ}
+            | {"TMPDIR": places["tmp"]},
+            "cwd": str(scratch / "cwd"),
+            "log": str(log),
+            "cpus": own,
+            "guard_cpus": sorted(set(granted_cpus()) - set(own)),
+            "lab_pid": os.getpid(),
+            "scratch": str(scratch),
+        }
+        process, started = start_guard(order, log, f"service {spec.name}")
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    return RunningService(
+        name=spec.name,
+        host=host,
+        port=port,
+        command=tuple(command),
+        log=log,
+        scratch=scratch,
+        guard=process,
+        pid=int(started["pid"]),
+        started_monotonic_s=started["monotonic_ns"] / 1e9,
+        spec=spec,
+        cpus=own,
+        shares_server_cpus=shares_server_cpus,
+    )

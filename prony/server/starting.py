@@ -1,0 +1,106 @@
+"""Puts a process under a guard of its own, with a folder of its own and a log. Must not know what it is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.server import guard as guard_script
+from prony.server.agent import LONGEST_SOCKET_PATH
+from prony.server.build import KEPT_LOGS
+from prony.server.cache import cache_dir, prune
+
+GUARD_ENDS_WITHIN_S = 20.0
+
+
+def make_scratch() -> Path:
+    """A private folder for one run: working folder, temp folder, the agent's socket. Short, for the
+    socket's sake.
+    """
+    places = [None, "/tmp"] if len(tempfile.gettempdir()) > LONGEST_SOCKET_PATH - 40 else [None]
+    for place in reversed(places):
+        try:
+            scratch = Path(tempfile.mkdtemp(prefix="prony-", dir=place))
+            (scratch / "tmp").mkdir()
+            (scratch / "cwd").mkdir()
+            return scratch
+        except OSError as fault:
+            reason = fault.strerror
+    raise EnvironmentFault(
+        f"no temporary folder could be made in {tempfile.gettempdir()}: {reason}; free space or set TMPDIR"
+    )
+
+
+def log_file(log_dir: Path | None, name: str) -> Path:
+    """A new, empty file; old ones in the cache are removed."""
+    folder = cache_dir("logs") if log_dir is None else log_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stamp = f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+        handle, path = tempfile.mkstemp(prefix=f"{stamp}-", suffix=".log", dir=folder)
+        os.close(handle)
+    except OSError as fault:
+        raise EnvironmentFault(f"the log cannot be written in {folder}: {fault.strerror}") from fault
+    if log_dir is None:
+        for old in prune(folder, "*-*-*.log", KEPT_LOGS):
+            old.unlink(missing_ok=True)
+    return Path(path)
+
+
+def start_guard(
+    order: dict[str, Any], log: Path, name: str
+) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+    """The guard, and its first word; `name` says in a message what could not be started.
+
+    `-I -S`: nothing of the user's Python environment gets into it, and it starts fast. Raises
+    EnvironmentFault.
+    """
+    with log.open("ab") as faults:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(guard_script.__file__).resolve())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=faults, start_new_session=True,
+            bufsize=0,  # what it says later is read from the descriptor: nothing may linger in a buffer
+        )  # fmt: skip
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            _write(process.stdin.fileno(), json.dumps(order).encode() + b"\n")
+        first = process.stdout.readline()
+        said = json.loads(first) if first else {"event": "failed", "reason": "its guard process ended"}
+        if said["event"] != "started":
+            raise EnvironmentFault(f"{name} could not be executed: {said['reason']} ({order['command'][0]})")
+        handle = process.stdout.fileno()
+        fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_NONBLOCK)
+    except BaseException:
+        _give_up(process)
+        raise
+    return process, said
+
+
+def _write(handle: int, message: bytes) -> None:
+    while message:
+        message = message[os.write(handle, message) :]
+
+
+def _give_up(process: subprocess.Popen[bytes]) -> None:
+    """The guard ends, and takes what it started with it, when its input closes."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    try:
+        process.wait(GUARD_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
