@@ -6,6 +6,7 @@ Must not start servers or load.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 import prony
 from prony.errors import UsageError
@@ -16,11 +17,19 @@ from prony.host.partition import partition
 from prony.host.proc import parse_cpus
 from prony.host.readings import io_uring_works
 from prony.load.engine import engine_version
+from prony.server.spec import ServerSpec
 
 
-def prepare(server_cpus: str | None, client_cpus: str | None) -> Bench:
-    """Choose the CPUs, raise the descriptor limit, look at the machine. Raises UsageError."""
-    chosen = partition(server=_cpus(server_cpus, "--server-cpus"), client=_cpus(client_cpus, "--client-cpus"))
+def prepare(server_cpus: str | None, client_cpus: str | None, specs: Iterable[ServerSpec] = ()) -> Bench:
+    """Choose the CPUs, raise the descriptor limit, look at the machine. Raises UsageError.
+
+    When one of the servers stands on services, they have a CPU of their own beside all of them alike.
+    """
+    chosen = partition(
+        server=_cpus(server_cpus, "--server-cpus"),
+        client=_cpus(client_cpus, "--client-cpus"),
+        services=any(spec.services for spec in specs),
+    )
     raise_descriptors()
     software = {
         "prony": prony.__version__,

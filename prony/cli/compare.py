@@ -127,7 +127,7 @@ def command(
     if report is not None:
         options.writable(report)
     store = Store.open(db)
-    bench = prepare(server_cpus, client_cpus)
+    bench = prepare(server_cpus, client_cpus, specs.values())
     passes: list[LatencyPass] = []
     with progress_for(json) as progress:
         identifier = Experiment(plan, specs, store, bench, progress, jdk=jdk).run()

@@ -81,7 +81,7 @@ def command(
     wanted = _read(plan, seed)
     wanted = _cut(wanted, quick, small, only, soak)
     specs = meeting.specs(wanted, Catalogue.load())
-    bench = prepare(server_cpus or wanted.cpus.server, client_cpus or wanted.cpus.client)
+    bench = prepare(server_cpus or wanted.cpus.server, client_cpus or wanted.cpus.client, specs.values())
     lacking = meeting.unmet(wanted, specs, bench)
     if dry_run:
         return show_dry_run(
@@ -167,9 +167,9 @@ def _resume(
     identifier, plan = resumable(store, which)
     if named is not None:
         _same_plan(named, plan, identifier)
-    bench = prepare(server_cpus or plan.cpus.server, client_cpus or plan.cpus.client)
-    begun_on(store.experiment(identifier), bench)
     specs = meeting.specs(plan, Catalogue.load())
+    bench = prepare(server_cpus or plan.cpus.server, client_cpus or plan.cpus.client, specs.values())
+    begun_on(store.experiment(identifier), bench)
     if dry_run:
         left = remaining(store, identifier, plan)
         return show_dry_run(plan, left, [], meeting.warnings(plan, specs, bench), bench, as_json)

@@ -56,6 +56,8 @@ class CpuPartition(Record):
 
     server: tuple[int, ...]
     client: tuple[int, ...]
+    services: tuple[int, ...] = ()
+    """Set apart for what the server stands on; empty: a service shares the server's."""
     shared: bool = False
     note: str = ""
 

@@ -69,7 +69,8 @@ class Trials:
         begun, started_at = time.monotonic(), datetime.now(UTC)
         self.progress.trial_started(place.index, place.server, place.block)
         conformance = conformance_of(built, plan, self.bench.partition.server, self.progress)
-        server = launch(built, cpus=self.bench.partition.server)
+        partition = self.bench.partition
+        server = launch(built, cpus=partition.server, service_cpus=partition.services)
         run = TrialRun(
             plan=plan,
             server=server,

@@ -26,6 +26,7 @@ def partition(
     *,
     server: Sequence[int] | None = None,
     client: Sequence[int] | None = None,
+    services: bool = False,
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
@@ -35,7 +36,9 @@ def partition(
     Hardware threads of one core always go to the same side, the client gets about a quarter of the cores
     (at least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are
     taken as they are after a check; a CPU that does not exist or is not allowed, an empty set and an
-    overlap are UsageErrors. `shared` is true when some core has to serve both sides.
+    overlap are UsageErrors. `shared` is true when some core has to serve both sides. With `services` a core
+    is set apart for what a server stands on, where there is one left or the server has more than one that
+    nobody named; without it the services share the server's.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -49,12 +52,27 @@ def partition(
             f"(allowed: {cpus_text(allowed) or 'none'}); change its affinity or cpuset."
         )
     if server is not None and client is not None:
-        return _named(topology, server, client)
-    if server is not None:
-        return _named(topology, server, _rest(topology, usable, server, "server"))
-    if client is not None:
-        return _named(topology, _rest(topology, usable, client, "client"), client)
-    return _automatic(_cores(topology, usable))
+        chosen = _named(topology, server, client)
+    elif server is not None:
+        chosen = _named(topology, server, _rest(topology, usable, server, "server"))
+    elif client is not None:
+        chosen = _named(topology, _rest(topology, usable, client, "client"), client)
+    else:
+        chosen = _automatic(_cores(topology, usable))
+    return _with_services(chosen, _cores(topology, usable), named=server is not None) if services else chosen
+
+
+def _with_services(chosen: CpuPartition, cores: list[Core], *, named: bool) -> CpuPartition:
+    """One core for services: an idle one, or the last one of a server whose set was not `named`."""
+    used = {*chosen.server, *chosen.client}
+    idle = [core for core in cores if not used & set(core.cpus)]
+    if idle:
+        return chosen.model_copy(update={"services": idle[0].cpus})
+    whole = [core for core in cores if set(core.cpus) <= set(chosen.server)]
+    if named or len(whole) < 2:
+        return chosen
+    rest = tuple(cpu for cpu in chosen.server if cpu not in whole[-1].cpus)
+    return chosen.model_copy(update={"server": rest, "services": whole[-1].cpus})
 
 
 def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collection[int]) -> None:

@@ -7,11 +7,11 @@ are missing is absent (None), never zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from prony.evidence.engine import Histogram, Mark, Window
-from prony.evidence.server import ServerWindow
+from prony.evidence.server import ServerWindow, ServiceUse
 from prony.evidence.trial import Evidence
 from prony.judge.checks.errors import expectations_missed
 from prony.judge.histogram import HistogramError, decode, percentiles_ms
@@ -66,6 +66,9 @@ class Figures:
     peak_rss_mib: float | None = None
     requests_per_s_per_gib: float | None = None
     threads: float | None = None
+    service_cpu_us_per_request: float | None = None
+    service_cpu_share: float | None = None
+    service_rss_mib: float | None = None
     heap_used_mib: float | None = None
     heap_committed_mib: float | None = None
     gc_share: float | None = None
@@ -116,6 +119,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("peak_rss_mib", "peak memory (RSS)", "MiB", 0, False),
     Figure("requests_per_s_per_gib", "requests per second and GiB", "1/s/GiB", 0, True),
     Figure("threads", "threads under load", "", 0, None),
+    Figure("service_cpu_us_per_request", "CPU of services per request", "µs", 1, False),
+    Figure("service_cpu_share", "services' CPU in use", "of a CPU", 2, None),
+    Figure("service_rss_mib", "peak memory of services (RSS)", "MiB", 0, False),
     Figure("heap_used_mib", "heap used at the end", "MiB", 0, None),
     Figure("heap_committed_mib", "heap committed at the end", "MiB", 0, False),
     Figure("gc_share", "time in garbage collection", "of the window", 4, False),
@@ -150,6 +156,7 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     server = evidence.server_window
     if server is not None:
         values |= _server(server, window, values.get("requests_per_s"))
+    values |= _services(evidence.services, window)
     if evidence.warm_up is not None:
         values["time_to_steady_s"] = evidence.warm_up.time_to_steady_s
     values |= _published(evidence)
@@ -247,6 +254,24 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
             # The JVM counts how long compilations took; they cannot have used more than there was.
             took_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
             values["jit_share"] = min(took_s / server.cpu_s, 1.0)
+    return values
+
+
+def _services(services: Sequence[ServiceUse], window: Window | None) -> dict[str, float | None]:
+    """All services together; absent as soon as one of them could not be read."""
+    if not services:
+        return {}
+    values: dict[str, float | None] = {}
+    used = [
+        service.cpu_s / service.wall_s for service in services if service.cpu_s is not None and service.wall_s
+    ]
+    if len(used) == len(services):
+        values["service_cpu_share"] = sum(used)
+        if window is not None and window.completed:
+            values["service_cpu_us_per_request"] = sum(used) * window.duration_s / window.completed * 1e6
+    memory = [service.peak_rss_bytes for service in services if service.peak_rss_bytes is not None]
+    if len(memory) == len(services):
+        values["service_rss_mib"] = sum(memory) / MIB
     return values
 
 

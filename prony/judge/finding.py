@@ -42,7 +42,7 @@ class Judgement(Record):
     verdict: Status
     findings: tuple[Finding, ...]
     bound_by: str = "unknown"
-    """What bound the throughput: server-cpu, client, a ceiling's name, offered-load, unknown."""
+    """What bound the throughput: server-cpu, service-cpu, client, a ceiling's name, offered-load, unknown."""
 
     @property
     def worst(self) -> Finding | None:

@@ -137,6 +137,11 @@ class ServerCostOut(_Out):
     server_cpu_share: float | None = Field(default=None, description="CPU used ÷ CPU granted, 0 … 1")
     peak_rss_mib: float | None = None
     requests_per_s_per_gib: float | None = None
+    service_cpu_us_per_request: float | None = Field(
+        default=None, description="CPU of what the server stands on, counted apart from the server's"
+    )
+    service_cpu_share: float | None = Field(default=None, description="in CPUs: 1 is one CPU full")
+    service_rss_mib: float | None = None
     threads: float | None = None
     heap_used_mib: float | None = None
     heap_committed_mib: float | None = None

@@ -86,6 +86,11 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib"),
     ),
     (
+        "Services",
+        "what the servers stand on, counted apart from them",
+        ("service_cpu_us_per_request", "service_cpu_share", "service_rss_mib"),
+    ),
+    (
         "As the published protocol would print",
         "{n} requests to a fresh process",
         ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),

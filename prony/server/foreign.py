@@ -7,6 +7,7 @@ Must not start, pin or stop it. On another host, or in another user's process, e
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerIdentity
 from prony.server import proc, sockets, throttle
@@ -68,6 +69,14 @@ class ForeignServer:
     def throttle(self) -> CgroupThrottle | None:
         """CPU quota counters of its cgroup; None when they cannot be read."""
         return throttle.throttle(self._holders[0]) if self._holders else None
+
+    def service_samples(self) -> Mapping[str, ProcessSample]:
+        """None: what it stands on is not known."""
+        return {}
+
+    def ended_service(self) -> str | None:
+        """None: what it stands on is not known."""
+        return None
 
     def exit_description(self) -> str | None:
         """A sentence once all its known processes are gone; None while one lives or when none was known."""

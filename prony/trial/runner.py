@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prony.evidence.host import HostRow, HostWindow
-from prony.evidence.server import Probe, ServerWindow, StartUp
+from prony.evidence.server import Probe, ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, ServerCount, WarmUp
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
@@ -66,6 +66,7 @@ class TrialRun:
     _server_count: ServerCount | None = None
     _host_rows: tuple[HostRow, ...] = ()
     _interrupted: bool = False
+    _measured: Measured | None = None
 
     def run(self) -> Outcome:
         """Measure. Raises EnvironmentFault when the server never gets ready or the engine cannot run."""
@@ -202,6 +203,7 @@ class TrialRun:
 
     def _keep(self, measured: Measured, sampler: HostSampler) -> None:
         own = self.surroundings.partition.server
+        self._measured = measured
         self._server_window = over_window(measured, granted_cpus=float(len(own)))
         if measured.opened.process and measured.closed.process:
             self._host_window = sampler.window(
@@ -235,7 +237,7 @@ class TrialRun:
         return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
 
     def _own_pids(self) -> set[int]:
-        pids = set(self.server.pids())
+        pids = set(self.server.pids()) | self.server.service_pids()
         if self._engine is not None:
             pids.add(self._engine.pid)
         return pids
@@ -260,6 +262,15 @@ class TrialRun:
             seed=self.seed,
         )
 
+    def _services(self) -> tuple[ServiceUse, ...]:
+        if self._measured is None:
+            return tuple(service.use() for service in self.server.services)
+        opened, closed = self._measured.opened.services, self._measured.closed.services
+        return tuple(
+            service.use(opened.get(service.name), closed.get(service.name))
+            for service in self.server.services
+        )
+
     def _evidence(self, clean_stop: bool) -> Evidence:
         return Evidence(
             load=trial_facts(self.plan, self.server.built.spec.ceilings.closes_after, self.server.scheme),
@@ -267,6 +278,7 @@ class TrialRun:
             server=self.server.identity,
             start_up=self._start_up,
             server_window=self._server_window,
+            services=self._services(),
             host_window=self._host_window,
             host_rows=self._host_rows,
             partition=self.surroundings.partition,

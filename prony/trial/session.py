@@ -6,7 +6,8 @@ Must not know the order of a trial's phases.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from prony.errors import EnvironmentFault
@@ -42,6 +43,12 @@ class Subject(Protocol):
     def throttle(self) -> CgroupThrottle | None:
         """CPU quota counters of its cgroup so far."""
 
+    def service_samples(self) -> Mapping[str, ProcessSample]:
+        """The counters of what it stands on, by name."""
+
+    def ended_service(self) -> str | None:
+        """Which of these ended, and how; None while all of them live."""
+
 
 class ServerDied(Exception):
     """The server ended while it was under load; `str()` says how."""
@@ -55,6 +62,7 @@ class Border:
     process: ProcessSample | None
     jvm: JvmSnapshot | None
     throttle: CgroupThrottle | None
+    services: Mapping[str, ProcessSample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +159,16 @@ class Session:
             process=self.subject.sample(),
             jvm=self.subject.jvm(),
             throttle=self.subject.throttle(),
+            services=self.subject.service_samples(),
         )
 
     def _still_alive(self) -> None:
         end = self.subject.exit_description()
         if end is not None:
             raise ServerDied(f"the server ended under load: {end}")
+        service = self.subject.ended_service()
+        if service is not None:
+            raise ServerDied(f"a service of the server ended under load: {service}")
 
 
 def over_window(measured: Measured, granted_cpus: float) -> ServerWindow | None:

@@ -115,6 +115,34 @@ def test_a_cpu_outside_of_the_cpuset_is_named_as_such() -> None:
         partition(topology=machine(4), allowed=(0, 1), client=(3,))
 
 
+def with_services(shape: Topology, **named: tuple[int, ...]):
+    return partition(topology=shape, allowed=shape.cpus, services=True, **named)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_without_a_core_to_spare_services_share_the_servers(cores: int) -> None:
+    assert with_services(machine(cores)) == divide(machine(cores))
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(3, 1), (4, 2), (16, 2)])
+def test_services_have_a_whole_core_of_their_own(cores: int, threads: int) -> None:
+    plain, result = divide(machine(cores, threads)), with_services(machine(cores, threads))
+    assert len(result.services) == threads
+    assert set(result.server) | set(result.services) == set(plain.server)
+    assert not set(result.services) & {*result.server, *result.client}
+    assert result.client == plain.client
+    assert result.services in [core.cpus for core in machine(cores, threads).cores]
+
+
+def test_services_take_an_idle_core_first_and_none_from_a_set_that_was_named() -> None:
+    both = with_services(machine(4), server=(0, 1), client=(2,))
+    assert (both.server, both.client, both.services) == ((0, 1), (2,), (3,))
+    server = with_services(machine(4), server=(0, 1))
+    assert (server.server, server.services) == ((0, 1), ())
+    client = with_services(machine(4), client=(3,))
+    assert (client.server, client.services) == ((0, 1), (2,))
+
+
 def test_topology_reads_siblings_packages_and_nodes(tree) -> None:
     files = {
         "sys/devices/system/cpu/online": "0-2,4-5\n",

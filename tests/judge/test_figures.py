@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prony.evidence.engine import Mark
-from prony.evidence.server import ServerIdentity
+from prony.evidence.server import ServerIdentity, ServiceUse
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.figures import FIGURE, FIGURES, Figures, figures
 from tests.judge import factory as f
@@ -69,4 +69,19 @@ def test_the_table_knows_every_figure_once() -> None:
     assert {figure.name for figure in FIGURES} == known == set(FIGURE)
     elsewhere = {name for name in known if name.startswith("session")}  # open loads of users who walk
     elsewhere |= {"handshakes_per_request", "resumed_share"}  # TLS
+    elsewhere |= {name for name in known if name.startswith("service")}  # servers that stand on something
     assert set(figures(f.healthy()).numbers()) == known - elsewhere
+
+
+def test_services_are_counted_apart() -> None:
+    use = ServiceUse(name="memcached", wall_s=10.0, cpu_user_s=1.0, cpu_system_s=1.5, peak_rss_bytes=64 << 20)
+    found = figures(f.healthy().model_copy(update={"services": (use,)}))
+    assert found.service_cpu_share == pytest.approx(0.25)
+    assert found.service_cpu_us_per_request == pytest.approx(2.5 / 80_000 * 1e6)
+    assert found.service_rss_mib == pytest.approx(64)
+    assert found.server_cpu_share == figures(f.healthy()).server_cpu_share
+    assert found.peak_rss_mib == figures(f.healthy()).peak_rss_mib
+    assert figures(f.healthy()).service_cpu_share is None
+    unread = figures(f.healthy().model_copy(update={"services": (use, ServiceUse(name="other"))}))
+    assert unread.service_cpu_share is None
+    assert unread.service_rss_mib is None

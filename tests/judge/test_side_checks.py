@@ -8,7 +8,7 @@ import pytest
 
 from prony.evidence.engine import EngineThread, ReadyThread
 from prony.evidence.host import CpuUse
-from prony.evidence.server import CgroupThrottle
+from prony.evidence.server import CgroupThrottle, ServiceUse
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.checks.bound_by import bound, bound_by
 from prony.judge.checks.client import client
@@ -32,6 +32,19 @@ def threads(*cpu_shares: float, lag_ms: float = 0.06) -> tuple[EngineThread, ...
 
 def idle_server(evidence: Evidence, share: float = 0.3) -> Evidence:
     return f.part(evidence, "server_window", cpu_user_s=share * 10, cpu_system_s=0.0)
+
+
+def service(cpu_s: float, *, shares: bool) -> ServiceUse:
+    """memcached on one CPU over the factory's window of 10 s."""
+    return ServiceUse(
+        name="memcached",
+        cpus=(0,) if shares else (2,),
+        shares_server_cpus=shares,
+        wall_s=10.0,
+        cpu_user_s=cpu_s,
+        cpu_system_s=0.0,
+        peak_rss_bytes=64 * 2**20,
+    )
 
 
 class TestIdentity:
@@ -174,6 +187,30 @@ class TestBoundBy:
         assert bound_by(f.by_url(), LIMITS).status is Status.UNKNOWN
         blind = f.part(f.healthy(), "server_window", cpu_user_s=None)
         assert bound_by(blind, LIMITS).status is Status.UNKNOWN
+
+    def test_a_service_that_shares_the_cpu_fills_it_with_the_server(self) -> None:
+        """60 % by the server alone describe the load generator; with 25 % by its database the CPU is full."""
+        half = idle_server(f.healthy(), 0.6)
+        assert bound_by(half, LIMITS).status is Status.INVALID
+        full = half.model_copy(update={"services": (service(2.5, shares=True),)})
+        finding = bound_by(full, LIMITS)
+        assert finding.status is Status.VALID
+        assert "memcached, which shares it, 25" in finding.reason
+        assert bound(full, LIMITS).name == "server-cpu"
+        light = half.model_copy(update={"services": (service(0.5, shares=True),)})
+        assert bound_by(light, LIMITS).status is Status.INVALID
+
+    def test_a_service_on_its_own_cpu_may_be_the_bound(self) -> None:
+        half = idle_server(f.healthy(), 0.6)
+        busy = half.model_copy(update={"services": (service(9.0, shares=False),)})
+        assert bound(busy, LIMITS).name == "service-cpu"
+        assert bound_by(busy, LIMITS).status is Status.VALID
+        idle = half.model_copy(update={"services": (service(2.5, shares=False),)})
+        assert bound_by(idle, LIMITS).status is Status.INVALID, "its CPU is not the server's"
+
+    def test_a_service_that_could_not_be_read_excuses_nothing(self) -> None:
+        unread = idle_server(f.healthy(), 0.6).model_copy(update={"services": (ServiceUse(name="x"),)})
+        assert bound_by(unread, LIMITS).status is Status.INVALID
 
     def test_a_fixed_protocol_claims_no_capacity(self) -> None:
         protocol = f.part(idle_server(f.healthy()), "load", claim="protocol")

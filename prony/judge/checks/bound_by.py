@@ -17,6 +17,7 @@ from prony.judge.words import measured, no_window, number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
+SERVICE_CPU = "service-cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,9 @@ def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
         return Bound(CLIENT, share, f"the load generator was saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, cpu)
+    service = _service(evidence, share, cpu, limits)
+    if service is not None:
+        return service
     quota = _quota(evidence, limits)
     if quota is not None:
         return Bound(SERVER_CPU, share, quota)
@@ -108,7 +112,9 @@ def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
     capacity = evidence.load.claim == "capacity"
     advice = found.advice
     reason = found.text
-    if found.name == SERVER_CPU or found.name in {ceiling.name for ceiling in evidence.ceilings}:
+    if found.name in {SERVER_CPU, SERVICE_CPU} or found.name in {
+        ceiling.name for ceiling in evidence.ceilings
+    }:
         status, advice = Status.VALID, ""
     elif found.name == UNKNOWN and found.cpu_share is None:
         status = Status.UNKNOWN
@@ -133,6 +139,25 @@ def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
         advice=advice,
         source=SOURCE,
     )
+
+
+def _service(evidence: Evidence, share: float | None, cpu: str, limits: CheckLimits) -> Bound | None:
+    """What the server stands on is part of what is measured: it may fill its own CPUs, or the server's."""
+    together = share or 0.0
+    beside: list[str] = []
+    for service in evidence.services:
+        if service.cpu_s is None or not service.wall_s or not service.cpus:
+            continue
+        used = service.cpu_s / service.wall_s / len(service.cpus)
+        if service.shares_server_cpus:
+            together += used
+            beside.append(f"{service.name}, which shares it, {percent(used)}")
+        elif used >= limits.bound_cpu_min:
+            text = f"the service {service.name} used {percent(used)} of its CPU; {cpu}"
+            return Bound(SERVICE_CPU, share, text)
+    if share is not None and beside and together >= limits.bound_cpu_min:
+        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}")
+    return None
 
 
 def _quota(evidence: Evidence, limits: CheckLimits) -> str | None:

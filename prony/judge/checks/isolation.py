@@ -23,6 +23,7 @@ def isolation(evidence: Evidence, limits: CheckLimits) -> Finding:
         return unknown(CHECK, reason, limit=limit, source=SOURCE)
     parts = [
         _sets(evidence.partition),
+        _services(evidence),
         _pinned(evidence),
         *_neighbours(evidence.host_window, evidence.partition, limits),
         _quota(evidence, limits),
@@ -60,6 +61,15 @@ def _sets(partition: CpuPartition | None) -> Part:
     if common:
         return Status.INVALID, f"client and server both run on CPU {', '.join(map(str, common))}", None
     return Status.VALID, f"server on {list(partition.server)}, client on {list(partition.client)}", None
+
+
+def _services(evidence: Evidence) -> Part | None:
+    """Said and not judged: a service that shares the server's CPUs is part of what is measured."""
+    sharing = [service.name for service in evidence.services if service.shares_server_cpus]
+    if sharing:
+        return Status.VALID, f"{', '.join(sharing)} shares the server's CPUs: there was none for it", None
+    placed = [f"{service.name} on {list(service.cpus)}" for service in evidence.services]
+    return (Status.VALID, ", ".join(placed), None) if placed else None
 
 
 def _pinned(evidence: Evidence) -> Part | None:

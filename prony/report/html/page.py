@@ -140,6 +140,10 @@ def host_facts(view: ExperimentView | PlanView) -> list[tuple[str, str]]:
         ("CPU", f"{host.cpu_model} ({host.architecture})"),
         ("CPUs", f"{host.cpus} ({inside})" if inside else str(host.cpus)),
         ("CPU set of the server", ranges(view.partition.server) if view.partition else None),
+        (
+            "CPU set of services",
+            ranges(view.partition.services) if view.partition and view.partition.services else None,
+        ),
         ("CPU set of the client", ranges(view.partition.client) if view.partition else None),
         ("Caches", ", ".join(f"{k} {v}" for k, v in host.caches.items()) or None),
         ("Highest clock", f"{number(host.cpu_max_mhz)} MHz" if host.cpu_max_mhz else None),
