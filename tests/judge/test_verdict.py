@@ -77,7 +77,8 @@ def test_a_capacity_claim_of_three_seconds_is_unknown_a_protocol_run_is_not() ->
         clipped_cycle_s=30.0,
     )
     assert judge(short).verdict is Status.UNKNOWN
-    assert judge(f.part(short, "load", claim="protocol")).verdict is Status.VALID
+    protocol = f.engine(f.part(short, "load", claim="protocol"), reason="deadline")
+    assert judge(protocol).verdict is Status.VALID
 
 
 def test_a_protocol_run_that_never_gets_level_is_doubtful_and_is_printed() -> None:
