@@ -77,7 +77,7 @@ def test_a_capacity_claim_of_three_seconds_is_unknown_a_protocol_run_is_not() ->
         clipped_cycle_s=30.0,
     )
     assert judge(short).verdict is Status.UNKNOWN
-    protocol = f.engine(f.part(short, "load", claim="protocol"), reason="deadline")
+    protocol = f.engine(f.part(short, "load", claim="protocol"), reason="duration")
     assert judge(protocol).verdict is Status.VALID
 
 
