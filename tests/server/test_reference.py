@@ -45,6 +45,8 @@ def test_every_page_of_the_reference_server_is_right() -> None:
             tls = server.scheme == "https"
             server.wait_ready(status_probe(server.host, server.port, tls=tls), 30)
             (workload,) = spec.workloads
-            probes = probe_workload(server.host, server.port, load(workload), tls=tls)
+            # Nothing within two seconds counts as no answer: on a machine that others keep busy, ask again.
+            asked = (probe_workload(server.host, server.port, load(workload), tls=tls) for _ in range(5))
+            probes = next((found for found in asked if found is not None), None)
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes), address
