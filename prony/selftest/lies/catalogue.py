@@ -125,7 +125,7 @@ ENTRIES: tuple[Entry, ...] = (
         "600 requests per second are asked of a server that can answer 250",
         Setup(serve=("--work", "4ms"), load=_open(600), measured=MEASURED),
         ("schedule",),
-        Setup(serve=QUIET, load=_open(60), measured=MEASURED),
+        Setup(serve=("--delay", "fixed:100ms"), load=_open(60), measured=MEASURED),
     ),
     Entry(
         11,

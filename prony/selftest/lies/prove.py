@@ -10,7 +10,7 @@ from prony.selftest.lies.model import Entry, Setup, Staged
 from prony.selftest.lies.plain import plain
 from prony.selftest.lies.stage import lacking, stage
 
-ATTEMPTS = 3
+ATTEMPTS = 4
 DISTURBED = ("isolation", "host")
 """Findings that say that something else was at work on this machine: what it did to a twin proves nothing."""
 
