@@ -252,7 +252,10 @@ impl Source {
             }
             Self::Uuid => {
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
-                let uuid = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
+                let uuid = uuid::Builder::from_random_bytes(
+                    (rng.random::<u128>() ^ shared.run.0).to_be_bytes(),
+                )
+                .into_uuid();
                 out.extend_from_slice(uuid.hyphenated().encode_lower(&mut text).as_bytes());
             }
             Self::Column { feeder, column } => {

@@ -84,6 +84,15 @@ fn sequences_count_as_they_are_told() {
 }
 
 #[test]
+fn a_uuid_is_of_its_run_and_other_values_are_of_the_seed() {
+    let both = |text: &str| (texts(text, 1), texts(text, 1));
+    let (one, other) = both("${random string 20}");
+    assert_eq!(one, other);
+    let (one, other) = both("${uuid}");
+    assert_ne!(one, other);
+}
+
+#[test]
 fn random_values_are_within_their_bounds() {
     let drawn: BTreeSet<String> = texts("${random int -1 1}", 200).into_iter().collect();
     assert_eq!(

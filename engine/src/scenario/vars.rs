@@ -10,6 +10,18 @@ use super::feeder::Feeder;
 pub struct Shared {
     pub sequences: Vec<AtomicU64>,
     pub feeders: Vec<Feeder>,
+    pub run: RunKey,
+}
+
+/// Drawn anew for every run, whatever its seed: a UUID of one run must not come again in the next, which may meet a server
+/// that still holds what the first one put there.
+#[derive(Debug)]
+pub struct RunKey(pub u128);
+
+impl Default for RunKey {
+    fn default() -> Self {
+        Self(uuid::Uuid::new_v4().as_u128())
+    }
 }
 
 /// The values of one user. A scenario that uses none of them has none of these.
