@@ -11,9 +11,12 @@ from prony.cli import options
 from prony.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from prony.experiment.bench import Bench
+    from prony.experiment.running import RunningLoad
     from prony.load.contract import TlsOptions
     from prony.plan.load import Connections, Load, Measured
     from prony.plan.workload import Workload
+    from prony.store import Store
 
 
 def command(
@@ -125,8 +128,7 @@ def command(
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli.bench import prepare
     from prony.cli.load_words import chosen as chosen_load
-    from prony.cli.showing import progress_for, show_load
-    from prony.experiment.running import KeptInterrupt, RunningLoad, Target, measure_running
+    from prony.experiment.running import RunningLoad, Target
     from prony.store import Store
 
     target = Target.parse(url)
@@ -161,13 +163,20 @@ def command(
         seed=options.seed(seed),
     )
     store = Store.open(db)
-    bench = prepare(None, client_cpus)
-    with progress_for(json) as progress:
+    return measured_load(load, prepare(None, client_cpus), store, json)
+
+
+def measured_load(load: RunningLoad, bench: Bench, store: Store, as_json: bool) -> int:
+    """Measure a running server, print what was found, and return the exit code."""
+    from prony.cli.showing import progress_for, show_load
+    from prony.experiment.running import KeptInterrupt, measure_running
+
+    with progress_for(as_json) as progress:
         try:
             identifier, interrupted = measure_running(load, bench, store, progress), False
         except KeptInterrupt as end:
             identifier, interrupted = end.identifier, True
-    code = show_load(store, identifier, as_json=json)
+    code = show_load(store, identifier, as_json=as_json)
     return ExitCode.INTERRUPTED if interrupted else code
 
 

@@ -22,6 +22,8 @@ from prony.cli import (
     compare,
     compare_results,
     doctor,
+    frontends,
+    importing,
     load,
     report,
     results,
@@ -31,6 +33,7 @@ from prony.cli import (
     sweep,
 )
 from prony.errors import ExitCode, PronyError
+from prony.frontends.names import SUMMARIES
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""
@@ -57,6 +60,20 @@ app.command("selftest")(selftest.command)
 app.add_typer(results.app, name="results")
 app.command("compare-results")(compare_results.command)
 app.command("report")(report.command)
+app.command("import")(importing.command)
+
+
+def _listed(name: str, summary: str) -> None:
+    """A front end in `prony --help`; its command line never gets as far as this parser (`main`)."""
+
+    def unread() -> int:
+        return frontends.command([name])
+
+    app.command(name, help=summary)(unread)
+
+
+for _name, _summary in SUMMARIES.items():
+    _listed(_name, _summary)
 
 
 def _version(wanted: bool) -> None:
@@ -88,6 +105,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminate)
     try:
+        if frontends.is_front_end(sys.argv[1:]):
+            return frontends.command(sys.argv[1:])
         code = app(standalone_mode=False)
         if code == ExitCode.INTERRUPTED:  # the parser's library turns an interrupt into this code
             return _interrupted()

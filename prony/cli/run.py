@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from prony.cli import options
-from prony.errors import EnvironmentFault, UsageError
+from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from prony.experiment.bench import Bench
+    from prony.experiment.running import RunningLoad
     from prony.plan.cells import RunPlan
     from prony.server.spec import ServerSpec
     from prony.store import Store
@@ -78,6 +79,16 @@ def command(
         return _resume(resume, plan, db, server_cpus, client_cpus, dry_run, json, report)
     if plan is None:
         raise UsageError(f"name a plan or a plan file, or --resume ID; known plans: {_known()}")
+    url = _url_plan(plan, seed)
+    if url is not None:
+        given = [name for name, value in (("--quick", quick), ("--only", only), ("--duration", soak),
+                 ("--skip-unmeetable", skip_unmeetable), ("--server-cpus", server_cpus), ("--report", report),
+                 ("--miniature", small)) if value]  # fmt: skip
+        if given:
+            raise UsageError(
+                f"this plan is one load on a server that is already running: leave out {', '.join(given)}"
+            )
+        return _run_url(url, client_cpus, db, json, dry_run)
     wanted = _read(plan, seed)
     wanted = _cut(wanted, quick, small, only, soak)
     specs = meeting.specs(wanted, Catalogue.load())
@@ -92,6 +103,32 @@ def command(
     if lacking:
         wanted = meeting.without(wanted, lacking)
     return _measure(Store.open(db), wanted, specs, bench, skip_unmeetable, as_json=json, report=report)
+
+
+def _url_plan(name: str, seed: int | None) -> RunningLoad | None:
+    """The load of a plan file whose server is a URL; None for any other plan."""
+    from prony.experiment.url_plan import as_load
+    from prony.plan import urlplan
+    from prony.plan.planfile_read import find
+
+    found = urlplan.read(find(name))
+    if found is None:
+        return None
+    if seed is not None:
+        found = found.model_copy(update={"seed": options.seed(seed)})
+    return as_load(found, options.seed(None))
+
+
+def _run_url(load: RunningLoad, client_cpus: str | None, db: str | None, as_json: bool, dry_run: bool) -> int:
+    from prony.cli.bench import prepare
+    from prony.cli.load import measured_load
+    from prony.store import Store
+
+    if dry_run:
+        print(f"1 trial: {load.workload.name} on {load.target.base}, {load.plan.load_name}, at most "
+              f"{load.bound_s:.0f} s")  # fmt: skip
+        return ExitCode.OK
+    return measured_load(load, prepare(None, client_cpus), Store.open(db), as_json)
 
 
 def _known() -> str:

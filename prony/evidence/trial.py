@@ -59,6 +59,8 @@ class LoadFacts(Record):
     """What the figure is used for: a capacity claim needs a bound, a latency claim does not."""
     content_declared: bool = False
     """True when the workload says what a right answer looks like."""
+    asked_first: bool = True
+    """False: no request was sent by hand before the load, as with the tool whose script was run."""
 
 
 class Ceiling(Record):

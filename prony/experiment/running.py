@@ -6,6 +6,7 @@ Must not start, pin or stop the server. What only an owner can know stays None, 
 
 from __future__ import annotations
 
+import socket
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,10 +31,12 @@ from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store
 from prony.trial.probing import probe_workload
-from prony.trial.session import INTERRUPTED, ServerDied, Session, over_window
+from prony.trial.session import INTERRUPTED, WORTH_KEEPING_S, ServerDied, Session, over_window
 from prony.trial.session import Measured as Borders
 
 SLACK_S = 30.0
+REACH_TIMEOUT_S = 5.0
+"""For the connection that shows whether anybody listens, where no request is to be sent by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,14 @@ class RunningLoad:
     seed: int
     connections: Connections = field(default_factory=Connections)
     tls: TlsOptions = field(default_factory=TlsOptions)
+    request_timeout_ms: int = 10_000
+    connect_timeout_ms: int = 5_000
+    asks_first: bool = True
+    """One request per step is sent by hand before the load. False: the server sees the load alone, as it does
+    with the tool whose script this is; answers are then compared with each other.
+    """
+    title: str = ""
+    """What the result is called; without it by the URL."""
 
     @property
     def plan(self) -> TrialPlan:
@@ -97,6 +108,7 @@ class RunningLoad:
             measured=self.measured,
             connections=self.connections,
             driver=self.driver,
+            request_timeout_ms=self.request_timeout_ms,
         )
 
     @property
@@ -117,7 +129,7 @@ class RunningLoad:
             duration_s=self.bound_s,
             tls=self.target.tls,
         )
-        return facts.model_copy(update={"driver": self.driver})
+        return facts.model_copy(update={"driver": self.driver, "asked_first": self.asks_first})
 
 
 class KeptInterrupt(KeyboardInterrupt):
@@ -140,13 +152,19 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     progress.experiment_started(1, estimate)
     progress.trial_started(1, load.target.base, 0)
     begun, started_at = time.monotonic(), datetime.now(UTC)
-    progress.phase("calibrate", 2.5)
-    calibration = _calibrate(load, bench, probes)
+    calibration = None
+    if probes:
+        progress.phase("calibrate", 2.5)
+        calibration = _calibrate(load, bench, probes[-1].body_bytes)
     run = _Run(load, bench, progress, probes)
     evidence, failure = run.run()
+    usual_bytes = _usual_bytes(evidence)
+    if not load.asks_first and usual_bytes is not None and not run.interrupted:
+        progress.phase("calibrate", 2.5)
+        calibration = _calibrate(load, bench, usual_bytes)
     evidence = evidence.model_copy(update={"calibration": calibration})
     identifier = store.create_experiment(
-        name=f"load {load.target.url}",
+        name=load.title or f"load {load.target.url}",
         spec=_spec(load),
         fingerprint=bench.fingerprint,
         seed=load.seed,
@@ -177,11 +195,17 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     return identifier
 
 
-def _calibrate(load: RunningLoad, bench: Bench, probes: tuple[Probe, ...]) -> Calibration | None:
+def _usual_bytes(evidence: Evidence) -> int | None:
+    """The length of the most frequent answer; None when nothing was answered."""
+    answers = evidence.engine.totals.answers if evidence.engine is not None else ()
+    return answers[0].body_bytes if answers else None
+
+
+def _calibrate(load: RunningLoad, bench: Bench, body_bytes: int) -> Calibration | None:
     """The reference server speaks plain HTTP: what is reached against it says nothing of a load over TLS."""
     if load.target.tls:
         return None
-    return calibrate(bench.partition, load.workload, load.load.at_once, probes[-1].body_bytes, load.driver)
+    return calibrate(bench.partition, load.workload, load.load.at_once, body_bytes, load.driver)
 
 
 def _spec(load: RunningLoad) -> dict[str, object]:
@@ -200,6 +224,9 @@ def _spec(load: RunningLoad) -> dict[str, object]:
 
 def _reach(load: RunningLoad) -> tuple[Probe, ...]:
     target = load.target
+    if not load.asks_first:
+        _connect(target)
+        return ()
     probes = probe_workload(target.host, target.port, load.workload, tls=target.tls)
     if probes is None:
         raise EnvironmentFault(
@@ -211,6 +238,20 @@ def _reach(load: RunningLoad) -> tuple[Probe, ...]:
             "load on an error page says nothing; correct it"
         )
     return probes
+
+
+def _connect(target: Target) -> None:
+    try:
+        socket.create_connection((target.host, target.port), REACH_TIMEOUT_S).close()
+    except socket.gaierror as fault:
+        raise EnvironmentFault(
+            f"the host '{target.host}' is not known ({fault.strerror}); correct the name, or the resolver"
+        ) from fault
+    except OSError as fault:
+        raise EnvironmentFault(
+            f"nothing takes connections at {target.base} ({fault.strerror or 'no answer in time'}): "
+            "start the server first, or correct the address and port"
+        ) from fault
 
 
 @dataclass(slots=True)
@@ -240,10 +281,13 @@ class _Run:
                 total_requests=None if whole is None else whole.total_requests,
                 iterations_per_user=None if whole is None else whole.iterations_per_user,
                 window="commanded" if whole is None else "all",
+                request_timeout_ms=load.request_timeout_ms,
+                connect_timeout_ms=load.connect_timeout_ms,
                 seed=load.seed,
             )
         )
-        session = Session(engine, subject, self.progress)
+        worth_keeping_s = WORTH_KEEPING_S if load.asks_first else 0.0  # tools print what they have
+        session = Session(engine, subject, self.progress, worth_keeping_s)
         failure: str | None = None
         server_window: ServerWindow | None = None
         host_window: HostWindow | None = None

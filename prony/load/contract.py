@@ -72,6 +72,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
             "reuse": _reuse(load),
             "max_requests": load.connections.max_requests,
         },
+        "http_version": load.connections.http_version,
         "stop": {
             "after_ms": None if load.after_s is None else round(load.after_s * 1000),
             "total_requests": load.total_requests,

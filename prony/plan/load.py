@@ -179,6 +179,8 @@ class Connections(Record):
 
     keep_alive: bool = True
     """False: a connection per request."""
+    http_version: Literal["1.0", "1.1"] = "1.1"
+    """With 1.0 a connection is only kept where client and server both ask for it."""
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after so many."""
     shared: bool = False

@@ -364,10 +364,10 @@ def read(path: Path) -> Workload:
     """One workload file. The name is the file's name unless the file says otherwise."""
     data, lines = read_mapping(path)
     data.setdefault("name", path.stem)
-    return _beside(validate(Workload, data, path, lines), path.parent)
+    return beside(validate(Workload, data, path, lines), path.parent)
 
 
-def _beside(workload: Workload, folder: Path) -> Workload:
+def beside(workload: Workload, folder: Path) -> Workload:
     """The workload with the files that it names looked for beside its own."""
 
     def step(step: Step) -> Step:

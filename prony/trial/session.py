@@ -76,10 +76,17 @@ class Measured:
 class Session:
     """An engine that offers its load to a subject."""
 
-    def __init__(self, engine: EngineRun, subject: Subject, listener: Listener) -> None:
+    def __init__(
+        self,
+        engine: EngineRun,
+        subject: Subject,
+        listener: Listener,
+        worth_keeping_s: float = WORTH_KEEPING_S,
+    ) -> None:
         self.engine = engine
         self.subject = subject
         self._listener = listener
+        self._worth_keeping_s = worth_keeping_s
         self.interrupted = False
         """Whether the user ended the measured part; what was measured until then is whole."""
 
@@ -146,7 +153,7 @@ class Session:
         try:
             return self._border({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
         except KeyboardInterrupt:
-            if self.now_ms() - opened.t_ms < WORTH_KEEPING_S * 1000:
+            if self.now_ms() - opened.t_ms < self._worth_keeping_s * 1000:
                 raise
             self.interrupted = True
             closed = self._border({"t_ms": self.now_ms()})

@@ -71,6 +71,8 @@ def _declared(window: Window, limits: CheckLimits, limit: str) -> Finding:
 
 
 def _undeclared(window: Window, evidence: Evidence, limit: str) -> Finding:
+    if not evidence.probes and evidence.load.asked_first is False:
+        return _among_themselves(window)
     known = {(probe.status, probe.body_bytes) for probe in evidence.probes}
     counted = sum(answer.count for answer in window.answers) + window.answers_other
     if not known or counted == 0:
@@ -98,4 +100,31 @@ def _undeclared(window: Window, evidence: Evidence, limit: str) -> Finding:
         source=SOURCE,
         reason=reason,
         advice=HOW_TO_DECLARE if suspect else "",
+    )
+
+
+def _among_themselves(window: Window) -> Finding:
+    """Nobody asked before the load and nobody said what is right: every answer against the most frequent."""
+    limit = "status and length of every answer as in the most frequent one, which is no error"
+    counted = sum(answer.count for answer in window.answers) + window.answers_other
+    if counted == 0:
+        return unknown(CHECK, "answers were not told apart", limit=limit, source=SOURCE)
+    usual = max(window.answers, key=lambda answer: answer.count)
+    share = (counted - usual.count) / counted
+    what = f"status {usual.status} with {number(usual.body_bytes)} bytes"
+    failing = usual.status >= 400
+    if share:
+        reason = (
+            f"{percent(share)} of the answers differ in status or length from the most frequent one ({what})"
+        )
+    else:
+        reason = f"all {number(counted)} answers have {what}"
+    return Finding(
+        check=CHECK,
+        status=Status.SUSPECT if share or failing else Status.VALID,
+        value=share,
+        limit=limit,
+        source=SOURCE,
+        reason=reason,
+        advice=HOW_TO_DECLARE if share or failing else "",
     )

@@ -1,0 +1,1 @@
+"""Front ends: other tools' command lines and scripts, translated into the laboratory's own load."""

@@ -1,0 +1,202 @@
+"""What all front ends share: the translated load, its run, the verdict's two lines and the exit code.
+
+A front end translates and prints; it offers no load and judges nothing. Must not know any single tool.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Literal
+
+from prony.errors import ExitCode, StoreError, UsageError
+from prony.evidence.engine import EngineReport, Window
+from prony.evidence.trial import Evidence
+from prony.experiment.bench import Bench, Progress
+from prony.experiment.running import KeptInterrupt, RunningLoad, measure_running
+from prony.experiment.url_plan import as_plan
+from prony.judge.finding import Finding, Judgement, Status
+from prony.plan import urlplan
+from prony.store import Store, StoredTrial
+
+Driver = Literal["auto", "io_uring", "epoll"]
+SEVERITY = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
+
+
+class Refused(UsageError):
+    """Something in a command line or script that Prony does not do; nothing has been sent yet."""
+
+    def __init__(self, element: str, file: str, line: int | None, found: str, instead: str) -> None:
+        """`element`: what the tool calls it; `file`: the script, or the tool's name for its command line;
+        `found`: what it says there; `instead`: what could be used.
+        """
+        place = file if line is None else f"{file}:{line}"
+        super().__init__(f"{place}: {element} is not supported: {found}; {instead}")
+        self.element, self.file, self.line, self.found, self.instead = element, file, line, found, instead
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """What a script became."""
+
+    tool: str
+    load: RunningLoad
+    """With `asks_first` False and no warm-up, so that the server sees what the tool would have sent."""
+    notes: tuple[str, ...] = ()
+    """What is done otherwise than by the tool, a sentence each; said before the load and in the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run as it was stored, for a front end to print in its tool's words."""
+
+    identifier: str
+    trial: StoredTrial
+    interrupted: bool
+    """The user ended it; what had been measured until then is here."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """Everything that was observed."""
+        return self.trial.record.evidence
+
+    @property
+    def report(self) -> EngineReport:
+        """What the engine said. Raises StoreError when it said nothing."""
+        report = self.evidence.engine
+        if report is None:
+            raise StoreError(f"{self.identifier} holds no report of the engine; run it again")
+        return report
+
+    @property
+    def window(self) -> Window:
+        """The measured part: everything from the first request to the last."""
+        window = self.report.window
+        if window is None:
+            raise StoreError(f"{self.identifier} holds no measured part; run it again")
+        return window
+
+    @property
+    def judgement(self) -> Judgement:
+        """Verdict and findings."""
+        return self.trial.judgement
+
+    @property
+    def verdict(self) -> Status:
+        """The verdict alone."""
+        return self.judgement.verdict
+
+
+def run(translated: Translated, bench: Bench, store: Store, progress: Progress) -> Ran:
+    """Measure, judge and store; prints nothing. Raises PronyError when there is nothing to measure."""
+    try:
+        identifier, interrupted = measure_running(translated.load, bench, store, progress), False
+    except KeptInterrupt as end:
+        identifier, interrupted = end.identifier, True
+    return Ran(identifier, store.trials(identifier)[0], interrupted)
+
+
+def worst(judgement: Judgement) -> Finding | None:
+    """The finding that decided, else the gravest that is not valid; None when all are valid."""
+    if judgement.worst is not None:
+        return judgement.worst
+    for status in SEVERITY:
+        for finding in judgement.findings:
+            if finding.status is status:
+                return finding
+    return None
+
+
+def say_verdict(ran: Ran, stderr: IO[str]) -> None:
+    """Exactly two lines: the verdict, and the worst finding with its advice."""
+    found = worst(ran.judgement)
+    print(f"prony: {ran.verdict.value}: {MEANING[ran.verdict]} ({ran.identifier})", file=stderr)
+    if found is None:
+        print(f"prony: all {len(ran.judgement.findings)} checks passed", file=stderr)
+        return
+    advice = f"; {found.advice}" if found.advice else ""
+    words = f"{found.reason}{advice}".replace("\n", " ")
+    print(f"prony: {found.check} is {found.status.value}: {words}", file=stderr)
+
+
+MEANING = {
+    Status.VALID: "the figures above are what they seem to be",
+    Status.SUSPECT: "the figures above hold with a reservation",
+    Status.INVALID: "the figures above must not be used",
+    Status.UNKNOWN: "nobody could see whether the figures above are right",
+}
+
+
+def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
+    """The tool's own code, or 3 for an invalid run unless the tool's was asked for."""
+    invalid = ran.verdict is Status.INVALID
+    return original if exit_like_original or not invalid else ExitCode.INVALID
+
+
+def explain(translated: Translated) -> str:
+    """The Prony plan that the script becomes, as a file that `prony run` can run."""
+    plan = as_plan(translated.load, title=translated.load.title or translated.tool)
+    return urlplan.text(plan, translated.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked of Prony itself, beside the tool's own arguments."""
+
+    explain: bool = False
+    exit_like_original: bool = False
+    seed: int | None = None
+    driver: Driver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where a front end works: what was asked of Prony, the laboratory, and the two streams."""
+
+    asked: Asked
+    open: Callable[[], tuple[Bench, Store]]
+    """The machine and the catalogue of results; only called when something is measured."""
+    stdout: IO[str]
+    stderr: IO[str]
+
+    def explained(self, translated: Translated) -> int:
+        """Print the plan in place of a run."""
+        self.stdout.write(explain(translated))
+        return ExitCode.OK
+
+    def measure(self, translated: Translated, progress: Progress) -> Ran:
+        """Say the notes, then measure."""
+        for note in translated.notes:
+            print(f"prony: note: {note}", file=self.stderr)
+        bench, store = self.open()
+        asked = translated.load
+        if self.asked.seed is not None:
+            asked = replace(asked, seed=self.asked.seed)
+        if self.asked.driver is not None:
+            asked = replace(asked, driver=self.asked.driver)
+        return run(replace(translated, load=asked), bench, store, progress)
+
+    def end(self, ran: Ran, original: int = 0) -> int:
+        """After the tool's own output: the two lines, and the exit code."""
+        self.stdout.flush()
+        say_verdict(ran, self.stderr)
+        return exit_code(ran, self.asked.exit_like_original, original)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """A tool, as the command line knows it."""
+
+    name: str
+    usage: str
+    """What `prony NAME -h` prints."""
+    translate: Callable[[Sequence[str]], Translated]
+    """The tool's arguments into a load. Raises UsageError (Refused for what is not supported)."""
+    run: Callable[[Sequence[str], Desk], int]
+    """The tool's arguments, from the first line of output to the exit code."""
+
+
+def plain_desk(asked: Asked, open: Callable[[], tuple[Bench, Store]]) -> Desk:
+    """A desk at this process's own streams."""
+    return Desk(asked, open, sys.stdout, sys.stderr)

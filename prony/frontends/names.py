@@ -1,0 +1,6 @@
+"""Which front ends there are. Must not import them: `prony --help` only needs their names."""
+
+from __future__ import annotations
+
+SUMMARIES: dict[str, str] = {}
+"""Name (a module of this package that has a `FRONT_END`) -> its line in `prony --help`."""

@@ -1,0 +1,94 @@
+"""A scripted server and a store of its own for every test of a front end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prony.experiment.bench import Bench
+from prony.frontends.base import Asked, Desk
+from prony.load.engine import find_engine
+from prony.store import Store
+
+
+@dataclass
+class Served:
+    """A running `prony-engine serve`."""
+
+    process: subprocess.Popen[str]
+    address: str
+    record: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}"
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def ended(self) -> dict[str, Any]:
+        """Stop it; what it counted."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        lines = self.process.stdout.read().splitlines()
+        self.process.wait(20)
+        counted: dict[str, Any] = json.loads(lines[-1])
+        assert counted["event"] == "finished"
+        return counted
+
+    def recorded(self) -> bytes:
+        """The bytes of the requests as they came."""
+        return self.record.read_bytes()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Starts a scripted server with these options; all of them end with the test."""
+    running: list[Served] = []
+
+    def start(*options: str) -> Served:
+        record = tmp_path / f"record-{len(running)}"
+        process = subprocess.Popen(
+            [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard",
+             "--record", str(record), *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        served = Served(process, json.loads(process.stdout.readline())["address"], record)
+        running.append(served)
+        return served
+
+    yield start
+    for served in running:
+        if served.process.poll() is None:
+            served.process.kill()
+        served.process.wait()
+
+
+@dataclass
+class Front:
+    """A desk whose streams can be read, and its store."""
+
+    store: Store
+    out: StringIO
+    err: StringIO
+    bench: Callable[[], Bench]
+
+    def desk(self, **asked: Any) -> Desk:
+        return Desk(Asked(**asked), lambda: (self.bench(), self.store), self.out, self.err)
+
+
+@pytest.fixture
+def front(tmp_path: Path) -> Front:
+    from prony.cli.bench import prepare
+
+    return Front(Store.open(tmp_path / "results.db"), StringIO(), StringIO(), lambda: prepare(None, None))

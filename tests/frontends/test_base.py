@@ -1,0 +1,191 @@
+"""The seam of the front ends: a load is run, explained as a plan that runs likewise, and judged aloud."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prony.cli import frontends, importing
+from prony.cli.frontends import divided
+from prony.errors import EnvironmentFault, UsageError
+from prony.experiment.running import RunningLoad, Target
+from prony.experiment.url_plan import as_load
+from prony.frontends.base import Refused, Translated, exit_code, explain
+from prony.judge.finding import Status
+from prony.plan import urlplan
+from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
+from prony.plan.workload import Step, Workload
+from prony.report.progress import SilentProgress
+from tests.frontends.conftest import Front, Served
+
+TEXT = st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1, max_size=12)
+
+
+def translated(url: str, requests: int = 40, users: int = 4) -> Translated:
+    load = RunningLoad(
+        target=Target.parse(url),
+        workload=Workload(name="toy", steps=(Step(path="/a?b=1", headers={"X-Toy": "1"}),)),
+        load=ClosedLoad(users=users),
+        measured=WholeRun(total_requests=requests),
+        warm_up_s=0.0,
+        driver="auto",
+        seed=1,
+        asks_first=False,
+        title="toy",
+    )
+    return Translated("toy", load, ("a note",))
+
+
+def read_load(file: Path) -> RunningLoad:
+    plan = urlplan.read(file)
+    assert plan is not None
+    return as_load(plan, 1)
+
+
+def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served], front: Front) -> None:
+    server = serve("--body-bytes", "12")
+    desk = front.desk(seed=7)
+    ran = desk.measure(translated(server.url), SilentProgress())
+    assert desk.end(ran, 0) in (0, 3)
+    assert server.ended()["requests"] == 40
+    assert ran.window.completed == 40
+    assert ran.trial.record.seed == 7
+    said = front.err.getvalue().splitlines()
+    assert said[0] == "prony: note: a note"
+    assert len(said) == 3
+    assert said[1].startswith(f"prony: {ran.verdict.value}: ")
+    content = next(f for f in ran.judgement.findings if f.check == "content")
+    assert content.status is Status.VALID, content.reason
+    assert front.store.experiment(ran.identifier).name == "toy"
+
+
+def test_answers_unlike_each_other_are_told(serve: Callable[..., Served], front: Front) -> None:
+    server = serve("--wrong-body", "share=0.5")
+    ran = front.desk().measure(translated(server.url, 60), SilentProgress())
+    content = next(f for f in ran.judgement.findings if f.check == "content")
+    assert content.status is Status.SUSPECT
+    assert "most frequent" in content.reason
+
+
+def test_nobody_listens(front: Front) -> None:
+    with pytest.raises(EnvironmentFault, match="nothing takes connections at http://127"):
+        front.desk().measure(translated("http://127.0.0.1:9/"), SilentProgress())
+
+
+def test_an_invalid_run_exits_3_unless_the_original_is_asked_for(
+    serve: Callable[..., Served], front: Front
+) -> None:
+    server = serve("--reset", "share=0.5")
+    ran = front.desk().measure(translated(server.url), SilentProgress())
+    assert ran.verdict is Status.INVALID
+    assert exit_code(ran, exit_like_original=False, original=0) == 3
+    assert exit_code(ran, exit_like_original=True, original=22) == 22
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    method=st.sampled_from(["GET", "POST", "HEAD"]),
+    headers=st.dictionaries(st.sampled_from(["A", "b", "C-d"]), TEXT, max_size=3),
+    body=st.none() | TEXT,
+    load=st.builds(ClosedLoad, users=st.integers(1, 50), ramp_up_s=st.floats(0, 9))
+    | st.builds(OpenLoad, rate_per_s=st.floats(1, 99), max_users=st.none() | st.integers(1, 9)),
+    measured=st.builds(
+        WholeRun, total_requests=st.integers(1, 99), duration_s=st.none() | st.floats(0.5, 9.0)
+    ),
+    connections=st.builds(
+        Connections, keep_alive=st.booleans(), http_version=st.sampled_from(["1.0", "1.1"])
+    ),
+    timeout_ms=st.integers(1, 99_999),
+)
+def test_the_plan_that_is_explained_is_the_load_again(
+    tmp_path_factory: pytest.TempPathFactory, method: str, headers: dict[str, str], body: str | None,
+    load: ClosedLoad | OpenLoad, measured: WholeRun, connections: Connections, timeout_ms: int,
+) -> None:  # fmt: skip
+    step = Step.model_validate({"path": "/x", "method": method, "headers": headers, "body": body})
+    one = RunningLoad(
+        target=Target.parse("https://127.0.0.1:8443"), workload=Workload(name="w", steps=(step,)), load=load,
+        measured=measured, warm_up_s=0.0, driver="epoll", seed=5, connections=connections,
+        request_timeout_ms=timeout_ms, connect_timeout_ms=77, asks_first=False, title="t",
+    )  # fmt: skip
+    file = tmp_path_factory.mktemp("plan") / "plan.yaml"
+    file.write_text(explain(Translated("toy", one, ("two\nlines",))))
+    plan = urlplan.read(file)
+    assert plan is not None
+    again = as_load(plan, 5)
+    assert again.target.base == one.target.base
+    for name in ("workload", "load", "measured", "connections", "tls", "driver", "request_timeout_ms",
+                 "connect_timeout_ms", "asks_first", "title", "warm_up_s", "seed"):  # fmt: skip
+        assert getattr(again, name) == getattr(one, name), name
+
+
+def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    file = tmp_path / "plan.yaml"
+    file.write_text(explain(translated(server.url, 25)))
+    prony = Path(sys.executable).parent / "prony"
+    done = subprocess.run(
+        [prony, "run", file, "--db", tmp_path / "r.db"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode in (0, 3), done.stderr
+    assert "25 requests completed" in done.stdout
+    assert server.ended()["requests"] == 25
+    refused = subprocess.run([prony, "run", file, "--quick"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert "leave out --quick" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("servers: {url: 'http://h/x'}\nworkload: {steps: [{path: /}]}\nloads: {users: 1}\n"
+         "measured: {total_requests: 1}\n", "expected scheme, host and port alone: http://h:80"),
+        ("servers: {url: 'http://h', urk: 1}\nworkload: {steps: [{path: /}]}\nloads: {users: 1}\n"
+         "measured: {total_requests: 1}\n", "plan.yaml:1: unknown key 'servers.urk'"),
+        ("servers: {url: 'http://h'}\nloads: {users: 1}\nmeasured: {total_requests: 1}\n",
+         "the key 'workload' is missing"),
+    ],
+)  # fmt: skip
+def test_a_url_plan_that_is_wrong_is_refused_in_a_sentence(tmp_path: Path, body: str, said: str) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(body)
+    with pytest.raises(UsageError) as refused:
+        read_load(file)
+    assert said in str(refused.value)
+
+
+def test_pronys_own_options_are_taken_out_wherever_they_stand() -> None:
+    own, rest = divided(["-n", "5", "--explain", "-H", "a: b", "--db=x.db", "--seed", "3", "http://h/"])
+    assert rest == ["-n", "5", "-H", "a: b", "http://h/"]
+    assert own.flags == {"--explain"}
+    assert own.values == {"--db": "x.db", "--seed": "3"}
+    with pytest.raises(UsageError, match="--seed needs a value"):
+        divided(["--seed"])
+
+
+def test_a_refusal_names_element_file_line_and_a_way_out() -> None:
+    fault = Refused("JDBC Request", "plan.jmx", 12, "a sampler 'find users'", "use an HTTP Request")
+    assert str(fault) == (
+        "plan.jmx:12: JDBC Request is not supported: a sampler 'find users'; use an HTTP Request"
+    )
+    assert fault.exit_code == 2
+
+
+def test_what_is_no_script_is_no_import(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected one line of a tool"):
+        importing.tool_line("echo hello", [])
+    with pytest.raises(UsageError, match="is not there"):
+        importing.tool_line(str(tmp_path / "none.jmx"), [])
+    script = tmp_path / "a.lua"
+    script.write_text("")
+    assert importing.tool_line(str(script), ["http://h/"]) == ("wrk", ["-s", str(script), "http://h/"])
+
+
+def test_a_word_that_is_no_tool_is_no_front_end() -> None:
+    assert not frontends.is_front_end(["compare", "a", "b"])
+    assert not frontends.is_front_end([])
