@@ -5,6 +5,8 @@ What `--explain` of a front end prints and `prony import` writes. Must not know 
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +18,9 @@ from prony.plan import workload as workloads
 from prony.plan.load import Connections, Load, Measured
 from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import read_mapping, validate
+
+UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
+"""Breaks and blanks that no editor shows, and that a YAML file may only hold as escapes."""
 
 
 class UrlKeys(Record):
@@ -81,4 +86,5 @@ def text(plan: UrlPlan, remarks: tuple[str, ...] = ()) -> str:
     data["loads"] = plan.loads.model_dump(mode="json", exclude_defaults=True)
     data["measured"] = plan.measured.model_dump(mode="json", exclude_defaults=True)
     comments = "".join(f"# {line}\n" for remark in remarks for line in remark.splitlines())
-    return comments + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
+    plain = not UNSEEN.search(json.dumps(data, ensure_ascii=False))
+    return comments + yaml.safe_dump(data, sort_keys=False, allow_unicode=plain, width=110)
