@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from prony.conformance import answers
 from prony.conformance import offered as by_engine
 from prony.conformance.result import START, CheckResult, Conformance, Outcome, Status
-from prony.conformance.walk import Subject
+from prony.conformance.walk import Subject, walked_once
 from prony.conformance.wire import Address
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import Probe
@@ -66,6 +66,7 @@ def check(
     Raises UsageError for what is wrong with the files: an unknown check in `deviates`, a placeholder.
     """
     check_deviations(built.spec)
+    workload = walked_once(workload)
     results: list[CheckResult] = []
     wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
     for name, outcome in _outcomes(built, workload, wanted, cpus, start_timeout_s, wrong_patience_s):

@@ -106,10 +106,19 @@ class TrialPlan(Record):
         return max(10.0, loops * self.load.think.expected_ms / 1000 + self.load.ramp_up_s)
 
     @property
+    def last_session_s(self) -> float:
+        """At least so long after the last arrival its user is still walking: pauses, and waits by design."""
+        if not (isinstance(self.load, OpenLoad) and self.load.session == "user"):
+            return 0.0
+        each_ms = (self.workload.delay_ms or 0.0) + self.load.think.expected_ms
+        walks = self.workload.walks
+        return max(walk.loops * sum(step.repeat for step in walk.steps) for walk in walks) * each_ms / 1000
+
+    @property
     def estimate_s(self) -> float:
         """About how long one trial takes: start, published part, warm-up, settling, window, stop."""
         if isinstance(self.measured, WholeRun):
-            return START_S + self.measured.warm_up_s + self.measured_s + STOP_S
+            return START_S + self.measured.warm_up_s + self.measured_s + self.last_session_s + STOP_S
         warm = self.warm_up.min_s + 0.6 * (self.warm_up.cap_s - self.warm_up.min_s)
         settle = self.warm_up.settle_min_s + 2
         published_s = PUBLISHED_S if self.published_requests else 0

@@ -9,7 +9,8 @@ import pytest
 from prony.conformance.result import CheckResult, Status
 from prony.conformance.suite import CHECKS
 from prony.errors import UsageError
-from prony.plan.workload import Capture, Expectation, Step, Workload
+from prony.conformance.walk import walked_once
+from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
 from prony.server.build import Built
 
 Make = Callable[..., Built]
@@ -219,3 +220,13 @@ def test_a_deviation_may_be_declared_for_one_workload(engine: Make, examine: Exa
 def test_a_deviation_from_a_check_that_does_not_exist_is_refused(engine: Make, examine: Examine) -> None:
     with pytest.raises(UsageError, match=r"names the check 'heads', did you mean 'head'\?"):
         examine(engine(deviates="{heads: why}"), HELLO)
+
+
+def test_a_loop_is_walked_once() -> None:
+    """The same steps again teach nothing, and may take minutes."""
+    looped = HELLO.model_copy(update={"loops": 50})
+    assert walked_once(looped) == HELLO
+    scenarios = HELLO.model_copy(
+        update={"steps": (), "scenarios": (Scenario(name="a", loops=9, steps=HELLO.steps),)}
+    )
+    assert [walk.loops for walk in walked_once(scenarios).walks] == [1]

@@ -3,7 +3,8 @@
 import pytest
 
 from prony.plan import workload
-from prony.plan.spec import ExperimentPlan, full_trial, pinned, quick_trial
+from prony.plan.load import OpenLoad, RatePhase, WholeRun
+from prony.plan.spec import ExperimentPlan, TrialPlan, full_trial, pinned, quick_trial
 
 SERVERS = ("a", "b", "c")
 
@@ -37,6 +38,15 @@ def test_a_quick_plan_takes_less_than_a_full_one_and_pinned_longer() -> None:
     quick, full = quick_trial(hello, 10, None), full_trial(hello, 10, None)
     assert quick.estimate_s < full.estimate_s
     assert full.model_copy(update={"warm_up": pinned(full.warm_up)}).estimate_s > full.estimate_s
+
+
+def test_the_last_session_is_part_of_the_estimate() -> None:
+    """Fifty pages of 150 ms are 7.5 s after the last user has come."""
+    walk = workload.load("hello-delay").model_copy(update={"loops": 50})
+    load = OpenLoad(phases=(RatePhase(duration_s=5, from_per_s=100, to_per_s=100),), session="user")
+    trial = TrialPlan(workload=walk, load=load, measured=WholeRun())
+    single = trial.model_copy(update={"load": load.model_copy(update={"session": "request"})})
+    assert trial.estimate_s == pytest.approx(single.estimate_s + 7.5)
 
 
 def test_the_quick_demo_is_estimated_below_twelve_minutes() -> None:
