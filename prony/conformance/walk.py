@@ -148,13 +148,4 @@ def renumbered(workload: Workload, offset: int) -> Workload:
             }
         )
 
-    def scenario(scenario: Scenario) -> Scenario:
-        return scenario.model_copy(update={"steps": tuple(map(step, scenario.steps))})
-
-    return workload.model_copy(
-        update={
-            "steps": tuple(map(step, workload.steps)),
-            "conformance": tuple(map(step, workload.conformance)),
-            "scenarios": tuple(map(scenario, workload.scenarios)),
-        }
-    )
+    return workload.with_steps(step)

@@ -15,11 +15,11 @@ from prony.errors import EnvironmentFault, StoreError, UsageError
 from prony.experiment import meeting
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.one_trial import Place, Trials, trial_id
-from prony.host.affinity import pin_self
+from prony.experiment.recording import begin, ready, until_ended
 from prony.plan.cells import Cell, RunPlan, Turn
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
-from prony.store import ExperimentRow, ExperimentStatus, Store
+from prony.store import ExperimentRow, Store
 
 
 @dataclass(slots=True)
@@ -41,12 +41,11 @@ class PlanRun:
         self._tell(len(self.plan.order()), self.plan.estimate_s)
         built = self._built()
         turns = self.plan.order()  # a build that failed may have left cells out
-        pin_self(self.bench.partition.client)  # after the builds, which may use every CPU
-        self.store.check_writable()
-        identifier = self.store.create_experiment(
+        identifier = begin(
+            self.store,
+            self.bench,
             name=self.plan.title,
             spec=spec_of(self.plan),
-            fingerprint=self.bench.fingerprint,
             seed=self.plan.seed,
             quick=self.plan.quick,
         )
@@ -62,8 +61,7 @@ class PlanRun:
         self._tell(len(left), sum(self.plan.cell(turn.cell).trial.estimate_s for turn in left))
         needed = {turn.cell for turn in left}
         built = self._built(needed)
-        pin_self(self.bench.partition.client)
-        self.store.check_writable()
+        ready(self.store, self.bench)
         self.store.resume_experiment(identifier)
         self._go(identifier, left, built)
         return identifier
@@ -74,15 +72,11 @@ class PlanRun:
             self.progress.note(sentence)
 
     def _go(self, identifier: str, turns: tuple[Turn, ...], built: Mapping[str, Built]) -> None:
-        status: ExperimentStatus = "interrupted"
-        try:
+        with until_ended(self.store, identifier):
             trials = Trials(identifier, self.store, self.bench, self.progress)
             for turn in turns:
                 cell = self.plan.cell(turn.cell)
                 trials.run(self._place(turn, cell), cell.trial, built[cell.id], cell.limits, carry_on=True)
-            status = "finished"
-        finally:
-            self.store.finish_experiment(identifier, status)
 
     def _place(self, turn: Turn, cell: Cell) -> Place:
         return Place(

@@ -28,6 +28,9 @@ from prony.trial.runner import Outcome, TrialRun, trial_facts
 from prony.trial.session import INTERRUPTED
 from prony.trial.surroundings import Surroundings
 
+MOST_CONNECTIONS = 1024
+"""To calibrate with: few make another ceiling than many, but from here on it hardly changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -137,10 +140,6 @@ class Trials:
         return found
 
 
-MOST_CONNECTIONS = 1024
-"""To calibrate with: few make another ceiling than many, but from here on it hardly changes."""
-
-
 def trial_id(experiment: str, index: int) -> str:
     """The id of a trial in the store."""
     return f"{experiment}-{index:03d}"
@@ -151,31 +150,18 @@ def ceilings(spec: ServerSpec, plan: TrialPlan, granted_cpus: int) -> tuple[Ceil
     delay_ms = plan.workload.delay_ms
     if delay_ms is None:
         return ()
-    found: list[Ceiling] = []
-    if isinstance(plan.load, ClosedLoad):
-        found.append(
-            Ceiling(
-                name="users",
-                per_s=plan.load.users / (delay_ms / 1000),
-                explanation=f"{plan.load.users} users ÷ {delay_ms:g} ms that every answer takes by design",
-            )
+    closed = isinstance(plan.load, ClosedLoad)
+    at_once = {
+        "users": plan.load.users if isinstance(plan.load, ClosedLoad) else None,
+        "connections": None if closed else spec.ceilings.max_connections,
+        "worker threads": spec.ceilings.workers(granted_cpus),
+    }
+    return tuple(
+        Ceiling(
+            name=name,
+            per_s=many / (delay_ms / 1000),
+            explanation=f"{many} {name} ÷ {delay_ms:g} ms that every answer takes by design",
         )
-    connections = spec.ceilings.max_connections
-    if connections is not None and plan.load.model == "open":
-        found.append(
-            Ceiling(
-                name="connections",
-                per_s=connections / (delay_ms / 1000),
-                explanation=f"{connections} connections ÷ {delay_ms:g} ms that every answer takes by design",
-            )
-        )
-    workers = spec.ceilings.workers(granted_cpus)
-    if workers is not None:
-        found.append(
-            Ceiling(
-                name="worker threads",
-                per_s=workers / (delay_ms / 1000),
-                explanation=f"{workers} worker threads ÷ {delay_ms:g} ms that every answer takes by design",
-            )
-        )
-    return tuple(found)
+        for name, many in at_once.items()
+        if many is not None
+    )

@@ -16,11 +16,11 @@ from prony.experiment.clear import UntilClear
 from prony.experiment.conclude import refuse
 from prony.experiment.one_trial import Place, Trials
 from prony.experiment.plan_text import plan_dict
-from prony.host.affinity import pin_self
+from prony.experiment.recording import begin, until_ended
 from prony.plan.spec import ExperimentPlan, TrialPlan, pinned
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
-from prony.store import ExperimentStatus, Store
+from prony.store import Store
 from prony.trial.runner import trial_facts
 
 
@@ -60,24 +60,19 @@ class Experiment:
             b.spec.name: b
             for b in build(list(self.specs.values()), jdk=self.jdk, on_line=self.progress.build)
         }
-        pin_self(self.bench.partition.client)  # after the builds, which may use every CPU
-        self.store.check_writable()
-        identifier = self.store.create_experiment(
+        identifier = begin(
+            self.store,
+            self.bench,
             name=self.plan.title,
             spec=plan_dict(self.plan),
-            fingerprint=self.bench.fingerprint,
             seed=self.plan.seed,
             quick=self.plan.quick,
         )
-        status: ExperimentStatus = "interrupted"
-        try:
+        with until_ended(self.store, identifier):
             trials = Trials(identifier, self.store, self.bench, self.progress)
             for turn in turns:
                 if not self._spared(turn):
                     self._trial(trials, turn, built[turn.server])
-            status = "finished"
-        finally:
-            self.store.finish_experiment(identifier, status)
         return identifier
 
     def turns(self) -> list[Turn]:

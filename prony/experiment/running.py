@@ -19,7 +19,7 @@ from prony.evidence.server import Probe, ServerWindow
 from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import conclude, refuse
-from prony.host.affinity import pin_self
+from prony.experiment.recording import ready
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
@@ -146,8 +146,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     """
     refuse(load.facts, bench.limits)
     probes = _reach(load)
-    pin_self(bench.partition.client)
-    store.check_writable()
+    ready(store, bench)
     estimate = load.warm_up_s + load.plan.measured_s + 4
     progress.experiment_started(1, estimate)
     progress.trial_started(1, load.target.base, 0)

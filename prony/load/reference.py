@@ -13,7 +13,7 @@ from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.plan.load import ClosedLoad
-from prony.plan.workload import Expectation, Scenario, Step, Workload
+from prony.plan.workload import Expectation, Step, Workload
 
 WARM_S = 0.5
 MEASURED_S = 1.5
@@ -67,15 +67,7 @@ def _for_reference(workload: Workload) -> Workload:
             update={"expect": Expectation(status=(200,)), "capture": captures, "think": None}
         )
 
-    def scenario(scenario: Scenario) -> Scenario:
-        return scenario.model_copy(update={"steps": tuple(map(step, scenario.steps))})
-
-    return workload.model_copy(
-        update={
-            "steps": tuple(map(step, workload.steps)),
-            "scenarios": tuple(map(scenario, workload.scenarios)),
-        }
-    )
+    return workload.with_steps(step)
 
 
 def _measure(run: EngineRun, body_bytes: int) -> Calibration:

@@ -12,6 +12,15 @@ import sys
 from pathlib import Path
 
 
+def yaml_files(room: str) -> dict[str, Path]:
+    """Every YAML file of a room: name -> file, of the first folder that has it."""
+    found: dict[str, Path] = {}
+    for root in roots(room):
+        for file in sorted(root.glob("*.yaml")):
+            found.setdefault(file.stem, file)
+    return found
+
+
 def roots(room: str) -> list[Path]:
     """The existing folders of one room (`servers`, `workloads`, `plans`), in the order of precedence.
 

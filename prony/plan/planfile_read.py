@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from prony.errors import UsageError
 from prony.plan import workload as workloads
-from prony.plan.catalogue_roots import roots
+from prony.plan.catalogue_roots import yaml_files
 from prony.plan.cells import Cell, Launch, PlanPart, PublishedFigures, RunPlan
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.planfile import CpuKeys, LoadKeys, MeasuredKeys, NamedPart, PlanFile, ServerKeys
@@ -31,11 +31,7 @@ Lines = dict[tuple[object, ...], int]
 
 def known() -> dict[str, Path]:
     """Every plan in the catalogue: name -> file."""
-    found: dict[str, Path] = {}
-    for root in roots("plans"):
-        for file in sorted(root.glob("*.yaml")):
-            found.setdefault(file.stem, file)
-    return found
+    return yaml_files("plans")
 
 
 def find(name: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
-from prony.plan.catalogue_roots import roots
+from prony.plan.catalogue_roots import yaml_files
 from prony.plan.think import Think
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
@@ -288,6 +288,17 @@ class Workload(Record):
                 raise UsageError(f"the setting {name} is {value:g}; expected a number above 0")
         return self.model_copy(update=dict(given))
 
+    def with_steps(self, change: Callable[[Step], Step]) -> Workload:
+        """This workload with every step changed: of scenarios, preparation, clean-up and conformance too."""
+        own = {
+            name: tuple(map(change, getattr(self, name)))
+            for name in ("steps", "prepare", "cleanup", "conformance")
+        }
+        walks = tuple(
+            walk.model_copy(update={"steps": tuple(map(change, walk.steps))}) for walk in self.scenarios
+        )
+        return self.model_copy(update={**own, "scenarios": walks})
+
     @property
     def walks(self) -> tuple[Scenario, ...]:
         """The scenarios, also when there is but one; `${delay_ms}` and the like are settled."""
@@ -342,11 +353,7 @@ def from_url(
 
 def known() -> dict[str, Path]:
     """Every workload in the catalogue: name -> file."""
-    found: dict[str, Path] = {}
-    for root in roots("workloads"):
-        for file in sorted(root.glob("*.yaml")):
-            found.setdefault(file.stem, file)
-    return found
+    return yaml_files("workloads")
 
 
 def load(name: str) -> Workload:
@@ -374,20 +381,8 @@ def beside(workload: Workload, folder: Path) -> Workload:
         file = step.body_file
         return step if file is None else step.model_copy(update={"body_file": str((folder / file).resolve())})
 
-    def scenario(scenario: Scenario) -> Scenario:
-        return scenario.model_copy(update={"steps": tuple(map(step, scenario.steps))})
-
     feeders = {
         name: feeder.model_copy(update={"file": str((folder / feeder.file).resolve())})
         for name, feeder in workload.feeders.items()
     }
-    return workload.model_copy(
-        update={
-            "steps": tuple(map(step, workload.steps)),
-            "prepare": tuple(map(step, workload.prepare)),
-            "cleanup": tuple(map(step, workload.cleanup)),
-            "conformance": tuple(map(step, workload.conformance)),
-            "scenarios": tuple(map(scenario, workload.scenarios)),
-            "feeders": feeders,
-        }
-    )
+    return workload.with_steps(step).model_copy(update={"feeders": feeders})

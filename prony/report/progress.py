@@ -14,6 +14,7 @@ from typing import IO, Protocol, Self
 from rich.console import Console
 
 from prony.evidence.engine import IntervalRow
+from prony.experiment import bench
 from prony.judge.finding import Status
 from prony.report.live import RichProgress
 from prony.report.progress_state import State, harmless
@@ -25,29 +26,8 @@ ROW_S = 1.0
 """Rows come once a second: the one nearest to the moment is the one to print."""
 
 
-class Progress(Protocol):
-    """What the laboratory tells while it works. No method raises (except on an interrupt by the user)."""
-
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
-        """So many trials are ahead, and about so many seconds."""
-
-    def build(self, server: str, line: str) -> None:
-        """A line from the build of a server."""
-
-    def trial_started(self, index: int, server: str, block: int) -> None:
-        """Trial number `index` (from 1) of this experiment begins, in `block` (from 0)."""
-
-    def phase(self, name: str, expected_s: float | None) -> None:
-        """The trial enters a phase that will take about so long (None: nobody knows)."""
-
-    def row(self, row: IntervalRow) -> None:
-        """One second of load has passed."""
-
-    def trial_ended(self, verdict: Status, requests_per_s: float | None, seconds: float) -> None:
-        """The trial is over; no rate when none may be printed."""
-
-    def note(self, text: str) -> None:
-        """Something worth a line that stays on the screen."""
+class Progress(bench.Progress, Protocol):
+    """What an experiment tells, and its end. No method raises (except on an interrupt by the user)."""
 
     def finished(self) -> None:
         """Nothing more will come: leave the terminal as it was found. May be called twice."""

@@ -58,10 +58,14 @@ def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
     """The environment that the server gets: the inherited words, its own temp folder, and what its
     server.yaml says.
     """
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     known = placeholders(built, places)
     own = {name: fill(value, known, built.spec.file) for name, value in built.spec.env.items()}
-    return inherited | {"TMPDIR": places["tmp"]} | own
+    return inherited(places["tmp"]) | own
+
+
+def inherited(tmp: str) -> dict[str, str]:
+    """What every process of ours gets of our environment; `tmp` is its temporary folder."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ} | {"TMPDIR": tmp}
 
 
 def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from prony.server.command import environment, expand
 from prony.server.running import RunningServer
 from prony.server.service import start_services
 from prony.server.sockets import check_free, free_port
-from prony.server.starting import log_file, make_scratch, start_guard
+from prony.server.starting import Order, log_file, make_scratch, start_guard
 
 __all__ = ["RunningServer", "launch"]
 
@@ -77,17 +77,9 @@ def launch(
         if made is not None:
             places |= made.placeholders()
         command = expand(built, places, [*flags, *jvm_flags])
-        order = {
-            "command": command,
-            "env": environment(built, places),
-            "cwd": str(scratch / "cwd"),
-            "log": str(log),
-            "cpus": sorted((cpus if start_on is None else start_on) or granted_cpus()),
-            "guard_cpus": sorted(set(granted_cpus()) - set(cpus)),
-            "lab_pid": os.getpid(),
-            "scratch": str(scratch),
-        }
-        process, started = start_guard(order, log, f"server {spec.name}")
+        now = (cpus if start_on is None else start_on) or granted_cpus()
+        order = Order(command, environment(built, places), scratch, log, cpus=sorted(now), own_cpus=cpus)
+        process, started = start_guard(order, f"server {spec.name}")
         until_started.pop_all()
     return RunningServer(
         name=spec.name,

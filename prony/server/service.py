@@ -7,7 +7,6 @@ Must not know which server asks it, or what for.
 from __future__ import annotations
 
 import getpass
-import os
 import re
 import shutil
 import socket
@@ -18,11 +17,11 @@ from typing import ClassVar
 
 from prony.evidence.server import ProcessSample, ServiceUse
 from prony.host.affinity import granted_cpus
-from prony.server.command import INHERITED, fill
+from prony.server.command import fill, inherited
 from prony.server.guarded import GuardedProcess
 from prony.server.services import ServiceSpec
 from prony.server.sockets import free_port
-from prony.server.starting import log_file, make_scratch, start_guard
+from prony.server.starting import Order, log_file, make_scratch, start_guard
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 1.0
@@ -109,18 +108,8 @@ def _start(spec: ServiceSpec, host: str, cpus: Sequence[int], shares_server_cpus
         command = [program, *(fill(word, places, spec.file) for word in spec.command[1:])]
         log = log_file(None, f"service-{spec.name}")
         own = tuple(sorted(cpus or granted_cpus()))
-        order = {
-            "command": command,
-            "env": {name: os.environ[name] for name in INHERITED if name in os.environ}
-            | {"TMPDIR": places["tmp"]},
-            "cwd": str(scratch / "cwd"),
-            "log": str(log),
-            "cpus": own,
-            "guard_cpus": sorted(set(granted_cpus()) - set(own)),
-            "lab_pid": os.getpid(),
-            "scratch": str(scratch),
-        }
-        process, started = start_guard(order, log, f"service {spec.name}")
+        order = Order(command, inherited(places["tmp"]), scratch, log, cpus=own, own_cpus=own)
+        process, started = start_guard(order, f"service {spec.name}")
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise

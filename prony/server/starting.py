@@ -10,17 +10,49 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prony.errors import EnvironmentFault
+from prony.host.affinity import granted_cpus
 from prony.server import guard as guard_script
 from prony.server.agent import LONGEST_SOCKET_PATH
 from prony.server.build import KEPT_LOGS
 from prony.server.cache import cache_dir, prune
 
 GUARD_ENDS_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a guard is to start, and where."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    scratch: Path
+    """Its folder of `make_scratch`, which the guard removes at the end."""
+    log: Path
+    cpus: Sequence[int]
+    """Where it may run for now."""
+    own_cpus: Sequence[int]
+    """Where it runs in the window: the guard keeps away from them."""
+
+    def line(self) -> bytes:
+        """As the guard reads it."""
+        order = {
+            "command": list(self.command),
+            "env": dict(self.env),
+            "cwd": str(self.scratch / "cwd"),
+            "log": str(self.log),
+            "cpus": list(self.cpus),
+            "guard_cpus": sorted(set(granted_cpus()) - set(self.own_cpus)),
+            "lab_pid": os.getpid(),
+            "scratch": str(self.scratch),
+        }
+        return json.dumps(order).encode() + b"\n"
 
 
 def make_scratch() -> Path:
@@ -57,15 +89,13 @@ def log_file(log_dir: Path | None, name: str) -> Path:
     return Path(path)
 
 
-def start_guard(
-    order: dict[str, Any], log: Path, name: str
-) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+def start_guard(order: Order, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """The guard, and its first word; `name` says in a message what could not be started.
 
     `-I -S`: nothing of the user's Python environment gets into it, and it starts fast. Raises
     EnvironmentFault.
     """
-    with log.open("ab") as faults:
+    with order.log.open("ab") as faults:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(guard_script.__file__).resolve())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=faults, start_new_session=True,
@@ -75,11 +105,11 @@ def start_guard(
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):
-            _write(process.stdin.fileno(), json.dumps(order).encode() + b"\n")
+            _write(process.stdin.fileno(), order.line())
         first = process.stdout.readline()
         said = json.loads(first) if first else {"event": "failed", "reason": "its guard process ended"}
         if said["event"] != "started":
-            raise EnvironmentFault(f"{name} could not be executed: {said['reason']} ({order['command'][0]})")
+            raise EnvironmentFault(f"{name} could not be executed: {said['reason']} ({order.command[0]})")
         handle = process.stdout.fileno()
         fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_NONBLOCK)
     except BaseException:
