@@ -40,13 +40,15 @@ def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> W
 LADDER = (
     Scale(3, 10.0, _warm(10, 35, 5, 8), 20.0),
     Scale(1, 10.0, _warm(10, 35, 5, 8), 20.0),
-    Scale(1, 5.0, _warm(5, 12, 3, 4), 10.0),
-    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0),
-    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0, points=3),
-    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0, points=2),
-    Scale(1, 4.0, _warm(3, 5, 2, 3), 5.0, points=1),
+    Scale(1, 8.0, _warm(8, 16, 3, 4), 10.0),
+    Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0),
+    Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=3),
+    Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=2),
+    Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=1),
 )
-"""From the least cut to the deepest; --quick takes the first that fits."""
+"""From the least cut to the deepest; --quick takes the first that fits. No window is shorter than 8 s: from
+fewer whole seconds nothing can be said about steadiness.
+"""
 MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16)
 """For tests of the machinery: no figure of it means anything."""
 
