@@ -103,7 +103,8 @@ class WarmUp(Record):
     method: Literal["all-cpus", "pinned", "fixed"]
     cap_s: float
     steady: bool | None
-    """True when steady was detected before the cap; None when nobody looked (fixed)."""
+    """True when steady was detected before the cap; None when nobody looked (fixed), or could in so short a
+    time."""
     time_to_steady_s: float | None = None
     """From the first request to the start of the steady stretch (under `method`; the load is the trial's
     own).

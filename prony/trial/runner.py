@@ -158,7 +158,8 @@ class TrialRun:
         self._warm_up = WarmUp(
             method="pinned" if pinned else "all-cpus",
             cap_s=warm.cap_s + warm.settle_cap_s,
-            steady=last.steady,
+            # A stretch that cannot hold the rows a look needs says nothing, rather than *never steady*.
+            steady=last.steady if last.cap_s > last.hold_rows else None,
             time_to_steady_s=None if since_ms is None else since_ms / 1000,
             reason=last.state.reason if last.state else "",
         )

@@ -275,6 +275,26 @@ class TestSchedule:
         )
         assert present(schedule(slow_server, LIMITS)).status is Status.VALID
 
+    @pytest.mark.parametrize(("late", "status"), [(5, Status.VALID), (10, Status.SUSPECT)])
+    def test_the_percentile_is_one_that_the_sample_supports(self, late: int, status: Status) -> None:
+        lag = f.of_values([10_000] * (600 - late) + [20_000_000] * late)
+        finding = present(schedule(f.window(f.open_model(), send_lag=lag), LIMITS))
+        assert finding.status is status
+        assert "p99 send lag" in finding.reason
+
+    def test_with_enough_samples_it_is_p999(self) -> None:
+        lag = f.of_values([10_000] * 4990 + [20_000_000] * 10)
+        finding = present(schedule(f.window(f.open_model(), send_lag=lag), LIMITS))
+        assert finding.status is Status.SUSPECT
+        assert "p99.9 send lag" in finding.reason
+
+    def test_what_was_due_within_the_allowed_lag_may_fall_into_the_next_row(self) -> None:
+        base = f.window(f.open_model(rate=200), latency=f.histogram(mean_ms=100, sigma=0.01))
+        assert base.engine is not None
+        for sent, status in ((195, Status.VALID), (193, Status.INVALID)):
+            rows = tuple(r.model_copy(update={"sent": sent}) for r in base.engine.rows)
+            assert present(schedule(f.engine(base, rows=rows), LIMITS)).status is status
+
     @pytest.mark.parametrize("field", ["due_unsent", "blocked", "send_lag"])
     def test_uncounted_is_unknown(self, field: str) -> None:
         finding = present(schedule(f.window(f.open_model(), **{field: None}), LIMITS))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from prony.evidence.engine import EngineReport, Window
+from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Status
-from prony.judge.histogram import HistogramError, decode
+from prony.judge.histogram import HistogramError, decode, needed_samples
 from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown, worst
 from prony.steady.detector import full_rows
@@ -13,25 +13,29 @@ from prony.steady.detector import full_rows
 CHECK = "schedule"
 SOURCE = "k6, wrk2 and vegeta exit 0 when they do not reach the rate"
 ROUNDING_REQUESTS = 1
-"""A request due at a row's last moment may be sent in the next one."""
-LAG_PERCENTILE = 99.9
+"""A request due at a row's last moment may be sent in the next one; with them all that are due within the
+lag that is allowed."""
+LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
+"""Of the send lag the highest is judged that the sample supports, by the rule of the check `samples`: the
+p99.9 of 600 requests would be the latest of them all, and one late request is no late client."""
 
 
 def schedule(evidence: Evidence, limits: CheckLimits) -> Finding | None:
-    """Sent ÷ due in every row, p99.9 send lag, due but unsent, blocked. Left out in a closed loop."""
+    """Sent ÷ due in every row, send lag, due but unsent, blocked. Left out in a closed loop."""
     if evidence.load.model != "open":
         return None
     limit = (
         f"sent at least {percent(limits.schedule_achieved_min)} of what was due in every row, "
-        "none unsent or blocked, p99.9 send lag up to "
+        "none unsent or blocked, send lag (p99.9, or what the sample supports) up to "
         f"{number(limits.schedule_lag_floor_ms)} ms or "
         f"{percent(limits.schedule_lag_share)} of the median latency"
     )
     window = measured(evidence)
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    share, missing = _lowest_row(window, evidence.engine, evidence, limits)
-    lag_ms, allowed_ms = _lag_ms(window, limits)
+    lag = _lag(window, limits)
+    allowed_ms = limits.schedule_lag_floor_ms if lag is None else lag[2]
+    share, missing = _lowest_row(window, evidence, limits, allowed_ms)
     said: list[str] = []
     statuses: list[Status] = []
     if share is None:
@@ -52,13 +56,14 @@ def schedule(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         elif count > 0:
             statuses.append(Status.INVALID)
             said.append(f"{number(count)} requests {what}")
-    if lag_ms is None or allowed_ms is None:
+    if lag is None:
         statuses.append(Status.UNKNOWN)
         said.append("send lag was not recorded")
     else:
+        percentile, lag_ms, _ = lag
         if lag_ms > allowed_ms:
             statuses.append(Status.SUSPECT)
-        said.append(f"p99.9 send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed")
+        said.append(f"p{percentile:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed")
     status = worst(*statuses)
     if share is None and status is Status.UNKNOWN:
         return unknown(CHECK, "; ".join(said), limit=limit, source=SOURCE)
@@ -76,7 +81,7 @@ def schedule(evidence: Evidence, limits: CheckLimits) -> Finding | None:
 
 
 def _lowest_row(
-    window: Window, report: EngineReport, evidence: Evidence, limits: CheckLimits
+    window: Window, evidence: Evidence, limits: CheckLimits, allowed_ms: float
 ) -> tuple[float | None, int]:
     """(lowest sent ÷ due of a row, how many rows are below the limit after rounding); (None, 0) when not
     counted.
@@ -90,7 +95,8 @@ def _lowest_row(
     )
     lowest: float | None = None
     missing = 0
-    for row in full_rows(report.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000):
+    rows = evidence.engine.rows if evidence.engine is not None else ()
+    for row in full_rows(rows, window.opened_ms, window.opened_ms + window.duration_s * 1000):
         due = (
             row.offered
             if row.offered is not None
@@ -103,18 +109,26 @@ def _lowest_row(
         if due <= 0:
             continue
         lowest = min(row.sent / due, 1.0 if lowest is None else lowest)
-        missing += row.sent + ROUNDING_REQUESTS < limits.schedule_achieved_min * due
+        later = ROUNDING_REQUESTS + due * allowed_ms / row.duration_ms
+        missing += row.sent + later < limits.schedule_achieved_min * due
     return lowest, missing
 
 
-def _lag_ms(window: Window, limits: CheckLimits) -> tuple[float | None, float | None]:
-    """(p99.9 send lag, what is allowed) in ms; None where a histogram is missing."""
+def _lag(window: Window, limits: CheckLimits) -> tuple[float, float, float] | None:
+    """(percentile, send lag there in ms, what is allowed in ms); None where a histogram is missing."""
     median_of = window.latency or window.service_time
+    if window.send_lag is None or median_of is None:
+        return None
+    supported = [
+        p for p in LAG_PERCENTILES if window.send_lag.count >= needed_samples(p, limits.samples_confidence)
+    ]
+    percentile = supported[0] if supported else LAG_PERCENTILES[-1]
     try:
-        lag = None if window.send_lag is None else decode(window.send_lag).percentile_ns(LAG_PERCENTILE)
-        median = None if median_of is None else decode(median_of).percentile_ns(50)
+        lag = decode(window.send_lag).percentile_ns(percentile)
+        median = decode(median_of).percentile_ns(50)
     except HistogramError:
-        return None, None
+        return None
     if lag is None or median is None:
-        return None, None
-    return lag / 1e6, max(limits.schedule_lag_floor_ms, limits.schedule_lag_share * median / 1e6)
+        return None
+    allowed_ms = max(limits.schedule_lag_floor_ms, limits.schedule_lag_share * median / 1e6)
+    return percentile, lag / 1e6, allowed_ms

@@ -58,8 +58,8 @@ def steady(evidence: Evidence, limits: CheckLimits) -> Finding | None:
     restless = evidence.warm_up is not None and evidence.warm_up.steady is False
     # Noise alone can keep the watch over the warm-up from saying *steady*, and a short window can miss a
     # slow drift.
-    # Each is weak; both together are a suspicion.
-    never = restless and any(abs(c.trend) > limits.steady_change for _, c in found)
+    # Each is weak; both together are a suspicion, unless the trend is no more than noise makes of nothing.
+    never = restless and any(abs(c.trend) > max(limits.steady_change, c.trend_error) for _, c in found)
     said = "no change above the limit"
     status = Status.VALID
     protocol = evidence.load.claim == "protocol"

@@ -17,6 +17,8 @@ LONG = SteadyWindow(window_s=9.0)
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
 """A server that waits: its answers take their time although nothing is busy."""
+EIGHT_WORKERS = ("--workers", "8", "--delay", "fixed:20ms")
+"""Few answers at a time: workers wait in step, and a second holds a wave more or less of them."""
 SLOW_LANE = ClosedLoad(users=50, think=Think(kind="constant", ms=100))
 
 
@@ -55,20 +57,20 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         3,
         "bound by worker threads",
-        "20 workers that each wait 50 ms make 400/s, whatever the CPU could do",
+        "8 workers that each wait 20 ms make 400/s, whatever the CPU could do",
         Setup(
-            serve=("--workers", "20", "--delay", "fixed:50ms"),
-            load=ClosedLoad(users=60),
+            serve=EIGHT_WORKERS,
+            load=ClosedLoad(users=24),
             measured=LONG,
-            workload=hello(delay_ms=50),
+            workload=hello(delay_ms=20),
         ),
         ("bound_by",),
         Setup(
-            serve=("--workers", "20", "--delay", "fixed:50ms"),
-            load=ClosedLoad(users=60),
+            serve=EIGHT_WORKERS,
+            load=ClosedLoad(users=24),
             measured=LONG,
-            workload=hello(delay_ms=50),
-            worker_threads=20,
+            workload=hello(delay_ms=20),
+            worker_threads=8,
         ),
     ),
     Entry(
@@ -125,7 +127,7 @@ ENTRIES: tuple[Entry, ...] = (
         "600 requests per second are asked of a server that can answer 250",
         Setup(serve=("--work", "4ms"), load=_open(600), measured=MEASURED),
         ("schedule",),
-        Setup(serve=("--delay", "fixed:100ms"), load=_open(60), measured=MEASURED),
+        Setup(serve=("--delay", "fixed:100ms"), load=_open(200), measured=MEASURED),
     ),
     Entry(
         11,
@@ -164,7 +166,7 @@ ENTRIES: tuple[Entry, ...] = (
         14,
         "still warming up",
         "the server gets faster all through the window",
-        Setup(serve=("--work", "100us", "--warmup", "from=6,over=8s"), measured=LONG),
+        Setup(serve=("--work", "50us", "--warmup", "from=100,over=16s"), measured=LONG),
         ("steady",),
         Setup(measured=LONG),
     ),
@@ -172,7 +174,7 @@ ENTRIES: tuple[Entry, ...] = (
         15,
         "slowing down",
         "a leak makes every request dearer than the one before",
-        Setup(serve=("--work", "100us", "--slowdown", "per-minute=4"), measured=LONG),
+        Setup(serve=("--work", "50us", "--slowdown", "per-minute=40,after=5s"), measured=LONG),
         ("steady",),
         Setup(measured=LONG),
     ),

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prony.judge.finding import Status
-from prony.selftest.lies.model import Entry, Setup, Staged
+from prony.selftest.lies.model import Entry, Staged
 from prony.selftest.lies.plain import plain
 from prony.selftest.lies.stage import lacking, stage
-
-ATTEMPTS = 4
-DISTURBED = ("isolation", "host")
-"""Findings that say that something else was at work on this machine: what it did to a twin proves nothing."""
+from prony.selftest.lies.twins import Acquittal, acquit
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +27,20 @@ class Told:
 
 
 def prove(entry: Entry, *, tools: bool = False) -> Told:
-    """Stage the lie and its twin. A twin on a machine that was disturbed is repeated; when it stays
-    disturbed, the findings that name the disturbance are forgiven, and said.
-    """
+    """Stage the lie once and its twin until it is acquitted (`prony.selftest.lies.twins`)."""
     told = Told(entry.number, entry.name, entry.lie)
     missing = lacking(entry.setup) or lacking(entry.twin)
     if missing:
         return _with(told, lacking=missing)
     printed = plain(entry.setup) if tools and entry.plain else ""
     staged = stage(entry.setup)
-    faults = [_unnamed(entry, staged), entry.also(staged)]
-    twin = _quietest(entry.twin)
-    faults.append(_accused(entry, twin))
+    twin = acquit(entry.twin)
+    faults = (_unnamed(entry, staged), entry.also(staged), _accused(twin))
     return _with(
         told,
         plain=printed,
         said=_said(entry, staged),
-        twin=_twin_said(twin),
+        twin=twin.told,
         faults=tuple(fault for fault in faults if fault),
     )
 
@@ -63,28 +56,11 @@ def _unnamed(entry: Entry, staged: Staged) -> str | None:
     return f"the lie was not named by {' or '.join(entry.named_by)}; accused: {_listed(staged) or 'nothing'}"
 
 
-def _quietest(setup: Setup) -> Staged:
-    """The first attempt that nobody disturbed, else the last."""
-    staged = stage(setup)
-    for seed in range(2, ATTEMPTS + 1):
-        if not staged.accused:
-            break
-        staged = stage(setup, seed)
-    return staged
-
-
-def _accused(entry: Entry, twin: Staged) -> str | None:
-    """Why the twin's verdict is wrong; None when it is right, or when the machine was disturbed and the
-    check in question is not the entry's own.
-    """
-    disturbed = any(check in twin.accused for check in DISTURBED)
-    own = [c for c in entry.named_by if c in twin.accused and c not in DISTURBED]
-    if own and not disturbed:
-        return f"the honest twin was accused by {', '.join(own)}: {twin.reason(own[0])}"
-    if disturbed or twin.judgement.verdict is Status.VALID:
+def _accused(twin: Acquittal) -> str | None:
+    if not twin.stayed:
         return None
-    why = _listed(twin) or "an essential check is unknown"
-    return f"the honest twin is {twin.judgement.verdict.value}: {why}"
+    words = "; ".join(f"{check}: {reason}" for check, reason in twin.stayed.items())
+    return f"the honest twin was accused {twin.attempts} times out of {twin.attempts} by {words}"
 
 
 def _said(entry: Entry, staged: Staged) -> str:
@@ -92,11 +68,6 @@ def _said(entry: Entry, staged: Staged) -> str:
     if check is None:
         return staged.judgement.verdict.value
     return f"{staged.accused[check].value}, {check}: {staged.reason(check)}"
-
-
-def _twin_said(twin: Staged) -> str:
-    listed = _listed(twin)
-    return twin.judgement.verdict.value + (f" ({listed}: this machine)" if listed else "")
 
 
 def _listed(staged: Staged) -> str:
