@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from prony.cli import options
+from prony.cli import target_options as t
 from prony.errors import ExitCode, UsageError
 
 
 def command(
-    target: str = typer.Argument(
-        ..., help="A URL (http://…) of a running server, or a server of the catalogue (prony servers)."
-    ),
+    target: t.Target,
     slo: str = typer.Option(
         ..., "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
     ),
@@ -27,22 +24,18 @@ def command(
     max_trials: int = typer.Option(24, "--max-trials", help="At most so many trials."),
     users: int = typer.Option(64, "--users", "-c", help="Of the closed loop that says where to begin."),
     arrivals: str = typer.Option("constant", "--arrivals", help="constant or poisson."),
-    workload: str | None = typer.Option(None, "--workload", "-w", help="Which requests."),
-    window: str | None = typer.Option(
-        None, "--window", help="Measured part of a trial [default: 10s, of a server of ours 30s]."
-    ),
-    warmup: str | None = typer.Option(
-        None, "--warmup", help="Of a URL: load before it [default: 3s]; of a server of ours: the longest."
-    ),
-    quick: bool = typer.Option(False, "--quick", help="Shorter windows, a first look."),
-    seed: int | None = typer.Option(None, "--seed", help="For all draws."),
-    driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
-    server_cpus: str | None = typer.Option(None, "--server-cpus", help="CPUs for the server."),
-    client_cpus: str | None = typer.Option(None, "--client-cpus", help="CPUs for the engine."),
-    jdk: str | None = typer.Option(None, "--jdk", help="JDK of a server of ours."),
-    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
-    report: Path | None = typer.Option(None, "--report", help="Write a self-contained HTML page."),
+    workload: t.Workload = None,
+    window: t.Window = None,
+    warmup: t.WarmUp = None,
+    quick: t.Quick = False,
+    seed: t.Seed = None,
+    driver: t.Driver = "auto",
+    server_cpus: t.ServerCpus = None,
+    client_cpus: t.ClientCpus = None,
+    jdk: t.Jdk = None,
+    db: t.Db = None,
+    json: t.Json = False,
+    report: t.Report = None,
 ) -> int:
     """How much can it carry while the objective holds? Open-loop trials, each judged; never more than the
     load generator really offered.

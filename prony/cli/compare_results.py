@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +9,8 @@ import typer
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from prony.report.model import PairView, Spread
     from prony.report.two_machines import Result, TwoResults
     from prony.store import Store
@@ -26,6 +26,7 @@ def command(
 
     No ratio and no p-value is ever given across machines.
     """
+    from prony.report.delivery import deliver
     from prony.report.two_machines import beside
     from prony.store import Store
 
@@ -39,11 +40,7 @@ def command(
             f"{results[0].id} and {results[1].id} have no cell with a figure in common: run the same plan on "
             "both machines"
         )
-    if json:
-        jsonlib.dump(_json(found), sys.stdout, indent=2, allow_nan=False)
-        print()
-    else:
-        _print(found)
+    deliver(as_json=json, as_object=lambda: _json(found), table=lambda console: _print(found, console))
     return 0
 
 
@@ -56,14 +53,12 @@ def _result(store: Store, which: str) -> Result:
     return Result(row.id, row.name, row.created, row.fingerprint, trials)
 
 
-def _print(found: TwoResults) -> None:
-    from rich.console import Console
+def _print(found: TwoResults, out: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from prony.report.labels import named
 
-    out = Console()
     heads = [_head(side) for side in found.sides]
     out.print(Text("CONFOUNDED" if found.confounded else "SAME FINGERPRINT", style="bold yellow"), end="  ")
     out.print(Text(found.words))

@@ -5,12 +5,11 @@ Must not start anything.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 
 from prony.experiment.bench import Bench
 from prony.plan.cells import RunPlan, Skipped, Turn
+from prony.report.delivery import print_json
 
 
 def show_dry_run(
@@ -24,8 +23,7 @@ def show_dry_run(
     """Print it; always 0, because a dry run measures nothing that could be invalid."""
     estimate_s = sum(plan.cell(turn.cell).trial.estimate_s for turn in turns)
     if as_json:
-        json.dump(_as_json(plan, turns, lacking, warnings, estimate_s), sys.stdout, indent=2)
-        print()
+        print_json(_as_json(plan, turns, lacking, warnings, estimate_s))
         return 0
     from rich.console import Console
     from rich.table import Table

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import signal
 import sys
 import tempfile
@@ -34,6 +33,7 @@ from prony.cli import (
 )
 from prony.errors import ExitCode, PronyError
 from prony.frontends.names import SUMMARIES
+from prony.report.delivery import silence
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""
@@ -145,20 +145,15 @@ def _say(text: str) -> None:
     print(f"prony: {text}", file=sys.stderr)
 
 
-def _quiet_stdout() -> None:
-    """Nothing more may be written, not even at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _reader_gone() -> int:
     """`prony … | head`: the reader has what it wanted."""
-    _quiet_stdout()
+    silence()
     return ExitCode.OK
 
 
 def _no_room(fault: OSError) -> int:
     """The disk below standard output or a file is full or read-only: the user's to mend, not a defect."""
-    _quiet_stdout()
+    silence()
     where = fault.filename or "standard output or a temporary file"
     _say(f"{where} cannot be written: {fault.strerror}; free space or write elsewhere (what is stored stays)")
     return ExitCode.ENVIRONMENT

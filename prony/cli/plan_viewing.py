@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.cli.viewing import trial_view
-from prony.compare import Sample, compare
 from prony.experiment.cells import stored_plan
 from prony.experiment.plan_text import plan_yaml
 from prony.plan.cells import PlanPart, RunPlan
 from prony.plan.load import ClosedLoad
 from prony.report.model import PairView, TrialView
+from prony.report.pairs import figure_pairs, has
 from prony.report.plan_view import CellView, PartView, PlanView, with_cell_figures
 from prony.store import ExperimentRow, Store
 
@@ -80,31 +80,5 @@ def _compared(group: Sequence[CellView], servers: list[str]) -> list[PairView]:
     load = group[0].cell.trial.load
     capacity = isinstance(load, ClosedLoad) and load.think.kind == "none"
     figure = "requests_per_s" if capacity else "p99_ms"
-    samples = [
-        Sample(
-            server=view.cell.server,
-            block=trial.record.block,
-            value=trial.figures.get(figure),
-            valid=trial.counts,
-            why=trial.rejected_because or "",
-            machine=trial.record.fingerprint_key,
-        )
-        for view in group
-        for trial in view.trials
-    ]
-    if not any(sample.value is not None for sample in samples):
-        return []
-    return [
-        PairView(
-            a=pair.a,
-            b=pair.b,
-            figure=pair.figure,
-            ratio=pair.ratio,
-            low=pair.low,
-            high=pair.high,
-            verdict=str(pair.verdict),
-            sentence=pair.sentence,
-            more_trials=pair.more_trials,
-        )
-        for pair in compare(samples, figure, servers=servers).pairs
-    ]
+    trials = [trial for view in group for trial in view.trials]
+    return figure_pairs(trials, figure, servers) if has(trials, figure) else []

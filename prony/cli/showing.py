@@ -5,7 +5,6 @@ Must not measure.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,27 +39,24 @@ def show_experiment(
     """Print the experiment, write its report, and return the exit code: INVALID when no trial may be
     printed.
     """
-    from rich.console import Console
-
     from prony.cli.plan_showing import show_plan
     from prony.cli.viewing import experiment_view
+    from prony.report.delivery import deliver
     from prony.report.export import to_json
+    from prony.report.html import render_html
     from prony.report.terminal import render
 
     code = show_plan(store, which, as_json=as_json, report=report)
     if code is not None:
         return code
     shown = replace(experiment_view(store, which), passes=tuple(passes))
-    if as_json:
-        json.dump(to_json(shown), sys.stdout, indent=2, allow_nan=False)
-        print()
-    else:
-        render(shown, Console())
-    if report is not None:
-        from prony.report.html import write_html
-
-        write_html(shown, report)
-        print(f"report: {report}", file=sys.stderr)
+    deliver(
+        as_json=as_json,
+        as_object=lambda: to_json(shown),
+        table=lambda console: render(shown, console),
+        page=lambda: render_html(shown),
+        report=report,
+    )
     if any(trial.counts for server in shown.servers for trial in shown.of(server.address)):
         every = all(any(trial.counts for trial in shown.of(server.address)) for server in shown.servers)
         return ExitCode.OK if every else ExitCode.INVALID
@@ -69,16 +65,15 @@ def show_experiment(
 
 def show_load(store: Store, which: str, *, as_json: bool) -> int:
     """Print one `prony load` run; INVALID when its figure may not be printed."""
-    from rich.console import Console
-
     from prony.cli.viewing import experiment_view
+    from prony.report.delivery import deliver
     from prony.report.export import load_json
     from prony.report.terminal import render_load
 
-    shown = experiment_view(store, which)
-    if as_json:
-        json.dump(load_json(shown.trials[0]), sys.stdout, indent=2, allow_nan=False)
-        print()
-    else:
-        render_load(shown.trials[0], Console())
-    return ExitCode.OK if shown.trials[0].counts else ExitCode.INVALID
+    trial = experiment_view(store, which).trials[0]
+    deliver(
+        as_json=as_json,
+        as_object=lambda: load_json(trial),
+        table=lambda console: render_load(trial, console),
+    )
+    return ExitCode.OK if trial.counts else ExitCode.INVALID

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prony.compare import Looks, Sample, compare
+from prony.compare import Looks
 from prony.experiment.plan_text import plan_yaml
 from prony.plan.workload import Published
 from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
+from prony.report.pairs import figure_pairs, has
 from prony.steady.detector import change_points_ms
 
 if TYPE_CHECKING:
@@ -57,34 +58,8 @@ def pairs(trials: Sequence[TrialView], servers: Sequence[str], looks: Looks | No
         return []
     found: list[PairView] = []
     for figure in COMPARED:
-        samples = [
-            Sample(
-                server=trial.record.server,
-                block=trial.record.block,
-                value=trial.figures.get(figure),
-                valid=trial.counts,
-                why=trial.rejected_because or "",
-                machine=trial.record.fingerprint_key,
-            )
-            for trial in trials
-            if trial.record.kind == "trial"
-        ]
-        if not any(sample.value is not None for sample in samples):
-            continue
-        found += [
-            PairView(
-                a=pair.a,
-                b=pair.b,
-                figure=pair.figure,
-                ratio=pair.ratio,
-                low=pair.low,
-                high=pair.high,
-                verdict=str(pair.verdict),
-                sentence=pair.sentence,
-                more_trials=pair.more_trials,
-            )
-            for pair in compare(samples, figure, servers=servers, looks=looks).pairs
-        ]
+        if has(trials, figure):
+            found += figure_pairs(trials, figure, servers, looks)
     return found
 
 

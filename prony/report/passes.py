@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from prony.compare import Sample, compare
 from prony.report.latency_pass import LatencyPass
 from prony.report.model import TrialView, spread
+from prony.report.pairs import figure_pairs
 from prony.report.wording import ABSENT, significant
 
 COLUMNS = (("p50_ms", "p50, ms"), ("p99_ms", "p99, ms"), ("p999_ms", "p99.9, ms"))
@@ -34,20 +34,8 @@ def latency_pass(
         )
     sentences: list[str] = []
     for figure in COMPARED:
-        samples = [
-            Sample(
-                t.record.server,
-                t.record.block,
-                t.figures.get(figure),
-                t.counts,
-                t.rejected_because or "",
-                t.record.fingerprint_key,
-            )
-            for t in trials
-            if t.record.kind == "trial"
-        ]
-        if any(sample.value is not None and sample.valid for sample in samples):
-            sentences += [pair.sentence for pair in compare(samples, figure, servers=servers).pairs]
+        if any(t.counts and figure in t.figures for t in trials):
+            sentences += [pair.sentence for pair in figure_pairs(trials, figure, servers)]
     head = ("server", "offered/s", *(label for _, label in COLUMNS), "trials that count")
     return LatencyPass(title, experiment_id, head, tuple(rows), tuple(sentences))
 

@@ -5,11 +5,10 @@ Must not measure.
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from prony.compare.scaling import Estimate, Scaling
 from prony.experiment.capacity import Capacity, Tried
 from prony.experiment.points import PointTrial
 from prony.experiment.sweep import Sweep
+from prony.report.delivery import deliver
 from prony.report.model import spread
 from prony.report.wording import ABSENT, number, significant
 
@@ -52,33 +52,40 @@ class Shown:
 def show_sweep(sweep: Sweep, *, as_json: bool, report: Path | None) -> None:
     """Print the sweep, and write its page where asked for."""
     shown = sweep_shown(sweep)
-    _show(shown, sweep_json(sweep), as_json)
-    if report is not None:
-        from prony.report.html import write_text
+
+    def page() -> str:
         from prony.report.html.scaling import sweep_page
 
-        write_text(sweep_page(sweep, shown), report)
-        print(f"report: {report}", file=sys.stderr)
+        return sweep_page(sweep, shown)
+
+    deliver(
+        as_json=as_json,
+        as_object=partial(sweep_json, sweep),
+        table=partial(_table, shown),
+        page=page,
+        report=report,
+    )
 
 
 def show_capacity(found: Capacity, *, as_json: bool, report: Path | None) -> None:
     """Print what the search came to, and write its page where asked for."""
     shown = capacity_shown(found)
-    _show(shown, capacity_json(found), as_json)
-    if report is not None:
-        from prony.report.html import write_text
+
+    def page() -> str:
         from prony.report.html.scaling import capacity_page
 
-        write_text(capacity_page(found, shown), report)
-        print(f"report: {report}", file=sys.stderr)
+        return capacity_page(found, shown)
+
+    deliver(
+        as_json=as_json,
+        as_object=partial(capacity_json, found),
+        table=partial(_table, shown),
+        page=page,
+        report=report,
+    )
 
 
-def _show(shown: Shown, as_object: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        json.dump(as_object, sys.stdout, indent=2, allow_nan=False)
-        print()
-        return
-    console = Console()
+def _table(shown: Shown, console: Console) -> None:
     console.print()
     console.print(Text(shown.title, style="bold"))
     for sentence in shown.sentences:

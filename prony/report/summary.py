@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prony.judge.figures import FIGURE, published_mark
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Status
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.model import SEVERITY, ExperimentView, PairView, Spread, TrialView, spread
 from prony.report.wording import counted
@@ -287,124 +287,9 @@ def _verdict_row(view: ExperimentView) -> Row:
     return Row("verdict", "", tuple(cells))
 
 
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
-    """One check with one status: where it was found, what was found there, and what to do."""
-
-    check: str
-    status: Status
-    limit: str
-    source: str
-    places: tuple[tuple[str, int, int], ...]
-    """(server, in so many trials, of so many)."""
-    reasons: tuple[str, ...]
-    """What was found, each sentence once, at most REASONS_SHOWN of them."""
-    advice: tuple[str, ...]
-    """What to do, each sentence once, at most ADVICE_SHOWN of them."""
-    more: int = 0
-    """How many further sentences were left out."""
-    everywhere: bool = False
-    """Whether it was found in every trial of every server; then there is no need to name them."""
-
-    @property
-    def where(self) -> str:
-        """spring-tomcat 3 of 3 trials, spring-jetty 1 of 3 trials."""
-        if self.everywhere:
-            trials = sum(of for _, _, of in self.places)
-            return f"all {trials} trials" if trials > 1 else ""
-        return ", ".join(f"{server} {n} of {counted(of, 'trial')}" for server, n, of in self.places)
-
-
-REASONS_SHOWN = 3
-ADVICE_SHOWN = 2
-
-
-def finding_groups(view: ExperimentView, *, only: Status | None = None) -> tuple[FindingGroup, ...]:
-    """Findings that are not valid (or those of one status), worst first, each check once per status."""
-    gathered: dict[tuple[str, Status], list[tuple[str, Finding]]] = {}
-    for trial in view.trials:
-        for finding in trial.judgement.findings:
-            wanted = finding.status is only if only else finding.status is not Status.VALID
-            if wanted:
-                found = gathered.setdefault((finding.check, finding.status), [])
-                found.append((trial.record.server, finding))
-    groups = (_group(view, check, status, found) for (check, status), found in gathered.items())
-    return tuple(sorted(groups, key=lambda g: SEVERITY[g.status]))
-
-
-def _group(
-    view: ExperimentView, check: str, status: Status, found: Sequence[tuple[str, Finding]]
-) -> FindingGroup:
-    servers = [server for server, _ in found]
-    order = dict.fromkeys([s.address for s in view.servers] + servers)
-    totals = {s: sum(1 for t in view.trials if t.record.server == s) for s in order}
-    reasons = list(dict.fromkeys(finding.reason for _, finding in found))
-    advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
-    return FindingGroup(
-        check=check,
-        status=status,
-        limit=found[0][1].limit,
-        source=found[0][1].source,
-        places=tuple((s, servers.count(s), totals[s]) for s in order if s in servers),
-        reasons=tuple(reasons[:REASONS_SHOWN]),
-        advice=tuple(advice[:ADVICE_SHOWN]),
-        more=max(0, len(reasons) - REASONS_SHOWN),
-        everywhere=len(found) == len(view.trials),
-    )
-
-
 def median_trial(view: ExperimentView, server: str) -> TrialView | None:
     """The trial with its server's median throughput (the lower one of two): a real trial, not a mixture."""
     ranked = sorted(
         (t for t in counting(view, server) if HEADLINE in t.figures), key=lambda t: t.figures[HEADLINE]
     )
     return ranked[(len(ranked) - 1) // 2] if ranked else None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRow:
-    """One published figure beside ours, per server, each also relative to the servers' mean."""
-
-    figure: str
-    label: str
-    published: tuple[float | None, ...]
-    measured: tuple[float | None, ...]
-
-    @property
-    def published_shape(self) -> tuple[float | None, ...]:
-        """Published values ÷ their mean."""
-        return _shape(self.published, self.measured)
-
-    @property
-    def measured_shape(self) -> tuple[float | None, ...]:
-        """Measured values ÷ their mean (over the servers that have both)."""
-        return _shape(self.measured, self.published)
-
-
-def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Each value ÷ the mean over the servers that have both; nothing when fewer than two have."""
-    both = [v for v, o in zip(values, others, strict=True) if v is not None and o is not None]
-    mean = sum(both) / len(both) if len(both) > 1 else 0.0
-    return tuple(v / mean if v is not None and mean else None for v in values)
-
-
-def history(view: ExperimentView) -> tuple[HistoryRow, ...]:
-    """Published figures in the order of the table, for the servers of this experiment."""
-    if view.published is None:
-        return ()
-    known = [f for _, _, figures in LAYOUT for f in figures]
-    order = [f for f in known if f in view.published.figures]
-    order += [f for f in view.published.figures if f not in known]
-    rows = []
-    for figure in order:
-        theirs = view.published.figures[figure]
-        ours = [spread_of(view, s.address, figure) for s in view.servers]
-        rows.append(
-            HistoryRow(
-                figure,
-                label_of(figure),
-                tuple(theirs.get(s.address) for s in view.servers),
-                tuple(s.median if s else None for s in ours),
-            )
-        )
-    return tuple(r for r in rows if any(v is not None for v in r.published))

@@ -15,7 +15,9 @@ from prony.evidence.engine import Window
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode
 from prony.report.export import load_json, to_json
+from prony.report.finding_groups import FindingGroup, finding_groups
 from prony.report.grid import table
+from prony.report.history import history
 from prony.report.labels import label_of, named, rounded
 from prony.report.latency_pass import LatencyPass
 from prony.report.model import SEVERITY, ExperimentView, PairView, TrialView
@@ -24,12 +26,9 @@ from prony.report.style import STATUS_STYLE
 from prony.report.summary import (
     HEADLINE,
     Cell,
-    FindingGroup,
     Row,
     Section,
     better_first,
-    finding_groups,
-    history,
     overall,
     rejected,
     sections,

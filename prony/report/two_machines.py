@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from prony.compare import Sample, compare
 from prony.evidence.host import Fingerprint
 from prony.report.model import PairView, Spread, TrialView, spread
+from prony.report.pairs import figure_pairs
 
 FEWEST = 3
 """Trials per server from which a ratio is worth an interval."""
@@ -149,31 +149,7 @@ def _pairs(
     most = max((sum(t.record.server == server for t in trials) for server in present), default=0)
     if len(present) < 2 or most < FEWEST:
         return {}
-    samples = [
-        Sample(
-            server=t.record.server,
-            block=t.record.block,
-            value=t.figures.get(figure),
-            valid=t.counts,
-            why=t.rejected_because or "",
-            machine=t.record.fingerprint_key,
-        )
-        for t in trials
-    ]
-    return {
-        (pair.a, pair.b): PairView(
-            pair.a,
-            pair.b,
-            pair.figure,
-            pair.ratio,
-            pair.low,
-            pair.high,
-            str(pair.verdict),
-            pair.sentence,
-            pair.more_trials,
-        )
-        for pair in compare(samples, figure, servers=present).pairs
-    }
+    return {(pair.a, pair.b): pair for pair in figure_pairs(trials, figure, present)}
 
 
 def _differing(first: Fingerprint, second: Fingerprint) -> list[tuple[str, str, str]]:

@@ -8,8 +8,8 @@ import pytest
 
 from prony.conformance.result import CheckResult, Status
 from prony.conformance.suite import CHECKS
-from prony.errors import UsageError
 from prony.conformance.walk import walked_once
+from prony.errors import UsageError
 from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
 from prony.server.build import Built
 

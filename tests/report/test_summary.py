@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from prony.judge.finding import Status
+from prony.report.finding_groups import finding_groups
+from prony.report.history import history
 from prony.report.model import PairView, spread
 from prony.report.summary import (
     best,
     better_first,
     counting,
-    finding_groups,
-    history,
     median_trial,
     overall,
     rejected,

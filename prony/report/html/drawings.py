@@ -13,6 +13,7 @@ from markupsafe import Markup
 from prony.evidence.engine import IntervalRow
 from prony.judge.figures import published_mark
 from prony.judge.histogram import HistogramError, decode, percentile_series
+from prony.report.history import history
 from prony.report.html import large_charts, small_charts
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, shape
@@ -22,7 +23,6 @@ from prony.report.summary import (
     HEADLINE,
     better_first,
     counting,
-    history,
     join,
     median_trial,
     spread_of,

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.judge.finding import Status
+from prony.report.finding_groups import finding_groups
+from prony.report.history import history
 from prony.report.html import drawings, socket_drawings
+from prony.report.html.filled import filled
 from prony.report.html.limits import not_known
-from prony.report.html.theme import accent, shape, stylesheet
-from prony.report.labels import label_of, rounded, unit_of
+from prony.report.html.theme import accent, shape
+from prony.report.labels import rounded
 from prony.report.model import ExperimentView, ServerView, TrialView
 from prony.report.plan_view import PlanView
 from prony.report.steps import HEADINGS, step_cells
-from prony.report.summary import (
-    HEADLINE,
-    finding_groups,
-    history,
-    overall,
-    published_requests,
-    sections,
-    verdict_words,
-)
-from prony.report.wording import bytes_in_words, number, ranges, ratio
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""Nothing may be loaded, run or sent: the page is complete as it stands."""
+from prony.report.summary import HEADLINE, overall, published_requests, sections, verdict_words
+from prony.report.wording import bytes_in_words, number, ranges
 
 TRIAL_COLUMNS = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
 
@@ -45,23 +34,10 @@ _PATHS = {
 
 def render_html(view: ExperimentView) -> str:
     """The whole page as text."""
-    environment = Environment(
-        loader=PackageLoader("prony.report.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
-        ratio=ratio, number=number, rounded=rounded, label_of=label_of, unit_of=unit_of, ranges=ranges
-    )
-    style = files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
-    template = environment.get_template("page.html.j2")
-    return template.render(
+    return filled(
+        "page.html.j2",
         view=view,
         headline=HEADLINE,
-        policy=POLICY,
-        style=Markup(stylesheet() + style),
         status=overall(view),
         words=verdict_words(view),
         subtitles=[_subtitle(server) for server in view.servers],

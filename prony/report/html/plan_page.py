@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prony.report.html.page import POLICY, host_facts, mark_of
+from prony.report.html.filled import filled
+from prony.report.html.page import host_facts, mark_of
 from prony.report.html.plot import Series
 from prony.report.html.sweep_chart import SweepLine, sweep
-from prony.report.html.theme import accent, shape, stylesheet
+from prony.report.html.theme import accent, shape
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.plan_view import CellView, PartView, PlanView
 from prony.report.plan_view import sweep as sweep_points
-from prony.report.wording import counted, number, ratio
 
 WIDE, HEIGHT = 430, 230
 FIGURES = (("requests_per_s", False), ("mean_ms", True))
@@ -32,23 +30,11 @@ class Chart:
 
 def render_plan_html(view: PlanView) -> str:
     """The whole page as text."""
-    environment = Environment(
-        loader=PackageLoader("prony.report.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
-        rounded=rounded, label_of=label_of, unit_of=unit_of, number=number, ratio=ratio, counted=counted
-    )
-    style = files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
     servers = tuple(dict.fromkeys(cell.cell.server for cell in view.cells))
     places = {server: place for place, server in enumerate(servers)}
-    return environment.get_template("plan.html.j2").render(
+    return filled(
+        "plan.html.j2",
         view=view,
-        policy=POLICY,
-        style=Markup(stylesheet() + style),
         places=places,
         marks=[mark_of(place) for place in range(len(servers))],
         charts={part.part.name: _charts(part, places, at) for at, part in enumerate(view.parts)},

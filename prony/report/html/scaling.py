@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 import altair as alt
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.compare.capacity import Outcome
 from prony.experiment.capacity import Capacity
 from prony.experiment.sweep import Sweep, users_of
-from prony.report.html.page import POLICY
+from prony.report.html.filled import filled
 from prony.report.html.plot import data, decades, to_svg
-from prony.report.html.theme import INVALID, MUTED, SUSPECT, VALID, accent, stylesheet
+from prony.report.html.theme import INVALID, MUTED, SUSPECT, VALID, accent
 from prony.report.scaling import Shown
 
 WIDTH, HEIGHT = 760, 320
@@ -44,21 +42,7 @@ def capacity_page(capacity: Capacity, shown: Shown) -> str:
 
 
 def _page(shown: Shown, chart: str | None, note: str) -> str:
-    environment = Environment(
-        loader=PackageLoader("prony.report.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
-    return environment.get_template("scaling.html.j2").render(
-        shown=shown,
-        chart=None if chart is None else Markup(chart),
-        note=note,
-        policy=POLICY,
-        style=Markup(stylesheet() + style),
-    )
+    return filled("scaling.html.j2", shown=shown, chart=None if chart is None else Markup(chart), note=note)
 
 
 def _sweep_chart(sweep: Sweep) -> str | None:

@@ -1,0 +1,59 @@
+"""Brings what was measured to its readers: a page to its file, a table or JSON to standard output.
+
+Must not know what was measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def deliver(
+    *,
+    as_json: bool,
+    as_object: Callable[[], Mapping[str, Any]],
+    table: Callable[[Console], None],
+    page: Callable[[], str] | None = None,
+    report: Path | None = None,
+) -> None:
+    """Write the page, then print. A reader of standard output who leaves early (`prony … | head`) has what
+    he wanted: the page is written by then, and the exit code is still that of what was measured.
+    """
+    if report is not None and page is not None:
+        from prony.report.html import write_text
+
+        write_text(page(), report)
+        print(f"report: {report}", file=sys.stderr)
+    from rich.console import Console
+
+    try:
+        if as_json:
+            print_json(as_object())
+        else:
+            table(Console())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
+    except SystemExit as end:  # what rich makes of a broken pipe
+        if end.code != 1:
+            raise
+        silence()
+
+
+def print_json(found: Mapping[str, Any]) -> None:
+    """As every command prints it; a number that JSON has not is a defect."""
+    json.dump(found, sys.stdout, indent=2, allow_nan=False)
+    print()
+
+
+def silence() -> None:
+    """Nothing more can be written to standard output, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
