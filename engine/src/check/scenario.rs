@@ -86,7 +86,8 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
         ));
     }
     let path = without_placeholders(&step.path);
-    if !path.starts_with('/') && path != "*" {
+    // The whole URL is what a proxy is asked for.
+    if !path.starts_with('/') && !path.starts_with("http://") && path != "*" {
         return refuse(format!(
             "path is {:?}, expected it to begin with /",
             step.path

@@ -1,7 +1,7 @@
 //! One ring that accepts connections as direct descriptors, receives from them and sends to them: the serving side's way to io_uring.
 //! Bytes and keys only; it knows nothing of HTTP or of how many rings a thread has.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
@@ -31,6 +31,7 @@ const RECEIVE: u64 = 3;
 const SILENT: u64 = 4;
 const MAIL: u64 = 5;
 const BELL: u64 = 6;
+const SHUT: u64 = 7;
 
 /// A connection: its slot in the ring's file table in the lower half, and in the upper what tells it from earlier ones (28 bits count).
 pub type Key = u64;
@@ -74,6 +75,9 @@ pub struct Acceptor {
     quiet: Vec<u32>,
     slots: u32,
     happened: VecDeque<Happening>,
+    /// Connections whose sending side is being ended, and whether they are to be closed after that. The kernel ends it on a
+    /// thread of its own and looks the slot up only there: were the slot free before, it would end the next connection's.
+    shutting: HashMap<Key, bool>,
     mail: Option<RawFd>,
     bell: Option<Waker>,
     /// An accept is under way.
@@ -118,6 +122,7 @@ impl Acceptor {
             quiet: Vec::new(),
             slots,
             happened: VecDeque::new(),
+            shutting: HashMap::new(),
             mail: None,
             bell: None,
             accepting: false,
@@ -314,9 +319,9 @@ impl Acceptor {
     pub fn shut_down(&mut self, key: Key) {
         let entry = opcode::Shutdown::new(Fixed(key as u32), libc::SHUT_WR)
             .build()
-            .user_data(SILENT << 60)
-            .flags(Flags::SKIP_SUCCESS);
+            .user_data(SHUT << 60 | key & KEY);
         self.push(&entry);
+        self.shutting.insert(key & KEY, false);
     }
 
     /// Makes the close that follows a reset.
@@ -342,6 +347,13 @@ impl Acceptor {
         if let Some(number) = sending {
             self.cancel(SEND << 60 | u64::from(number));
         }
+        match self.shutting.get_mut(&(key & KEY)) {
+            Some(to_be_closed) => *to_be_closed = true,
+            None => self.free(key),
+        }
+    }
+
+    fn free(&mut self, key: Key) {
         let entry = opcode::Close::new(Fixed(key as u32))
             .build()
             .user_data(SILENT << 60)
@@ -373,13 +385,14 @@ impl Acceptor {
             }
         }
         let (mut unwatched, mut unheard, mut few) = (false, false, false);
-        let mut blocked = Vec::new();
+        let (mut blocked, mut shut) = (Vec::new(), Vec::new());
         for entry in self.ring.completion() {
             let (operation, more) = (entry.user_data() >> 60, cqueue::more(entry.flags()));
             match operation {
                 ACCEPT if !more => self.accepting = false,
                 MAIL => unwatched |= !more,
                 BELL => unheard |= !more,
+                SHUT => shut.push(entry.user_data() & KEY),
                 RECEIVE => few |= entry.result() == -libc::ENOBUFS,
                 SEND => {
                     let number = entry.user_data() as u32;
@@ -396,6 +409,11 @@ impl Acceptor {
         self.tell_quiet_sends();
         for number in blocked {
             self.send_rest(number);
+        }
+        for key in shut {
+            if self.shutting.remove(&key) == Some(true) {
+                self.free(key);
+            }
         }
         if few {
             self.buffers.grow();
