@@ -181,6 +181,9 @@ pub struct CounterReport {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// In words, the first reason found, of the kinds of error that have one.
     pub error_reasons: BTreeMap<ErrorKind, String>,
+    /// The head of an answer as it came, the first one of a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_head: Option<String>,
     pub status: BTreeMap<u16, u64>,
     pub answers: Vec<AnswerCount>,
     pub answers_other: u64,
@@ -392,6 +395,7 @@ impl CounterReport {
             abandoned: counters.abandoned,
             errors: counters.errors().collect(),
             error_reasons: counters.reasons.clone(),
+            first_head: counters.first_head.clone(),
             status: counters.answers.by_status(),
             answers: answers
                 .into_iter()

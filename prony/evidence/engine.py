@@ -78,6 +78,8 @@ class Counters(EngineRecord):
     errors: dict[str, int] = Field(default_factory=dict)
     error_reasons: dict[str, str] = Field(default_factory=dict)
     """In words, the first reason found for a kind of error."""
+    first_head: str | None = None
+    """The head of an answer as it came, the first one of a thread."""
     status: dict[str, int] = Field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     answers_other: int = 0

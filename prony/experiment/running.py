@@ -52,7 +52,10 @@ class Target:
     @classmethod
     def parse(cls, url: str) -> Target:
         """From what a user typed. Raises UsageError naming what is missing."""
-        parts = urlsplit(url if "://" in url else f"http://{url}")
+        try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
+        except ValueError as fault:
+            raise UsageError(f"the URL '{url}' is none ({fault}); expected http://HOST:PORT/PATH") from fault
         try:
             port = parts.port
         except ValueError as fault:
@@ -96,6 +99,10 @@ class RunningLoad:
     """One request per step is sent by hand before the load. False: the server sees the load alone, as it does
     with the tool whose script this is; answers are then compared with each other.
     """
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT where connections go in place of the URL's host, such as a proxy."""
+    source_addresses: tuple[str, ...] = ()
+    """Addresses of this host that connections come from; the kernel chooses when there are none."""
     title: str = ""
     """What the result is called; without it by the URL."""
 
@@ -224,7 +231,7 @@ def _spec(load: RunningLoad) -> dict[str, object]:
 def _reach(load: RunningLoad) -> tuple[Probe, ...]:
     target = load.target
     if not load.asks_first:
-        _connect(target)
+        _connect(*_goes_to(load))
         return ()
     probes = probe_workload(target.host, target.port, load.workload, tls=target.tls)
     if probes is None:
@@ -239,18 +246,49 @@ def _reach(load: RunningLoad) -> tuple[Probe, ...]:
     return probes
 
 
-def _connect(target: Target) -> None:
+def _goes_to(load: RunningLoad) -> tuple[str, int]:
+    """Host and port of the first connection."""
+    if not load.addresses:
+        return load.target.host, load.target.port
+    host, _, port = load.addresses[0].rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _connect(host: str, port: int) -> None:
     try:
-        socket.create_connection((target.host, target.port), REACH_TIMEOUT_S).close()
+        socket.create_connection((host, port), REACH_TIMEOUT_S).close()
     except socket.gaierror as fault:
         raise EnvironmentFault(
-            f"the host '{target.host}' is not known ({fault.strerror}); correct the name, or the resolver"
+            f"the host '{host}' is not known ({fault.strerror}); correct the name, or the resolver"
         ) from fault
     except OSError as fault:
         raise EnvironmentFault(
-            f"nothing takes connections at {target.base} ({fault.strerror or 'no answer in time'}): "
+            f"nothing takes connections at {host}:{port} ({fault.strerror or 'no answer in time'}): "
             "start the server first, or correct the address and port"
         ) from fault
+
+
+def engine_load(load: RunningLoad, cpus: tuple[int, ...]) -> EngineLoad:
+    """The load as the engine is asked for it, on these CPUs."""
+    whole = load.measured if isinstance(load.measured, WholeRun) else None
+    return EngineLoad(
+        url=load.target.base,
+        addresses=load.addresses,
+        source_addresses=load.source_addresses,
+        tls=load.tls,
+        workload=load.workload,
+        load=load.load,
+        connections=load.connections,
+        cpus=cpus,
+        driver=load.driver,
+        after_s=load.bound_s,
+        total_requests=None if whole is None else whole.total_requests,
+        iterations_per_user=None if whole is None else whole.iterations_per_user,
+        window="commanded" if whole is None else "all",
+        request_timeout_ms=load.request_timeout_ms,
+        connect_timeout_ms=load.connect_timeout_ms,
+        seed=load.seed,
+    )
 
 
 @dataclass(slots=True)
@@ -265,26 +303,8 @@ class _Run:
 
     def run(self) -> tuple[Evidence, str | None]:
         load, bench = self.load, self.bench
-        subject = ForeignServer(load.target.host, load.target.port)
-        whole = load.measured if isinstance(load.measured, WholeRun) else None
-        engine = EngineRun(
-            EngineLoad(
-                url=load.target.base,
-                tls=load.tls,
-                workload=load.workload,
-                load=load.load,
-                connections=load.connections,
-                cpus=bench.partition.client,
-                driver=load.driver,
-                after_s=load.bound_s,
-                total_requests=None if whole is None else whole.total_requests,
-                iterations_per_user=None if whole is None else whole.iterations_per_user,
-                window="commanded" if whole is None else "all",
-                request_timeout_ms=load.request_timeout_ms,
-                connect_timeout_ms=load.connect_timeout_ms,
-                seed=load.seed,
-            )
-        )
+        subject = ForeignServer(*_goes_to(load))
+        engine = EngineRun(engine_load(load, bench.partition.client))
         worth_keeping_s = WORTH_KEEPING_S if load.asks_first else 0.0  # tools print what they have
         session = Session(engine, subject, self.progress, worth_keeping_s)
         failure: str | None = None

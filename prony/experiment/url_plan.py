@@ -24,6 +24,8 @@ def as_plan(load: RunningLoad, *, title: str = "", note: str = "") -> UrlPlan:
             client_cert=_name(tls.client_cert),
             client_key=_name(tls.client_key),
             sni=tls.sni,
+            addresses=load.addresses,
+            source_addresses=load.source_addresses,
         ),
         workload=load.workload,
         loads=load.load,
@@ -66,6 +68,8 @@ def as_load(plan: UrlPlan, seed: int) -> RunningLoad:
         request_timeout_ms=plan.request_timeout_ms,
         connect_timeout_ms=plan.connect_timeout_ms,
         asks_first=plan.asks_first,
+        addresses=plan.servers.addresses,
+        source_addresses=plan.servers.source_addresses,
         title=plan.title,
     )
 

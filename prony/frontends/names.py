@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
-SUMMARIES: dict[str, str] = {}
+SUMMARIES = {
+    "ab": "ApacheBench: prony ab [flags] URL.",
+}
 """Name (a module of this package that has a `FRONT_END`) -> its line in `prony --help`."""

@@ -36,6 +36,9 @@ class EngineLoad(Record):
     """
 
     url: str
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT where connections go in place of the URL's host."""
+    source_addresses: tuple[str, ...] = ()
     tls: TlsOptions = TlsOptions()
     """Only used with an https URL."""
     workload: Workload
@@ -94,8 +97,13 @@ def _reuse(load: EngineLoad) -> str:
 
 
 def _target(load: EngineLoad) -> dict[str, Any]:
+    where: dict[str, Any] = {"url": load.url}
+    if load.addresses:
+        where["addresses"] = list(load.addresses)
+    if load.source_addresses:
+        where["source_addresses"] = list(load.source_addresses)
     if not load.url.startswith("https://"):
-        return {"url": load.url}
+        return where
     tls: dict[str, Any] = {
         "ca": _file(load.tls.ca),
         "insecure": load.tls.insecure,
@@ -105,7 +113,7 @@ def _target(load: EngineLoad) -> dict[str, Any]:
         "resumption": load.connections.tls_resumption,
     }
     only = load.connections.tls_version
-    return {"url": load.url, "tls": tls if only is None else tls | {"min_version": only, "max_version": only}}
+    return where | {"tls": tls if only is None else tls | {"min_version": only, "max_version": only}}
 
 
 def _file(path: Path | None) -> str | None:

@@ -33,6 +33,9 @@ class UrlKeys(Record):
     client_cert: str | None = None
     client_key: str | None = None
     sni: str | None = None
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT where connections go in place of the URL's host, such as a proxy."""
+    source_addresses: tuple[str, ...] = ()
 
 
 class UrlPlan(Record):

@@ -188,7 +188,8 @@ class Step(Record):
     @classmethod
     def _path_is_absolute(cls, path: str) -> str:
         plain = PLACEHOLDER.sub("x", path)
-        if not plain.startswith("/") or re.search(r"[\s\x00-\x1f\x7f]", plain):
+        # The whole URL is what a proxy is asked for.
+        if not plain.startswith(("/", "http://")) or re.search(r"[\s\x00-\x1f\x7f]", plain):
             raise ValueError("expected a path that starts with '/' and has no blanks (encode them as %20)")
         return path
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from prony.evidence.engine import EngineReport
 from prony.experiment.bench import Bench
+from prony.experiment.running import RunningLoad, engine_load
 from prony.frontends.base import Asked, Desk
-from prony.load.engine import find_engine
+from prony.load.engine import EngineRun, find_engine
 from prony.store import Store
 
 
@@ -92,3 +94,14 @@ def front(tmp_path: Path) -> Front:
     from prony.cli.bench import prepare
 
     return Front(Store.open(tmp_path / "results.db"), StringIO(), StringIO(), lambda: prepare(None, None))
+
+
+def offered(load: RunningLoad) -> EngineReport:
+    """The load alone, by the engine, with nothing around it: quick, for what the server sees of it."""
+    run = EngineRun(engine_load(load, ()))
+    try:
+        while not run.finished:
+            run.next_event(10.0)
+        return run.report()
+    finally:
+        run.close()

@@ -199,6 +199,13 @@ impl Recent {
         }
     }
 
+    /// The recent head in words; `None` when it was too long to keep.
+    pub fn text(&self) -> Option<String> {
+        self.parsed
+            .is_some()
+            .then(|| String::from_utf8_lossy(&self.head).into_owned())
+    }
+
     /// Checks a whole body, by comparison with the last right one where that is enough.
     #[inline]
     pub fn check_body(&mut self, expectation: &Expectation, body: &[u8]) -> Option<Unmet> {

@@ -85,6 +85,8 @@ pub struct Counters {
     pub tls_time: Durations,
     /// In words, the first reason that was found for a kind of error.
     pub reasons: BTreeMap<ErrorKind, String>,
+    /// The head of the first answer of a thread.
+    pub first_head: Option<String>,
     /// Σ service time of what completed.
     pub service_time_ns: u128,
     /// ∫ in-flight dt.
@@ -129,6 +131,7 @@ impl Default for Counters {
             connect_time: Durations::new(Digits::Three),
             tls_time: Durations::new(Digits::Three),
             reasons: BTreeMap::new(),
+            first_head: None,
             service_time_ns: 0,
             in_flight_integral_ns: 0,
             think_drawn_ns: 0,
@@ -203,6 +206,9 @@ impl Counters {
         }
         self.connect_time.add(&other.connect_time);
         self.tls_time.add(&other.tls_time);
+        if self.first_head.is_none() {
+            self.first_head.clone_from(&other.first_head);
+        }
         for (kind, reason) in &other.reasons {
             self.reasons.entry(*kind).or_insert_with(|| reason.clone());
         }

@@ -186,6 +186,8 @@ struct Worker<'a, D: Driver> {
     open: Option<Box<Open>>,
     retirement: Retirement,
     told_finished: bool,
+    /// The first answer's head was noted.
+    head_told: bool,
     stopped: bool,
 }
 
@@ -243,6 +245,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             retirement: Retirement::new(&job, place, users, start),
             open,
             told_finished: false,
+            head_told: false,
             stopped: false,
             driver,
             job,

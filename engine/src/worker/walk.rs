@@ -327,6 +327,10 @@ impl<D: Driver> Worker<'_, D> {
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;
         let step = usize::from(user.step);
+        if !self.head_told {
+            self.head_told = true;
+            self.recorder.counters.first_head = self.steps[step].recent.text();
+        }
         let looked = if self.job.steps[step].looks {
             self.look(index, &answer)
         } else {

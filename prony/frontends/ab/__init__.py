@@ -1,0 +1,159 @@
+"""`prony ab`: ApacheBench's command line and report on Prony's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import IO
+
+from prony.evidence.engine import IntervalRow
+from prony.frontends.ab import html, layout
+from prony.frontends.ab.arguments import TOOL, USAGE, Arguments, parse
+from prony.frontends.ab.figures import Figures, Times, figures, times_of
+from prony.frontends.ab.translate import request_headers, server_name, translated
+from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.report.progress import SilentProgress
+
+RESET, REFUSED, TIMED_OUT = 104, 111, 119
+"""ab's exit codes: those of the system's errors (70007 modulo 256 for a timeout)."""
+TOLERATED_CONNECTS = 10
+"""After so many failed connections ab gives up."""
+QUIET_BELOW = 150
+BARS = 10
+LEAST_STEP = 100
+
+
+class Heartbeat(SilentProgress):
+    """ab's lines about every tenth of the requests. A second's worth comes at once."""
+
+    def __init__(self, asked: Arguments, stream: IO[str]) -> None:
+        self._every = max(asked.requests // BARS, LEAST_STEP)
+        self._stream = stream
+        self._silent = asked.quiet or asked.requests <= QUIET_BELOW
+        self._completed = 0
+        self._next = self._every
+
+    def row(self, row: IntervalRow) -> None:
+        """A second has passed."""
+        self._completed += row.completed + row.failed
+        self._told(self._completed)
+
+    def _told(self, completed: int) -> None:
+        while not self._silent and self._next <= completed:
+            print(f"Completed {self._next} requests", file=self._stream, flush=True)
+            self._next += self._every
+
+    def ended(self, completed: int) -> None:
+        """The rest, and the end."""
+        self._told(completed)
+        if not self._silent:
+            print(f"Finished {completed} requests", file=self._stream, flush=True)
+
+    @property
+    def silent(self) -> bool:
+        """Whether dots stand in for the lines."""
+        return self._silent
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """ab's arguments as a load. Raises UsageError."""
+    return translated(parse(argv))
+
+
+def run(argv: Sequence[str], desk: Desk) -> int:
+    """One run, from the banner to the exit code."""
+    asked = parse(argv)
+    if asked.help or asked.version:
+        desk.stdout.write(USAGE if asked.help else layout.BANNER)
+        return 0
+    made = translated(asked)
+    if desk.asked.explain:
+        return desk.explained(made)
+    heartbeat = Heartbeat(asked, desk.stderr)
+    desk.stdout.write(html.BANNER if asked.html else layout.BANNER)
+    _begin(asked, heartbeat, desk.stdout)
+    ran = desk.measure(made, heartbeat)
+    found = figures(asked, ran.window, ran.report.totals)
+    if asked.verbosity >= 2 and ran.report.totals.first_head is not None:
+        desk.stdout.write(f"LOG: header received:\n{ran.report.totals.first_head}")
+    heartbeat.ended(found.complete)
+    if heartbeat.silent:
+        print("..done", file=desk.stdout)
+    broken = _broken(asked, ran, found)
+    if broken is not None:
+        sentence, code = broken
+        print(f"{sentence}\nTotal of {found.complete} requests completed", file=desk.stderr)
+        return desk.end(ran, code)
+    times = times_of(ran.window, ran.report.totals)
+    _print(_report(asked, ran, found, times), desk.stdout)
+    if asked.csv is not None and times is not None:
+        with asked.csv.open("w", encoding="ascii") as file:
+            _print(layout.csv(times.total), file)
+    return desk.end(ran, 1 if ran.interrupted else 0)
+
+
+def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
+    if not asked.html:
+        through = f"[through {asked.proxy}] " if asked.proxy is not None else ""
+        out.write(f"Benchmarking {asked.target.host} {through}(be patient)")
+    out.write("..." if heartbeat.silent else "\n")
+    if asked.verbosity >= 2:
+        target = asked.target
+        path = f"{target.base}{target.path}" if asked.proxy is not None else target.path
+        lines = [f"{asked.method or 'GET'} {path} HTTP/1.0"]
+        lines += [f"{name}: {value}" for name, value in request_headers(asked, target)]
+        out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", "\n".join(lines)))
+    out.flush()
+
+
+def _broken(asked: Arguments, ran: Ran, found: Figures) -> tuple[str, int] | None:
+    """What would have ended ab without a report, in its words, and its exit code."""
+    if found.connect_failed > TOLERATED_CONNECTS:
+        return "\nTest aborted after 10 failures\n\napr_socket_connect(): Connection refused (111)", REFUSED
+    if ran.report.totals.errors.get("timeout", 0) and not asked.carry_on:
+        return "apr_pollset_poll: The timeout specified has expired (70007)", TIMED_OUT
+    if found.receive_failed and not asked.carry_on:
+        return "apr_socket_recv: Connection reset by peer (104)", RESET
+    return None
+
+
+def _report(asked: Arguments, ran: Ran, found: Figures, times: Times | None) -> Iterable[str]:
+    software = _header(ran.report.totals.first_head, "server")
+    if asked.html:
+        yield from html.page(asked, found, times, software)
+        return
+    yield from layout.head(asked, found, software, tuple(_tls(asked, ran)))
+    yield from layout.counts(asked, found)
+    if times is None:
+        return
+    yield from layout.connection_times(asked, times)
+    if asked.percentiles:
+        yield from layout.percentiles(times.total)
+
+
+def _header(head: str | None, wanted: str) -> str:
+    """The value of a header in the head of an answer; nothing when it has none."""
+    for line in (head or "").splitlines()[1:]:
+        name, _, value = line.partition(":")
+        if name.strip().lower() == wanted:
+            return value.strip()
+    return ""
+
+
+def _tls(asked: Arguments, ran: Ran) -> Iterable[str]:
+    """What the handshakes agreed on. The length of the server's key is not known, and is left at 0."""
+    if not asked.target.tls or not ran.report.totals.tls_agreed:
+        return
+    agreed = ran.report.totals.tls_agreed[0]
+    bits = 128 if "128" in agreed.cipher_suite else 256
+    yield f"SSL/TLS Protocol:       TLSv{agreed.version},{agreed.cipher_suite},0,{bits}"
+    name = server_name(asked.target)
+    if name is not None:
+        yield f"TLS Server Name:        {name}"
+
+
+def _print(lines: Iterable[str], out: IO[str]) -> None:
+    for line in lines:
+        out.write(line + "\n")
+
+
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)
