@@ -1,0 +1,125 @@
+"""`prony import`, `--explain`, the command line as a user runs it; experiment C through ab."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prony.cli.importing import tool_line
+from prony.errors import UsageError
+from prony.experiment.url_plan import as_load
+from prony.frontends.ab import run, translate
+from prony.frontends.base import explain
+from prony.plan import urlplan
+from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.planfile_read import find
+from tests.frontends.conftest import Front, Served, offered
+
+PRONY = Path(sys.executable).parent / "prony"
+
+
+def prony(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([PRONY, *words], capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_a_shell_file_becomes_a_plan(tmp_path: Path) -> None:
+    script, plan = tmp_path / "bench.sh", tmp_path / "plan.yaml"
+    script.write_text("#!/bin/sh\n# warm\ncd /\n/usr/bin/ab -n 100 \\\n  -c 10 http://127.0.0.1:9/a > out\n")
+    done = prony("import", script, "-o", plan)
+    assert done.returncode == 2
+    assert "expected one URL at the end" in done.stderr  # a redirection is the shell's, not ab's
+    script.write_text("#!/bin/sh\n# warm\ncd /\n/usr/bin/ab -n 100 \\\n  -c 10 http://127.0.0.1:9/a\n")
+    done = prony("import", script, "-o", plan)
+    assert done.returncode == 0, done.stderr
+    read = urlplan.read(plan)
+    assert read is not None
+    load = as_load(read, 1)
+    assert load.load == ClosedLoad(users=10)
+    assert load.measured == WholeRun(total_requests=100)
+
+
+def test_a_quoted_line_becomes_a_plan_and_explain_prints_the_same(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    assert prony("import", "prony ab -n 3 -k http://127.0.0.1:9/", "-o", plan).returncode == 0
+    shown = prony("ab", "--explain", "-n", "3", "-k", "http://127.0.0.1:9/")
+    assert shown.returncode == 0
+    assert shown.stdout == plan.read_text()
+
+
+def test_what_an_imported_plan_sends_is_what_ab_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first, second = serve(), serve()
+    argv = ["-n", "3", "-H", "X: ${a}", "-C", "a=b"]
+    offered(translate([*argv, f"{first.url}/x"]).load)
+    file = tmp_path / "plan.yaml"
+    file.write_text(explain(translate([*argv, f"{second.url}/x"])))
+    plan = urlplan.read(file)
+    assert plan is not None
+    offered(as_load(plan, 1))
+    first.ended(), second.ended()
+    assert first.recorded().replace(first.address.encode(), b"") == second.recorded().replace(
+        second.address.encode(), b""
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "tool"),
+    [
+        ("ab -n 1 http://h/", "ab"),
+        ("prony fhb -c 2 http://h/", "fhb"),
+        ("/opt/faban/bin/fhb -c 2 http://h/  # as ever", "fhb"),
+    ],
+)
+def test_a_line_says_which_tool(script: str, tool: str) -> None:
+    assert tool_line(script, [])[0] == tool
+
+
+def test_two_lines_are_too_many(tmp_path: Path) -> None:
+    script = tmp_path / "two.sh"
+    script.write_text("ab http://h/\nab http://h/\n")
+    with pytest.raises(UsageError, match="found 2 of them"):
+        tool_line(str(script), [])
+
+
+def test_the_command_line_keeps_its_words(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    csv = tmp_path / "out.csv"
+    done = prony("ab", "-n", "20", "-c", "2", "-e", csv, f"{server.url}/", "--db", tmp_path / "r.db")
+    assert done.returncode in (0, 3), done.stderr
+    assert "Complete requests:      20" in done.stdout
+    assert csv.read_text().startswith("Percentage served,Time in ms\n0,")
+    assert len([line for line in done.stderr.splitlines() if line.startswith("prony: ")]) == 2
+    assert server.ended()["requests"] == 20
+    shown = prony("results", "list", "--json", "--db", tmp_path / "r.db")
+    assert json.loads(shown.stdout)
+    helped = prony("ab", "-h")
+    assert helped.returncode == 0
+    assert "--exit-like-original" in helped.stdout
+    assert prony("ab", "-Q").returncode == 2
+    assert " ab " in prony("--help").stdout
+
+
+def test_experiment_c_through_ab_is_the_native_plan_in_small(
+    serve: Callable[..., Served], front: Front
+) -> None:
+    """The part as-published of the plan embedded-containers is `ab -n 10000 -c 10`; here with 200."""
+    text = find("embedded-containers").read_text()
+    assert "loads: {users: 10}\n    measured: {total_requests: 10000}" in text
+    native = translate(["-n", "10000", "-c", "10", "-k", "http://h/actuator/metrics"]).load
+    assert native.load == ClosedLoad(users=10)
+    assert native.measured == WholeRun(total_requests=10_000)
+    server = serve("--body-bytes", "500", "--delay", "fixed:5ms")
+    assert run(["-n", "200", "-c", "10", "-k", f"{server.url}/actuator/metrics"], front.desk()) in (0, 3)
+    said = front.out.getvalue()
+    (ran,) = front.store.trials(front.store.experiments()[0].id)
+    assert "Complete requests:      200" in said
+    assert "Document Length:        500 bytes" in said
+    assert f"{ran.figures['requests_per_s']:.2f} [#/sec]" in said  # the figure that a native run prints
+    assert ran.record.evidence.load.claim == "protocol"  # and the verdict that it gets
+    assert server.ended()["requests"] == 200
