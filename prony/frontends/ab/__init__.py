@@ -73,8 +73,7 @@ def run(argv: Sequence[str], desk: Desk) -> int:
     _begin(asked, heartbeat, desk.stdout)
     ran = desk.measure(made, heartbeat)
     found = figures(asked, ran.window, ran.report.totals)
-    if asked.verbosity >= 2 and ran.report.totals.first_head is not None:
-        desk.stdout.write(f"LOG: header received:\n{ran.report.totals.first_head}")
+    _log(asked, ran, desk.stdout)
     heartbeat.ended(found.complete)
     if heartbeat.silent:
         print("..done", file=desk.stdout)
@@ -103,6 +102,16 @@ def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
         lines += [f"{name}: {value}" for name, value in request_headers(asked, target)]
         out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", "\n".join(lines)))
     out.flush()
+
+
+def _log(asked: Arguments, ran: Ran, out: IO[str]) -> None:
+    """What -v asks for of the answers: the head of one, and how often each status came."""
+    totals = ran.report.totals
+    if asked.verbosity >= 2 and totals.first_head is not None:
+        out.write(f"LOG: header received:\n{totals.first_head}")
+    if asked.verbosity >= 3:
+        for code, count in sorted(totals.status.items()):
+            out.write(f"LOG: Response code = {code} ({count} answers)\n")
 
 
 def _broken(asked: Arguments, ran: Ran, found: Figures) -> tuple[str, int] | None:
