@@ -65,10 +65,7 @@ def _shell_text(path: Path, script: str) -> str:
 def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]:
     found: list[tuple[str, list[str]]] = []
     for line in text.replace("\\\n", " ").splitlines():
-        try:
-            words = shlex.split(line, comments=True)
-        except ValueError as fault:
-            raise UsageError(f"'{line.strip()}' is no shell line: {fault}") from fault
+        words = _words(line)
         if words[:1] == ["prony"]:
             words = words[1:]
         if words and Path(words[0]).name in SUMMARIES:
@@ -81,3 +78,20 @@ def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]
         )
     name, argv = found[0]
     return name, [*argv, *rest]
+
+
+def _words(line: str) -> list[str]:
+    """The words of a shell line up to the first redirection, pipe or other command. Raises UsageError."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found: list[str] = []
+    try:
+        for word in lexer:
+            if word and not word.strip(lexer.punctuation_chars):
+                numbered = found and len(found[-1]) == 1 and found[-1].isdigit()
+                # The number of a redirected stream belongs to it: 2>&1.
+                return found[:-1] if numbered and f" {found[-1]}{word}" in line else found
+            found.append(word)
+    except ValueError as fault:
+        raise UsageError(f"'{line.strip()}' is no shell line: {fault}") from fault
+    return found
