@@ -74,7 +74,7 @@ def test_answers_unlike_each_other_are_told(serve: Callable[..., Served], front:
 
 
 def test_nobody_listens(front: Front) -> None:
-    with pytest.raises(EnvironmentFault, match="nothing takes connections at http://127"):
+    with pytest.raises(EnvironmentFault, match="nothing takes connections at 127"):
         front.desk().measure(translated("http://127.0.0.1:9/"), SilentProgress())
 
 
