@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+FILE_WIDTH = 120
+
 
 def deliver(
     *,
@@ -38,7 +40,7 @@ def deliver(
         if as_json:
             print_json(as_object())
         else:
-            table(Console())
+            table(Console(width=_width()))
         sys.stdout.flush()
     except BrokenPipeError:
         silence()
@@ -46,6 +48,11 @@ def deliver(
         if end.code != 1:
             raise
         silence()
+
+
+def _width() -> int | None:
+    """A file has no edge: what goes there is as wide as the tables are at their best, unless COLUMNS says."""
+    return None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH
 
 
 def print_json(found: Mapping[str, Any]) -> None:

@@ -115,7 +115,7 @@ def _table(view: PlanView, part: PartView, columns: tuple[str, ...]) -> Table:
         table.add_column(name, overflow="fold", no_wrap=name != "server")
     for figure in columns:
         table.add_column(escape(heading(figure)), justify="right", min_width=FIGURE_WIDTH)
-    table.add_column("verdict", overflow="fold")
+    table.add_column("verdict", overflow="fold", min_width=len("offered-load)"))
     for cell in part.cells:
         row = [cell.cell.trial.workload.name] if several else []
         row += [cell.cell.trial.load_name, escape(cell.cell.server)]
