@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +132,39 @@ def test_experiment_c_through_ab_is_the_native_plan_in_small(
     assert f"{ran.figures['requests_per_s']:.2f} [#/sec]" in said  # the figure that a native run prints
     assert ran.record.evidence.load.claim == "protocol"  # and the verdict that it gets
     assert server.ended()["requests"] == 200
+
+
+def under_load(server: Served, *words: str | Path) -> subprocess.Popen[str]:
+    """The command, once the server has answered some of its requests."""
+    process = subprocess.Popen([PRONY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(300):
+        with urllib.request.urlopen(f"{server.url}/__prony/stats") as answer:
+            if json.load(answer)["requests"] >= 5:
+                return process
+        time.sleep(0.1)
+    process.kill()
+    raise AssertionError(process.communicate())
+
+
+def test_ctrl_c_prints_what_there_is(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve("--delay", "fixed:20ms")
+    process = under_load(server, "ab", "-t", "60", f"{server.url}/", "--db", tmp_path / "r.db")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert process.returncode in (1, 3), err
+    complete = re.search(r"^Complete requests:\s+(\d+)$", out, re.MULTILINE)
+    assert complete is not None, out
+    assert int(complete[1]) >= 1
+    assert "prony: " in err
+
+
+def test_a_server_that_dies_makes_the_run_invalid(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve("--delay", "fixed:20ms")
+    process = under_load(server, "ab", "-r", "-t", "60", f"{server.url}/", "--db", tmp_path / "r.db")
+    server.process.kill()
+    server.process.wait()
+    _out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert process.returncode == 3, err
+    assert "ended under load" in err
