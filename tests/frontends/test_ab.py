@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.ab import FRONT_END, html, layout, run, translate
+from prony.frontends.ab import FRONT_END, html, layout, openssl_name, run, translate
 from prony.frontends.ab.arguments import parse
 from prony.frontends.ab.figures import Figures, Spread, Times
 from prony.frontends.base import Refused
@@ -289,6 +289,19 @@ def test_files_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
         parse(["-e", str(tmp_path / "no" / "x.csv"), "http://h/"])
     with pytest.raises(Refused):
         parse(["-Z", "x", "http://h/"])
+
+
+@pytest.mark.parametrize(
+    ("suite", "name"),
+    [
+        ("TLS13_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384"),
+        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"),
+        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+    ],
+)
+def test_cipher_suites_have_abs_names(suite: str, name: str) -> None:
+    assert openssl_name(suite) == name
 
 
 def test_version_and_help_run_nothing(front: Front) -> None:

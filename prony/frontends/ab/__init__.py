@@ -153,11 +153,20 @@ def _tls(asked: Arguments, ran: Ran) -> Iterable[str]:
     if not asked.target.tls or not ran.report.totals.tls_agreed:
         return
     agreed = ran.report.totals.tls_agreed[0]
-    bits = 128 if "128" in agreed.cipher_suite else 256
-    yield f"SSL/TLS Protocol:       TLSv{agreed.version},{agreed.cipher_suite},0,{bits}"
+    bits = 128 if "AES_128" in agreed.cipher_suite else 256
+    yield f"SSL/TLS Protocol:       TLSv{agreed.version},{openssl_name(agreed.cipher_suite)},0,{bits}"
     name = server_name(asked.target)
     if name is not None:
         yield f"TLS Server Name:        {name}"
+
+
+def openssl_name(suite: str) -> str:
+    """A cipher suite by the name that ab prints: TLS 1.3's are called alike, earlier ones have OpenSSL's."""
+    if suite.startswith("TLS13_"):
+        return suite.replace("TLS13_", "TLS_", 1)
+    keys, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    short = cipher.replace("AES_", "AES").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    return f"{keys}_{short}".replace("_", "-")
 
 
 def _print(lines: Iterable[str], out: IO[str]) -> None:
