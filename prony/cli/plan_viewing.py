@@ -12,7 +12,9 @@ from prony.plan.load import ClosedLoad
 from prony.report.model import PairView, TrialView
 from prony.report.pairs import figure_pairs, has
 from prony.report.plan_view import CellView, PartView, PlanView, with_cell_figures
+from prony.report.wording import duration
 from prony.store import ExperimentRow, Store
+from prony.trial.session import INTERRUPTED
 
 FEWEST = 3
 """Trials per server from which a pair is worth a sentence."""
@@ -23,7 +25,8 @@ def plan_view(store: Store, experiment: ExperimentRow) -> PlanView | None:
     plan = stored_plan(experiment)
     if plan is None:
         return None
-    trials = [with_cell_figures(trial_view(one)) for one in store.trials(experiment.id)]
+    stored = [with_cell_figures(trial_view(one)) for one in store.trials(experiment.id)]
+    trials = latest(stored)
     by_cell: dict[str, list[TrialView]] = {}
     for trial in trials:
         by_cell.setdefault(trial.record.cell, []).append(trial)
@@ -32,6 +35,7 @@ def plan_view(store: Store, experiment: ExperimentRow) -> PlanView | None:
     warnings: list[str] = []
     if experiment.status == "interrupted":
         warnings.append(f"Interrupted; it goes on with: prony run --resume {experiment.id}")
+    warnings += [_cut_short(trial, trial in trials) for trial in stored if interrupted(trial)]
     if partition is not None and partition.shared:
         warnings.append(f"Server and client shared CPUs: {partition.note}")
     return PlanView(
@@ -45,11 +49,30 @@ def plan_view(store: Store, experiment: ExperimentRow) -> PlanView | None:
         plan_text=plan_yaml(plan.model_dump(mode="json", exclude_defaults=True)),
         parts=tuple(part for part in parts if part.cells or part.skipped),
         planned=len(plan.order()),
-        ended=len(trials),
+        ended=sum(not interrupted(trial) for trial in trials),
         fingerprint=experiment.fingerprint,
         partition=partition,
         warnings=tuple(warnings),
     )
+
+
+def interrupted(trial: TrialView) -> bool:
+    """Whether the user ended it; what had been measured until then was kept."""
+    return INTERRUPTED in trial.record.notes
+
+
+def latest(trials: Sequence[TrialView]) -> list[TrialView]:
+    """Without those that were interrupted and run again later."""
+    last = {(trial.record.cell, trial.record.block): trial for trial in trials}
+    return [trial for trial in trials if last[trial.record.cell, trial.record.block] is trial]
+
+
+def _cut_short(trial: TrialView, shown: bool) -> str:
+    engine = trial.record.evidence.engine
+    window = engine.window if engine is not None else None
+    after = f" after {duration(window.duration_s)}" if window is not None else ""
+    what = "its figures are of what had been measured until then" if shown else "it was run again, whole"
+    return f"{trial.record.cell}, block {trial.record.block + 1}: interrupted{after}; {what}."
 
 
 def _part(plan: RunPlan, part: PlanPart, by_cell: dict[str, list[TrialView]]) -> PartView:

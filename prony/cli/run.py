@@ -93,13 +93,13 @@ def command(
     wanted = _cut(wanted, quick, small, only, soak)
     specs = meeting.specs(wanted, Catalogue.load())
     bench = prepare(server_cpus or wanted.cpus.server, client_cpus or wanted.cpus.client, specs.values())
-    lacking = meeting.unmet(wanted, specs, bench)
+    wanted, lacking = meeting.without_optional(wanted, meeting.unmet(wanted, specs, bench))
     if dry_run:
         return show_dry_run(
             wanted, wanted.order(), lacking, meeting.warnings(wanted, specs, bench), bench, json
         )
     if lacking and not skip_unmeetable:
-        raise EnvironmentFault(f"{meeting.refusal(lacking)}. Mend it, or run the rest with --skip-unmeetable")
+        raise EnvironmentFault(f"{meeting.refusal(lacking)}. {meeting.REMEDY}")
     if lacking:
         wanted = meeting.without(wanted, lacking)
     return _measure(Store.open(db), wanted, specs, bench, skip_unmeetable, as_json=json, report=report)

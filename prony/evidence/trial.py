@@ -41,6 +41,8 @@ class LoadFacts(Record):
     """Each user of a session opens a connection and closes it when leaving."""
     at_once: int | None = None
     """Connections that the plan itself leads to at the same time; more when answers take long."""
+    most_at_once: int | None = None
+    """Open: arrivals under way at the same time, at most; what comes beyond is blocked."""
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None

@@ -6,6 +6,7 @@ Must not know how results are shown; it tells a `Progress` what happens.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,12 +15,13 @@ from pydantic import ValidationError
 from prony.errors import EnvironmentFault, StoreError, UsageError
 from prony.experiment import meeting
 from prony.experiment.bench import Bench, Progress
-from prony.experiment.one_trial import Place, Trials, trial_id
+from prony.experiment.one_trial import Place, Trials, index_of
 from prony.experiment.recording import begin, ready, until_ended
 from prony.plan.cells import Cell, RunPlan, Turn
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import ExperimentRow, Store
+from prony.trial.session import INTERRUPTED
 
 
 @dataclass(slots=True)
@@ -74,13 +76,16 @@ class PlanRun:
     def _go(self, identifier: str, turns: tuple[Turn, ...], built: Mapping[str, Built]) -> None:
         with until_ended(self.store, identifier):
             trials = Trials(identifier, self.store, self.bench, self.progress)
+            tried = Counter(index_of(trial.record) for trial in self.store.trials(identifier))
             for turn in turns:
                 cell = self.plan.cell(turn.cell)
-                trials.run(self._place(turn, cell), cell.trial, built[cell.id], cell.limits, carry_on=True)
+                place = self._place(turn, cell, tried[turn.index] + 1)
+                trials.run(place, cell.trial, built[cell.id], cell.limits, carry_on=True)
 
-    def _place(self, turn: Turn, cell: Cell) -> Place:
+    def _place(self, turn: Turn, cell: Cell, attempt: int) -> Place:
         return Place(
             index=turn.index,
+            attempt=attempt,
             server=cell.server,
             block=turn.block,
             position=turn.position,
@@ -165,6 +170,8 @@ def begun_on(experiment: ExperimentRow, bench: Bench) -> None:
 
 
 def remaining(store: Store, identifier: str, plan: RunPlan) -> tuple[Turn, ...]:
-    """The turns whose trial is not stored yet, in their order."""
-    ended = {trial.record.id for trial in store.trials(identifier)}
-    return tuple(turn for turn in plan.order() if trial_id(identifier, turn.index) not in ended)
+    """The turns that no whole trial is stored of, in their order: one that was interrupted half-way is kept,
+    and run again.
+    """
+    ended = {index_of(t.record) for t in store.trials(identifier) if INTERRUPTED not in t.record.notes}
+    return tuple(turn for turn in plan.order() if turn.index not in ended)

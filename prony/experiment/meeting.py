@@ -14,7 +14,7 @@ from prony.experiment.conclude import in_words
 from prony.experiment.run import check_workload
 from prony.judge.checks.descriptors import forecast_descriptors
 from prony.judge.checks.ports import forecast_ports
-from prony.judge.finding import Status
+from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.plan.cells import Cell, RunPlan, Skipped
 from prony.plan.planfile import NeedKeys
@@ -23,7 +23,7 @@ from prony.server.settings import Settings
 from prony.server.spec import ServerSpec
 from prony.trial.runner import trial_facts
 
-REMEDY = "mend it, or run the rest with --skip-unmeetable"
+REMEDY = "Mend it, or run the rest with --skip-unmeetable"
 
 
 def specs(plan: RunPlan, catalogue: Catalogue) -> dict[str, ServerSpec]:
@@ -52,6 +52,15 @@ def unmet(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[Ski
     ]
 
 
+def without_optional(plan: RunPlan, lacking: Sequence[Skipped]) -> tuple[RunPlan, list[Skipped]]:
+    """The plan without what may be left out, and what is still lacking. Raises EnvironmentFault when nothing
+    is left.
+    """
+    optional = {cell.id for cell in plan.cells if cell.optional}
+    spared = [one for one in lacking if one.cell in optional]
+    return without(plan, spared) if spared else plan, [one for one in lacking if one.cell not in optional]
+
+
 def without(plan: RunPlan, left_out: Sequence[Skipped]) -> RunPlan:
     """The plan without these cells. Raises EnvironmentFault when nothing is left."""
     names = {one.cell for one in left_out}
@@ -78,15 +87,7 @@ def skipped(cell: Cell, why: str) -> Skipped:
 
 
 def _why_not(cell: Cell, spec: ServerSpec, bench: Bench) -> str | None:
-    limits = CheckLimits.model_validate(cell.limits)
-    facts = trial_facts(cell.trial, spec.ceilings.closes_after, spec.scheme).model_copy(
-        update={"expected_requests_per_s": cell.expected_requests_per_s}
-    )
-    forecasts = (
-        forecast_ports(facts, bench.limits, limits),
-        forecast_descriptors(facts, bench.limits, None, limits),
-    )
-    refused = [in_words(finding) for finding in forecasts if finding.status is Status.INVALID]
+    refused = [in_words(one) for one in _forecasts(cell, spec, bench) if one.status is Status.INVALID]
     if cell.needs is not None:
         refused += _needs(cell.needs, bench.limits, bench)
     return "; ".join(refused) or None
@@ -96,15 +97,24 @@ def warnings(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[
     """What the forecasts doubt without refusing it, one sentence per cell."""
     said: list[str] = []
     for cell in plan.cells:
-        spec = found[cell.id]
-        facts = trial_facts(cell.trial, spec.ceilings.closes_after, spec.scheme).model_copy(
-            update={"expected_requests_per_s": cell.expected_requests_per_s}
-        )
-        finding = forecast_ports(facts, bench.limits, CheckLimits.model_validate(cell.limits))
-        doubtful = finding.status is Status.UNKNOWN and not cell.trial.connections.keep_alive
-        if finding.status is Status.SUSPECT or doubtful:
-            said.append(f"{cell.id}: {in_words(finding)}")
+        ports, descriptors = _forecasts(cell, found[cell.id], bench)
+        doubtful = ports.status is Status.UNKNOWN and not cell.trial.connections.keep_alive
+        for finding in (ports, descriptors):
+            if finding.status is Status.SUSPECT or (doubtful and finding is ports):
+                said.append(f"{cell.id}: {in_words(finding)}")
     return said
+
+
+def _forecasts(cell: Cell, spec: ServerSpec, bench: Bench) -> tuple[Finding, Finding]:
+    """Of ports and of descriptors."""
+    limits = CheckLimits.model_validate(cell.limits)
+    facts = trial_facts(cell.trial, spec.ceilings.closes_after, spec.scheme).model_copy(
+        update={"expected_requests_per_s": cell.expected_requests_per_s}
+    )
+    return (
+        forecast_ports(facts, bench.limits, limits),
+        forecast_descriptors(facts, bench.limits, None, limits),
+    )
 
 
 def _needs(needs: NeedKeys, limits: Limits, bench: Bench) -> list[str]:

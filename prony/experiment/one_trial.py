@@ -38,6 +38,8 @@ class Place:
 
     index: int
     """From 1; the end of the trial's id."""
+    attempt: int = field(default=1, kw_only=True)
+    """2 where an interrupted trial is run again, and so on."""
     server: str
     block: int
     position: int
@@ -96,7 +98,7 @@ class Trials:
             }
         )
         record = TrialRecord(
-            id=trial_id(self.identifier, place.index),
+            id=trial_id(self.identifier, place.index, place.attempt),
             experiment_id=self.identifier,
             server=place.server,
             workload=plan.workload.name,
@@ -140,9 +142,15 @@ class Trials:
         return found
 
 
-def trial_id(experiment: str, index: int) -> str:
+def trial_id(experiment: str, index: int, attempt: int = 1) -> str:
     """The id of a trial in the store."""
-    return f"{experiment}-{index:03d}"
+    again = f"-{attempt}" if attempt > 1 else ""
+    return f"{experiment}-{index:03d}{again}"
+
+
+def index_of(trial: TrialRecord) -> int:
+    """Its place in the order of its experiment, from 1, whichever attempt it was."""
+    return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
 
 
 def ceilings(spec: ServerSpec, plan: TrialPlan, granted_cpus: int) -> tuple[Ceiling, ...]:

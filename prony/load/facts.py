@@ -59,6 +59,7 @@ def load_facts(
             "sessions_per_s": load.mean_per_s if walks else None,
             "own_connections": own,
             "at_once": None if own else load.at_once,
+            "most_at_once": load.user_cap,
         }
     )
 

@@ -50,6 +50,8 @@ class Cell(Record):
     limits: dict[str, Any] = Field(default_factory=dict)
     expected_requests_per_s: float | None = None
     needs: NeedKeys | None = None
+    optional: bool = False
+    """Left out where the machine cannot do it, instead of refusing the whole plan."""
     published: tuple[PublishedFigures, ...] = ()
 
     @property

@@ -166,6 +166,10 @@ class WholeRun(Record):
     iterations_per_user: int | None = Field(default=None, ge=1)
     warm_up_s: float = Field(default=0.0, ge=0)
     """The same load runs so long beforehand, as a run of its own that is not measured; 0: a fresh server."""
+    drain_s: float | None = Field(default=None, gt=0)
+    """What is under way after the last arrival of an open load's phases may take so long to end; a minute
+    when not given.
+    """
 
 
 Measured = Annotated[

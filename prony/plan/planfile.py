@@ -115,11 +115,16 @@ class MeasuredKeys(Record):
     iterations_per_user: int | None = Field(default=None, ge=1)
     warm_up_s: float = Field(default=0.0, ge=0)
     """Before a whole run: the same load so long, as a run that is not measured; 0: a fresh server."""
+    drain_s: float | None = Field(default=None, gt=0)
+    """After the last arrival of an open load's phases: sessions that are under way may take so long to end
+    (60).
+    """
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         bounds = (self.duration_s, self.total_requests, self.iterations_per_user)
-        if self.window_s is not None and (any(b is not None for b in bounds) or self.warm_up_s):
+        whole = any(b is not None for b in bounds) or self.warm_up_s or self.drain_s is not None
+        if self.window_s is not None and whole:
             raise ValueError("window_s is a steady window and stands alone; the other keys are a whole run's")
         return self
 
@@ -203,6 +208,8 @@ class PartKeys(ServerKeys):
     published: tuple[PublishedKeys, ...] | None = None
     soak: bool | None = None
     """Only run with --duration, which says how long."""
+    optional: bool | None = None
+    """Left out where the machine cannot do it, and said in the report, instead of refusing the whole plan."""
 
 
 class NamedPart(PartKeys):

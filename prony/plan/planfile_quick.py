@@ -16,6 +16,8 @@ from prony.plan.spec import TrialPlan, WarmUpPlan
 
 QUICK_S = 300.0
 """What --quick aims at, builds apart."""
+LEAST_DRAIN_S = 20.0
+"""Fewer arrivals are sooner over, but the last of them still walks its whole session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ def _shorter_whole(
         squeeze = most_s / load.total_s
         phases = tuple(p.model_copy(update={"duration_s": p.duration_s * squeeze}) for p in load.phases)
         load = load.model_copy(update={"phases": phases})
+        if part.drain_s is not None:
+            part = part.model_copy(update={"drain_s": max(LEAST_DRAIN_S, part.drain_s * squeeze)})
     loops = part.iterations_per_user
     if loops is not None and trial.measured_s > most_s:
         loops = max(1, int(loops * most_s / trial.measured_s))

@@ -192,6 +192,7 @@ class _Expansion:
             limits=part.limits or {},
             expected_requests_per_s=part.expected_requests_per_s,
             needs=part.needs,
+            optional=bool(part.optional),
             published=tuple(self._published(server, workload, load)),
         )
 
@@ -262,6 +263,7 @@ def measured(keys: MeasuredKeys, load: Load) -> Measured:
             total_requests=keys.total_requests,
             iterations_per_user=keys.iterations_per_user,
             warm_up_s=keys.warm_up_s,
+            drain_s=keys.drain_s,
         )
     return SteadyWindow(window_s=keys.window_s or DEFAULT_WINDOW_S)
 

@@ -72,6 +72,9 @@ class TrialPlan(Record):
             raise ValueError("iterations_per_user goes with a closed load: a user of an open one walks once")
         if whole is None and isinstance(self.load, OpenLoad) and self.load.phases:
             raise ValueError("phases go with measured: whole; a steady window asks for one rate_per_s")
+        phased = isinstance(self.load, OpenLoad) and bool(self.load.phases)
+        if whole is not None and whole.drain_s is not None and (whole.duration_s is not None or not phased):
+            raise ValueError("drain_s goes with the phases of an open load, and without a duration_s")
         if whole is not None and not self._bounded(whole):
             raise ValueError(
                 "nothing ends this run: give duration_s, total_requests, iterations_per_user, or phases"
@@ -131,7 +134,7 @@ class TrialPlan(Record):
             if self.measured.duration_s is not None:
                 return self.measured.duration_s
             if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
-                return self.load.total_s + DRAIN_S
+                return self.load.total_s + (self.measured.drain_s or DRAIN_S)
             return WHOLE_CAP_S
         warm = self.warm_up
         longest = self.published_cap_s + warm.cap_s + warm.settle_cap_s + 3 * self.measured_s + 60

@@ -26,7 +26,7 @@ from prony.steady.detector import HOLD_ROWS
 from prony.trial.counting import counted_since, request_count
 from prony.trial.listener import Listener
 from prony.trial.probing import probe_workload
-from prony.trial.session import Measured, ServerDied, Session, over_window
+from prony.trial.session import WORTH_KEEPING_S, Measured, ServerDied, Session, over_window
 from prony.trial.surroundings import Surroundings
 from prony.trial.warmup import SteadyWatch, steady_since_ms
 
@@ -90,7 +90,7 @@ class TrialRun:
             self._warm_beforehand()
             counted = request_count(self.server)
             self._engine = EngineRun(self._load())
-            session = Session(self._engine, self.server, self.listener)
+            session = Session(self._engine, self.server, self.listener, self._worth_keeping_s())
             failure = self._under_load(session, sampler)
             self._interrupted = session.interrupted
             if self._engine.ready is not None:
@@ -98,6 +98,11 @@ class TrialRun:
         self._engine.stop()
         self._server_count = counted_since(self.server, counted)
         return failure
+
+    def _worth_keeping_s(self) -> float:
+        """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run."""
+        whole = isinstance(self.plan.measured, WholeRun)
+        return min(WORTH_KEEPING_S, self.plan.deadline_s / 2) if whole else WORTH_KEEPING_S
 
     def _prepare(self) -> str | None:
         """What the steps need to find on the server; a sentence when they do not find it."""

@@ -129,6 +129,18 @@ def test_a_report_shows_cells_published_figures_and_what_was_left_out(small: Lab
     assert "quick" in text
 
 
+def test_the_forecast_refuses_a_connection_per_request_at_the_published_rate(lab: Lab) -> None:
+    shown = lab.json("run", "jaxrs", "--dry-run", "--only", "connection-per-request*")
+    assert [trial["cell"].partition("/")[0] for trial in shown["trials"]] == ["connection-per-request"]
+    published = "connection-per-request-as-published"
+    (why,) = (one["why"] for one in shown["skipped"] if one["cell"].startswith(f"{published}/"))
+    assert "ports will be needed (60,000 new connections/s held 60 s)" in why
+    assert "3. at least" in why, "the remedies are named"
+    alone = lab.run("run", "jaxrs", "--only", published)
+    assert alone.returncode == 4
+    assert stored(lab) == []
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -13,7 +13,7 @@ from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.checks.connections import connections
 from prony.judge.checks.descriptors import descriptors, forecast_descriptors
 from prony.judge.checks.ports import forecast_ports, ports
-from prony.judge.finding import Status
+from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
 
@@ -169,6 +169,23 @@ class TestDescriptors:
     def test_a_side_that_cannot_be_read_is_unknown(self) -> None:
         assert self.forecast(10, None) is Status.UNKNOWN
         assert self.forecast(10, 1024, server_soft=None) is Status.UNKNOWN
+
+    def open_forecast(self, most: int, soft: int, begins_with: int | None = None) -> Finding:
+        return forecast_descriptors(
+            LoadFacts(model="open", at_once=begins_with, most_at_once=most),
+            Limits(descriptors_soft=soft, descriptors_hard=soft, io_uring=False),
+            ServerIdentity(name="x", descriptor_limit_soft=100_000),
+        )
+
+    def test_an_open_load_is_doubted_for_what_it_may_open(self) -> None:
+        assert self.open_forecast(6000, 20_000).status is Status.VALID
+        doubted = self.open_forecast(6000, 1024)
+        assert doubted.status is Status.SUSPECT
+        assert "up to 6,000 may be under way at once" in doubted.reason
+
+    def test_an_open_load_is_refused_for_what_it_begins_with(self) -> None:
+        assert self.open_forecast(6000, 1024, begins_with=10).status is Status.SUSPECT
+        assert self.open_forecast(6000, 1024, begins_with=2000).status is Status.INVALID
 
     def test_during_quiet(self) -> None:
         assert descriptors(f.healthy(), LIMITS).status is Status.VALID

@@ -236,6 +236,20 @@ def test_a_soak_is_run_alone_and_only_when_its_length_is_said(tmp_path: Path) ->
         with_soak(plan(tmp_path, SWEEP), 60.0)
 
 
+DRAINED = SWEEP + "    measured: {drain_s: 240}\n    optional: true\n"
+
+
+def test_sessions_may_take_their_time_to_end_and_less_when_fewer_arrive(tmp_path: Path) -> None:
+    made = plan(tmp_path, DRAINED)
+    (cell,) = made.of("sessions")
+    assert (cell.trial.deadline_s, cell.optional) == (300, True)
+    assert not any(cell.optional for cell in made.of("steady"))
+    (short,) = miniature(made).of("sessions")
+    assert short.trial.deadline_s == 2 + 20
+    said = fault(tmp_path, SWEEP + "    measured: {drain_s: 240, duration_s: 60}\n")
+    assert "drain_s goes with the phases of an open load" in said
+
+
 def test_the_published_schema_is_the_one_of_this_program() -> None:
     file = Path(__file__).parents[2] / "docs/schema/plan.json"
     assert json.loads(file.read_text()) == json_schema(), "make schema writes it anew"

@@ -25,6 +25,8 @@ def forecast_descriptors(
     what exceeds the limit is unknown instead of invalid.
     """
     limits = limits or CheckLimits()
+    if load.users is None and load.most_at_once is not None:
+        return _forecast_open(load, load.most_at_once, host, server, limits)
     if load.users is None:
         return unknown(CHECK, "how many connections will be open is not known", limit=LIMIT, source=SOURCE)
     unread: list[str] = []
@@ -73,6 +75,23 @@ def forecast_descriptors(
         source=SOURCE,
         reason="; ".join(fits),
     )
+
+
+def _forecast_open(
+    load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: CheckLimits
+) -> Finding:
+    """An open load opens as many connections as slow answers make it: refused only when those that it begins
+    with do not fit, doubted when the most that it may come to do not.
+    """
+    worst = forecast_descriptors(load.model_copy(update={"users": most}), host, server, limits)
+    if worst.status is not Status.INVALID:
+        return worst
+    if load.at_once is not None:
+        first = forecast_descriptors(load.model_copy(update={"users": load.at_once}), host, server, limits)
+        if first.status is Status.INVALID:
+            return first
+    reason = f"up to {number(most)} may be under way at once, and then {worst.reason}"
+    return worst.model_copy(update={"status": Status.SUSPECT, "reason": reason})
 
 
 def _direct(load: LoadFacts, host: Limits | None) -> bool | None:

@@ -1,0 +1,46 @@
+"""A soak that is ended by Ctrl-C keeps what it had measured, and goes on when it is resumed."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from tests.e2e.conftest import Lab
+
+PLAN = """
+title: A soak
+servers: one
+workloads: hello
+parts:
+  - {name: short, loads: {users: 2}, measured: {duration_s: 1}, trials: 1}
+  - {name: soak, soak: true, loads: {users: 2}, measured: {duration_s: 28800}, trials: 1}
+"""
+LONG_S = 24
+WORTH_KEEPING_S = LONG_S / 2
+
+
+def test_what_was_measured_before_ctrl_c_is_kept(lab: Lab) -> None:
+    lab.server("one")
+    (lab.folder / "long.yaml").write_text(PLAN)
+    process = lab.start("run", "long.yaml", "--duration", f"{LONG_S}s")
+    assert process.stderr is not None
+    for line in process.stderr:  # a line at each change of phase
+        if ": window" in line:
+            break
+    time.sleep(WORTH_KEEPING_S + 3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, out + err
+    assert "Traceback" not in out + err
+
+    shown = lab.json("results", "show", "latest")
+    assert shown["status"] == "interrupted"
+    (part,) = shown["parts"]
+    (cell,) = part["cells"]
+    assert cell["trials"] == {"planned": 1, "ended": 1, "counting": cell["trials"]["counting"]}
+    assert any("interrupted after" in warning for warning in shown["warnings"])
+    if cell["trials"]["counting"]:  # a busy machine may rightly make it invalid
+        assert cell["figures"]["completed"]["median"] > 0
+
+    left = lab.json("run", "--resume", "latest", "--dry-run")
+    assert [trial["cell"] for trial in left["trials"]] == [cell["id"]], "it is run again, whole"

@@ -1,0 +1,51 @@
+"""What `--resume` still runs, and what a report shows of a trial that was interrupted and run again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prony.cli.plan_viewing import interrupted, latest
+from prony.experiment.cells import remaining, spec_of
+from prony.experiment.one_trial import index_of, trial_id
+from prony.judge.limits import CheckLimits
+from prony.plan.planfile_read import read
+from prony.report.model import TrialView
+from prony.store import Store
+from prony.trial.session import INTERRUPTED
+from tests.report import factory
+from tests.store.store_samples import FINGERPRINT, JUDGEMENT, make_trial
+
+PLAN = "title: x\nservers: one\nworkloads: hello\ntrials: 3\nloads: {users: 1}\n"
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 12])
+def test_the_id_of_a_trial_says_its_place_whichever_attempt_it_was(attempt: int) -> None:
+    made = make_trial("20261121-a-b", id=trial_id("20261121-a-b", 7, attempt))
+    assert index_of(made) == 7
+
+
+def test_a_trial_that_was_interrupted_is_run_again(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(PLAN)
+    plan = read(tmp_path / "mine.yaml", limits=CheckLimits, seed=1)
+    store = Store.open(f"sqlite:///{tmp_path / 'results.db'}")
+    identifier = store.create_experiment(
+        name="x", spec=spec_of(plan), fingerprint=FINGERPRINT, seed=1, quick=False
+    )
+    store.add_trial(make_trial(identifier, 1), JUDGEMENT, {})
+    store.add_trial(make_trial(identifier, 2, notes=(INTERRUPTED,)), JUDGEMENT, {})
+    assert [turn.index for turn in remaining(store, identifier, plan)] == [2, 3]
+    store.add_trial(make_trial(identifier, 2, id=trial_id(identifier, 2, 2)), JUDGEMENT, {})
+    assert [turn.index for turn in remaining(store, identifier, plan)] == [3]
+
+
+def test_a_report_shows_the_later_attempt_and_keeps_one_that_has_none() -> None:
+    def made(block: int, *notes: str) -> TrialView:
+        trial = factory.experiment().trials[0]
+        return replace(trial, record=trial.record.model_copy(update={"block": block, "notes": notes}))
+
+    trials = [made(0, INTERRUPTED), made(1, INTERRUPTED), made(0)]
+    assert latest(trials) == [trials[1], trials[2]]
+    assert [interrupted(trial) for trial in latest(trials)] == [True, False]
