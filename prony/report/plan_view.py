@@ -84,6 +84,12 @@ class CellView:
         return spread(value for trial in self.counting if (value := trial.figures.get(name)) is not None)
 
     @property
+    def middle(self) -> TrialView | None:
+        """The trial with the median throughput (the lower one of two), of those that count."""
+        ranked = sorted(self.counting, key=lambda trial: trial.figures.get("requests_per_s", 0.0))
+        return ranked[(len(ranked) - 1) // 2] if ranked else None
+
+    @property
     def bound_by(self) -> str:
         """What bound the throughput, in every trial that has a word for it."""
         words = dict.fromkeys(trial.judgement.bound_by for trial in self.trials)

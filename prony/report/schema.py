@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from prony.report.out import Out
+from prony.report.plan_schema import PlanOut
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FindingOut(_Out):
+class FindingOut(Out):
     """One check."""
 
     check: str
@@ -29,7 +28,7 @@ class FindingOut(_Out):
     advice: str = Field(description="what to do; empty when there is nothing to do")
 
 
-class TimesOut(_Out):
+class TimesOut(Out):
     """The times of the window's requests, in ms."""
 
     min: float | None = None
@@ -42,7 +41,7 @@ class TimesOut(_Out):
     max: float | None = None
 
 
-class ClientOut(_Out):
+class ClientOut(Out):
     """The load generator over the window."""
 
     driver: str | None = Field(description="io_uring or epoll")
@@ -50,7 +49,7 @@ class ClientOut(_Out):
     cpu_busy: float | None = Field(description="the busiest thread's CPU time ÷ wall time, 0 … 1")
 
 
-class SessionsOut(_Out):
+class SessionsOut(Out):
     """Users of an open load who walk a scenario, over the window."""
 
     begun: int = Field(description="arrivals that found a place")
@@ -59,7 +58,7 @@ class SessionsOut(_Out):
     time_ms: TimesOut = Field(description="of the completed, from arrival to the end of the last answer")
 
 
-class TlsOut(_Out):
+class TlsOut(Out):
     """TLS over the whole run, warm-up included."""
 
     handshakes: int | None
@@ -67,7 +66,7 @@ class TlsOut(_Out):
     handshakes_per_request: float | None
 
 
-class StepOut(_Out):
+class StepOut(Out):
     """One step of a scenario over the window."""
 
     scenario: str
@@ -79,7 +78,7 @@ class StepOut(_Out):
     p99_ms: float | None
 
 
-class Measured(_Out):
+class Measured(Out):
     """What one run of the load gave."""
 
     verdict: Literal["valid", "suspect", "invalid", "unknown"]
@@ -116,7 +115,7 @@ class LoadOut(Measured):
     target: str
 
 
-class StartUpOut(_Out):
+class StartUpOut(Out):
     """From exec to the first right answer."""
 
     time_to_listen_s: float | None = None
@@ -130,7 +129,7 @@ class StartUpOut(_Out):
     )
 
 
-class ServerCostOut(_Out):
+class ServerCostOut(Out):
     """The server over the window, and how it got there."""
 
     server_cpu_us_per_request: float | None = None
@@ -168,7 +167,7 @@ class TrialOut(Measured):
     server: ServerCostOut
 
 
-class SpreadOut(_Out):
+class SpreadOut(Out):
     """A figure over the trials that count."""
 
     median: float
@@ -177,7 +176,7 @@ class SpreadOut(_Out):
     n: int
 
 
-class ServerOut(_Out):
+class ServerOut(Out):
     """One server under test."""
 
     name: str
@@ -189,7 +188,7 @@ class ServerOut(_Out):
     summary: dict[str, SpreadOut] = Field(description="figure -> its median and range; names carry units")
 
 
-class PairOut(_Out):
+class PairOut(Out):
     """One figure of two servers: ratio = a ÷ b."""
 
     a: str
@@ -203,7 +202,7 @@ class PairOut(_Out):
     more_trials: int | None = Field(description="about how many more trials per server would settle it")
 
 
-class PassOut(_Out):
+class PassOut(Out):
     """A table of the second pass: latency at given rates."""
 
     title: str
@@ -213,7 +212,7 @@ class PassOut(_Out):
     sentences: list[str]
 
 
-class CompareOut(_Out):
+class CompareOut(Out):
     """`prony compare --json`."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -237,10 +236,11 @@ class CompareOut(_Out):
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of both shapes, for the documentation and for whoever reads the output by machine."""
+    """JSON Schema of all shapes, for the documentation and for whoever reads the output by machine."""
     return {
         "load": LoadOut.model_json_schema(by_alias=True),
         "compare": CompareOut.model_json_schema(by_alias=True),
+        "plan": PlanOut.model_json_schema(by_alias=True),
     }
 
 

@@ -136,7 +136,7 @@ def test_one_server_of_our_own_is_still_a_comparison() -> None:
 
 def test_every_key_of_the_schema_that_needs_words_has_them() -> None:
     schema = json_schema()
-    assert set(schema) == {"load", "compare"}
+    assert set(schema) == {"load", "compare", "plan"}
     for one in schema.values():
         jsonschema.Draft202012Validator.check_schema(one)
         assert one["properties"]["schema"]["const"] == 1

@@ -108,11 +108,11 @@ def latency(view: ExperimentView) -> Drawing | None:
     for place, server in enumerate(view.servers):
         middle = median_trial(view, server.address)
         for trial in counting(view, server.address):
-            points = _percentiles(trial)
+            points = percentiles(trial)
             if len(points) > 1:
                 curves.append(large_charts.Curve(series(view, place), points, trial is middle))
         if middle is not None:
-            told += [f"{server.address}: " + _latency_words(middle)]
+            told += [f"{server.address}: " + latency_words(middle)]
     if not curves:
         return None
     times = "Latency" if is_open(view) else "Service time"
@@ -126,7 +126,8 @@ def latency(view: ExperimentView) -> Drawing | None:
     )
 
 
-def _percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
+def percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
+    """(share below, milliseconds) as far as the trial's sample supports it; empty without a histogram."""
     engine = trial.record.evidence.engine
     window = engine.window if engine else None
     if window is None:
@@ -141,7 +142,8 @@ def _percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
     return tuple((p.percentile / 100, p.value_ms) for p in curve if p.percentile > 0)
 
 
-def _latency_words(trial: TrialView) -> str:
+def latency_words(trial: TrialView) -> str:
+    """The percentiles of a trial that are known, in words."""
     known = [f for f in ("p50_ms", "p90_ms", "p99_ms", "p999_ms") if f in trial.figures]
     return ", ".join(f"{label_of(f)} {rounded(f, trial.figures[f])} {unit_of(f)}" for f in known)
 

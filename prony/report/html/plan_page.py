@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from prony.report.html import plan_drawings, socket_drawings
 from prony.report.html.filled import filled
 from prony.report.html.page import host_facts, mark_of
 from prony.report.html.plot import Series
@@ -16,7 +17,7 @@ from prony.report.plan_view import CellView, PartView, PlanView
 from prony.report.plan_view import sweep as sweep_points
 
 WIDE, HEIGHT = 430, 230
-FIGURES = (("requests_per_s", False), ("mean_ms", True))
+FIGURES = (("requests_per_s", False), ("mean_ms", True), ("p99_ms", True))
 """What a sweep draws, and whether on a log axis."""
 
 
@@ -38,6 +39,18 @@ def render_plan_html(view: PlanView) -> str:
         places=places,
         marks=[mark_of(place) for place in range(len(servers))],
         charts={part.part.name: _charts(part, places, at) for at, part in enumerate(view.parts)},
+        drawings={
+            part.part.name: [
+                *plan_drawings.bounds(part, places, f"bounds-{at}"),
+                *plan_drawings.times(part, places, f"times-{at}"),
+            ]
+            for at, part in enumerate(view.parts)
+        },
+        sockets={
+            part.part.name: plan_drawings.sockets(part, places, f"sockets-{at}")
+            for at, part in enumerate(view.parts)
+        },
+        socket_marks=socket_drawings.legend(),
         sources=_sources(view),
         host=host_facts(view),
     )

@@ -42,19 +42,20 @@ def sockets(view: ExperimentView) -> tuple[Drawing, ...]:
     made: list[Drawing] = []
     for place, server in enumerate(view.servers):
         trial = median_trial(view, server.address) or next(iter(view.of(server.address)), None)
-        rows = _rows(trial)
+        rows = counted_rows(trial)
         if len(rows) > 1:
-            made.append(_drawn(server.address, place, rows, f"sockets-{place}"))
+            made.append(drawn(server.address, place, rows, f"sockets-{place}"))
     return tuple(made)
 
 
-def _rows(trial: TrialView | None) -> list[HostRow]:
+def counted_rows(trial: TrialView | None) -> list[HostRow]:
     """Rows with a count, at most MOST_POINTS of them: sockets are a level, so every n-th will do."""
     known = [] if trial is None else [r for r in trial.record.evidence.host_rows if r.established is not None]
     return known[:: max(1, -(-len(known) // MOST_POINTS))]
 
 
-def _drawn(server: str, place: int, rows: list[HostRow], key: str) -> Drawing:
+def drawn(name: str, place: int, rows: list[HostRow], key: str) -> Drawing:
+    """The chart of one trial; `place` is that of its server."""
     lines: list[dict[str, object]] = []
     told = []
     for at, (field, name) in enumerate(STATES):
@@ -64,7 +65,7 @@ def _drawn(server: str, place: int, rows: list[HostRow], key: str) -> Drawing:
             told.append(f"{name} {number(counts[0][1])} to {number(counts[-1][1])}")
     most = max(int(str(line["n"])) for line in lines)
     until_s = max(rows[-1].t_ms / 1000, 1.0)
-    words = f"{server}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
+    words = f"{name}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
     unit, unit_s = next((u, s) for u, s in TIME_UNITS if until_s >= 3 * s or s == 1)
     step = round_step(until_s / unit_s / 4) * unit_s
     rise = round_step(max(most, 3) / 3)
@@ -99,4 +100,4 @@ def _drawn(server: str, place: int, rows: list[HostRow], key: str) -> Drawing:
         .properties(width=WIDTH, height=HEIGHT)
     )
     svg = Markup(to_svg(chart, key=key, title=words))
-    return Drawing(words, svg, heading=server, server=place, note="median trial")
+    return Drawing(words, svg, heading=name, server=place, note="median trial")
