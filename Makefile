@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-rust test-python lint format schema selftest rigged bench bench-million lock clean
+.PHONY: help setup servers demo test test-rust test-python lint format schema selftest rigged bench bench-million peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,10 +85,18 @@ bench-million: setup ## A million users with think time on this machine: users r
 PIP_COMPILE := $(CURDIR)/$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host
 
+peers: tools/peers/node_modules/.bin/artillery ## Other load generators for comparing: Artillery from npm (wrk, ab and h2load are Debian packages)
+
+tools/peers/node_modules/.bin/artillery: tools/peers/package-lock.json
+	@command -v npm >/dev/null || { echo "npm was not found: install Node.js 18 or newer, then try again"; exit 2; }
+	cd tools/peers && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
 	$(PIP_COMPILE) --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
 	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
 	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
+	cd tools/peers && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## Remove everything that make built here
 	rm -rf $(VENV) $(STAMPS) engine/target

@@ -25,6 +25,7 @@ from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.load.reference import calibrate
+from prony.load.short import walk_once
 from prony.plan.load import Connections, Load, Measured, SteadyWindow, WholeRun
 from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.plan.workload import Workload
@@ -162,8 +163,10 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     if probes:
         progress.phase("calibrate", 2.5)
         calibration = _calibrate(load, bench, probes[-1].body_bytes)
+    _prepare(load, progress)
     run = _Run(load, bench, progress, probes)
     evidence, failure = run.run()
+    notes = _clean_up(load, progress)
     usual_bytes = _usual_bytes(evidence)
     if not load.asks_first and usual_bytes is not None and not run.interrupted:
         progress.phase("calibrate", 2.5)
@@ -189,7 +192,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         ended_at=datetime.now(UTC),
         evidence=evidence,
         failure=failure,
-        notes=(INTERRUPTED,) if run.interrupted else (),
+        notes=(*notes, *((INTERRUPTED,) if run.interrupted else ())),
         fingerprint_key=bench.fingerprint.key,
     )
     ended = conclude(record)
@@ -199,6 +202,24 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     if run.interrupted:
         raise KeptInterrupt(identifier)
     return identifier
+
+
+def _prepare(load: RunningLoad, progress: Progress) -> None:
+    """One user walks the workload's preparation. Raises EnvironmentFault where an answer is wrong."""
+    if load.workload.prepare:
+        progress.phase("prepare", None)
+        wrong = walk_once(load.target.base, load.workload, load.workload.prepare, tls=load.tls)
+        if wrong is not None:
+            raise EnvironmentFault(f"what comes before the load failed: {wrong}; nothing else has been sent")
+
+
+def _clean_up(load: RunningLoad, progress: Progress) -> tuple[str, ...]:
+    """Take back what was prepared; a note when that goes wrong."""
+    if not load.workload.cleanup:
+        return ()
+    progress.phase("clean-up", None)
+    wrong = walk_once(load.target.base, load.workload, load.workload.cleanup, tls=load.tls)
+    return () if wrong is None else (f"what comes after the load failed: {wrong}",)
 
 
 def _usual_bytes(evidence: Evidence) -> int | None:

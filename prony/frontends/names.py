@@ -5,5 +5,6 @@ from __future__ import annotations
 SUMMARIES = {
     "ab": "ApacheBench: prony ab [flags] URL.",
     "fhb": "Faban's HTTP bench: prony fhb [flags] URL.",
+    "artillery": "Artillery's command line: prony artillery run [flags] SCRIPT.",
 }
 """Name (a module of this package that has a `FRONT_END`) -> its line in `prony --help`."""

@@ -1,0 +1,68 @@
+"""`prony artillery run`: Artillery's scripts on Prony's engine, with Artillery's output and report."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony.frontends.artillery import console, ensure
+from prony.frontends.artillery.flags import USAGE
+from prony.frontends.artillery.metrics import Metrics, aggregate, periods
+from prony.frontends.artillery.translate import read, translate
+from prony.frontends.base import Desk, FrontEnd, Ran
+from prony.report.progress import SilentProgress
+
+FAILED = 1
+"""Artillery's exit code when a check of ensure or an expectation failed."""
+
+
+def run(argv: Sequence[str], desk: Desk) -> int:
+    """From the first line of output to the exit code. Raises PronyError."""
+    asked = read(argv)
+    planned = ensure.checks(asked.ensure)
+    if desk.asked.explain:
+        return desk.explained(asked.translated)
+    output = _output(asked.given.values.get("output"))
+    live = console.Live(
+        asked.phases, desk.stdout, lambda: time.time() * 1000, lambda rows, at: periods(rows, at)
+    )
+    quiet = asked.given.quiet
+    ran = desk.measure(asked.translated, SilentProgress() if quiet else live)
+    report = aggregate(asked, ran)
+    if not quiet:
+        live.ended(ran.report.elapsed_ms / 1000)
+        print(console.summary(report, time.time() * 1000), file=desk.stdout)
+    if output is not None:
+        _write(output, report, ran)
+        print(f"Log file: {output}", file=desk.stdout)
+    checked = ensure.run(planned, report)
+    if checked:
+        print("\nChecks:", file=desk.stdout)
+        for one in checked:
+            print(one.line, file=desk.stdout)
+    missed = any(not one.ok and one.check.strict for one in checked)
+    failed = bool(report.counters.get("plugins.expect.failed"))
+    return desk.end(ran, original=FAILED if missed or failed else 0)
+
+
+def _output(name: str | None) -> Path | None:
+    """Where the report goes; asked before the load, so that no run is lost. Raises UsageError."""
+    if name is None:
+        return None
+    path = Path(name)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"--output {name}: expected a file in a folder that is there")
+    return path
+
+
+def _write(path: Path, report: Metrics, ran: Ran) -> None:
+    began_ms = ran.report.ready.started_unix_ns // 1_000_000
+    parts = [part.as_json() for part in periods(ran.report.rows, began_ms)]
+    whole = {"aggregate": report.as_json(), "intermediate": parts}
+    path.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+
+
+FRONT_END = FrontEnd(name="artillery", usage=USAGE, translate=translate, run=run)

@@ -1,0 +1,132 @@
+"""Artillery's small expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and arithmetic.
+Must not know where names come from.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.templates import Scope
+
+BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+}
+COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+DOTTED = re.compile(r"[A-Za-z_][\w$-]*\.[\w$./{}-]+")
+"""A metric that is not known (yet): its dots and dashes are part of its name."""
+LONGEST = 2_000
+"""Characters of an expression that is read."""
+
+
+class NotAnExpression(ValueError):
+    """`str()` says what cannot be read."""
+
+
+class Unknown(ValueError):
+    """A name that stands for nothing."""
+
+
+def evaluate(expression: str, names: Mapping[str, Any]) -> bool:
+    """Whether it is true. Names may hold dots, as metrics do; the longest name that fits is taken. Raises
+    NotAnExpression, and Unknown for a name that stands for nothing.
+    """
+    return bool(_value(_tree(expression, names), names))
+
+
+def names_in(expression: str) -> set[str]:
+    """The names of an expression, without words that belong to it. Raises NotAnExpression."""
+    tree = _tree(expression, {})
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _tree(expression: str, names: Mapping[str, Any]) -> ast.expr:
+    if len(expression) > LONGEST:
+        raise NotAnExpression(f"it has more than {LONGEST} characters")
+    text = re.sub(r"(?<![<>=!])=(?!=)", "==", expression.replace("&&", " and ").replace("||", " or "))
+    known = sorted(names, key=len, reverse=True)
+    values: dict[str, Any] = {}
+    for index, name in enumerate(known):
+        if name in text and not re.fullmatch(r"[A-Za-z_]\w*", name):
+            text = text.replace(name, f" v_{index}_ ")
+            values[f"v_{index}_"] = names[name]
+    text = DOTTED.sub(lambda match: f" unknown_{len(match[0])}_ ", text)
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
+        raise NotAnExpression(f"'{expression}' is no comparison") from fault
+    return _Bound(values).visit(tree)  # type: ignore[no-any-return]
+
+
+class _Bound(ast.NodeTransformer):
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._values:
+            return ast.copy_location(ast.Constant(self._values[node.id]), node)
+        return node
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    try:
+        return _of(node, names)
+    except (ZeroDivisionError, TypeError, OverflowError):
+        return False
+
+
+def _of(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, int | float | str)):
+        return node.value
+    if isinstance(node, ast.Name):
+        if node.id not in names:
+            raise Unknown(node.id)
+        return names[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+        return BINARY[type(node.op)](_of(node.left, names), _of(node.right, names))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not _of(node.operand, names)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_of(node.operand, names)
+    if isinstance(node, ast.BoolOp):
+        values = [_of(value, names) for value in node.values]
+        return all(values) if isinstance(node.op, ast.And) else any(values)
+    if isinstance(node, ast.Compare) and all(type(op) in COMPARE for op in node.ops):
+        left = _of(node.left, names)
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = _of(right_node, names)
+            if not COMPARE[type(op)](left, right):
+                return False
+            left = right
+        return True
+    raise NotAnExpression("it holds more than names, numbers, comparisons, and, or, not and arithmetic")
+
+
+def decided(node: Node, scope: Scope) -> bool:
+    """Whether a condition that is known before the run is true. Raises Refused where it is not known."""
+    text = node.text("an expression").strip()
+    bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
+    try:
+        return evaluate(bare, scope.constants)
+    except Unknown as unknown:
+        raise node.refused(
+            f"ifTrue on '{unknown}', which is not known before the run",
+            "compare variables or $loopCount, or write two scenarios with weights",
+        ) from unknown
+    except NotAnExpression as fault:
+        raise node.refused(f"this condition ({fault})", "compare a variable with a value") from fault

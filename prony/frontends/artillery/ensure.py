@@ -1,0 +1,110 @@
+"""The checks of the ensure plugin on a finished report. Must not print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from prony.frontends.artillery.conditions import NotAnExpression, Unknown, evaluate
+from prony.frontends.artillery.metrics import Metrics
+from prony.frontends.artillery.script import Node
+
+CLASSIC = ("min", "max", "median", "p95", "p99")
+KEYS = frozenset({"thresholds", "conditions", "maxErrorRate", *CLASSIC})
+ERROR_RATE = "((vusers.created - vusers.completed) / vusers.created * 100)"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of `Checks:`."""
+
+    expression: str
+    shown: str
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A check and whether it held."""
+
+    check: Check
+    ok: bool
+
+    @property
+    def line(self) -> str:
+        if self.ok:
+            return f"ok: {self.check.shown}"
+        return f"fail: {self.check.shown}{'' if self.check.strict else ' (optional)'}"
+
+
+def checks(node: Node | None) -> list[Check]:
+    """What is to be checked; said before the load. Raises UsageError and Refused."""
+    return [] if node is None or not node.value else list(_checks(node))
+
+
+def _checks(node: Node) -> Iterator[Check]:
+    node.only("ensure", KEYS, f"use {', '.join(sorted(KEYS))}")
+    thresholds = node.get("thresholds")
+    for one in [] if thresholds is None else thresholds.elements():
+        for name, limit in list(one.items())[:1]:
+            yield _checked(limit, f"{name} < {_number(limit):g}", name)
+    conditions = node.get("conditions")
+    for one in [] if conditions is None else conditions.elements():
+        one.only("condition", frozenset({"expression", "strict"}), "give expression and strict")
+        expression = one.get("expression")
+        if expression is None:
+            raise one.wrong("an expression")
+        strict = one.children.get("strict")
+        text = expression.text("an expression")
+        yield _checked(expression, text, text, strict is None or strict.value is not False)
+    for name in CLASSIC:
+        given = node.get(name)
+        if given is not None:
+            limit_ms = int(_number(given))
+            yield Check(f"http.response_time.{name} < {limit_ms}", f"{name} < {limit_ms}", True)
+    rate = node.get("maxErrorRate")
+    if rate is not None:
+        most = _number(rate)
+        yield Check(f"{ERROR_RATE} <= {most:g}", f"maxErrorRate < {most:g}", True)
+
+
+def _number(node: Node) -> float:
+    return node.number("a number")
+
+
+def _checked(node: Node, expression: str, shown: str, strict: bool = True) -> Check:
+    """An expression that can be read, whatever the metrics will be. Raises Refused."""
+    try:
+        evaluate(expression, _Any())
+    except NotAnExpression as fault:
+        raise node.refused(f"this check ({fault})", "compare metrics with numbers") from fault
+    except Unknown:
+        pass
+    return Check(expression, expression if shown != expression else shown, strict)
+
+
+class _Any(dict[str, float]):
+    """No metric is known yet."""
+
+
+def run(planned: list[Check], report: Metrics) -> list[Checked]:
+    """Each check on the report; those that held come first, the last written first among each."""
+    names = _names(report)
+    found = [Checked(check, _holds(check.expression, names)) for check in reversed(planned)]
+    return sorted(found, key=lambda one: not one.ok)
+
+
+def _holds(expression: str, names: Mapping[str, float]) -> bool:
+    try:
+        return evaluate(expression, names)
+    except (Unknown, NotAnExpression):  # a metric that the run did not have: nothing is shown to hold
+        return False
+
+
+def _names(report: Metrics) -> dict[str, float]:
+    names: dict[str, float] = {"vusers.completed": 0, **report.counters, **report.rates}
+    for name, values in report.summaries.items():
+        for key, value in values.items():
+            if value is not None:
+                names[f"{name}.{key}"] = value
+    return names

@@ -1,0 +1,263 @@
+"""A run in Artillery's metrics: counters, rates and summaries. Must not print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from prony.evidence.engine import Counters, Histogram, IntervalRow, StepFigures, Window
+from prony.frontends.artillery.flow import Walked
+from prony.frontends.artillery.translate import Read
+from prony.frontends.base import Ran
+from prony.judge.histogram import Decoded, decode
+
+PERIOD_S = 10
+ERRORS: Mapping[str, str] = {
+    "connect_refused": "ECONNREFUSED",
+    "connect_timeout": "ETIMEDOUT",
+    "connect_other": "EHOSTUNREACH",
+    "tls": "EPROTO",
+    "address_unavailable": "EADDRNOTAVAIL",
+    "descriptors": "EMFILE",
+    "write": "EPIPE",
+    "read": "ECONNRESET",
+    "premature_close": "ECONNRESET",
+    "timeout": "ETIMEDOUT",
+    "protocol": "HPE_INVALID_CONSTANT",
+    "header_too_long": "HPE_HEADER_OVERFLOW",
+    "capture": "Failed capture or match",
+}
+"""The engine's kind of error -> what Artillery's runtime calls it. Missed expectations are none there."""
+QUANTILES = (
+    ("p50", 50.0),
+    ("median", 50.0),
+    ("p75", 75.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p999", 99.9),
+)
+BY_ENDPOINT = "plugins.metrics-by-endpoint."
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What one report, or one period of it, holds."""
+
+    counters: dict[str, int] = field(default_factory=dict)
+    rates: dict[str, int] = field(default_factory=dict)
+    summaries: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    period_ms: int = 0
+    """Unix time at which the period begins."""
+    first_ms: int = 0
+    last_ms: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As Artillery writes it."""
+        return {
+            "counters": self.counters,
+            "rates": self.rates,
+            "firstCounterAt": self.first_ms,
+            "firstHistogramAt": self.first_ms,
+            "lastCounterAt": self.last_ms,
+            "lastHistogramAt": self.last_ms,
+            "firstMetricAt": self.first_ms,
+            "lastMetricAt": self.last_ms,
+            "period": self.period_ms,
+            "summaries": self.summaries,
+            "histograms": self.summaries,
+        }
+
+
+def aggregate(read: Read, ran: Ran) -> Metrics:
+    """The whole run."""
+    window = ran.window
+    began_ms = ran.report.ready.started_unix_ns // 1_000_000
+    counters = _counters(read, window)
+    summaries: dict[str, dict[str, float | None]] = {}
+    if window.service_time is not None and window.service_time.count:
+        summaries["http.response_time"] = summary(_decoded([window.service_time]))
+    for family, figures in _by_family(window).items():
+        summaries[f"http.response_time.{family}"] = figures
+    if window.session_time is not None and window.session_time.count:
+        summaries["vusers.session_length"] = summary(_decoded([window.session_time]))
+    for name, steps in _by_name(window).items():
+        times = [step.service_time for step in steps if step.service_time is not None]
+        if any(one.count for one in times):
+            summaries[f"{BY_ENDPOINT}response_time.{name}"] = summary(_decoded(times))
+    rate = round(window.sent / max(window.duration_s, 1.0))
+    return Metrics(
+        counters=counters,
+        rates={"http.request_rate": rate} if window.sent else {},
+        summaries=summaries,
+        period_ms=_period(began_ms + int(window.duration_s * 1000)),
+        first_ms=began_ms,
+        last_ms=began_ms + round(window.duration_s * 1000),
+    )
+
+
+def periods(rows: Sequence[IntervalRow], began_ms: int) -> list[Metrics]:
+    """The parts of ten seconds by the clock, from the rows of a second. A row has no histogram: means and
+    maxima are exact, and percentiles are left out rather than made up.
+    """
+    found: dict[int, list[IntervalRow]] = {}
+    for row in rows:
+        found.setdefault(_period(began_ms + int(row.t_ms - row.duration_ms)), []).append(row)
+    return [_part(period, part, began_ms) for period, part in sorted(found.items())]
+
+
+def _part(period_ms: int, rows: Sequence[IntervalRow], began_ms: int) -> Metrics:
+    counters: dict[str, int] = {
+        "http.requests": sum(row.sent or 0 for row in rows),
+        "http.responses": sum(row.completed for row in rows),
+    }
+    for row in rows:
+        _errors(counters, row.errors)
+    completed = counters["http.responses"]
+    summaries: dict[str, dict[str, float | None]] = {}
+    if completed:
+        mean_ns = sum((row.mean_ns or 0.0) * row.completed for row in rows) / completed
+        worst_ns = max(row.max_ns or 0 for row in rows)
+        summaries["http.response_time"] = {
+            "max": _ms(worst_ns), "count": completed, "mean": _ms(mean_ns),
+        }  # fmt: skip
+    length_s = sum(row.duration_ms for row in rows) / 1000
+    return Metrics(
+        counters={name: value for name, value in counters.items() if value},
+        rates={"http.request_rate": round(counters["http.requests"] / max(length_s, 1.0))},
+        summaries=summaries,
+        period_ms=period_ms,
+        first_ms=began_ms + round(rows[0].t_ms - rows[0].duration_ms),
+        last_ms=began_ms + round(rows[-1].t_ms),
+    )
+
+
+def _counters(read: Read, window: Window) -> dict[str, int]:
+    created = window.sessions_begun or 0
+    counters: dict[str, int] = {}
+    for walked, count in zip(read.scenarios, _created(read.scenarios, window), strict=True):
+        if count is not None:
+            counters[f"vusers.created_by_name.{walked.name}"] = count
+    counters["vusers.created"] = created
+    if window.blocked:
+        counters["vusers.skipped"] = window.blocked
+    counters["http.requests"] = window.sent
+    for code, count in sorted(window.status.items()):
+        counters[f"http.codes.{code}"] = count
+    counters["http.responses"] = window.completed
+    if not window.answers_other:
+        counters["http.downloaded_bytes"] = sum(one.body_bytes * one.count for one in window.answers)
+    _expected(counters, read, window)
+    for name, steps in _by_name(window).items():
+        for step in steps:
+            for code, count in step.status.items():
+                key = f"{BY_ENDPOINT}{name}.codes.{code}"
+                counters[key] = counters.get(key, 0) + count
+    _errors(counters, window.errors)
+    completed = window.sessions_completed or 0
+    counters["vusers.failed"] = max(0, created - completed)
+    if completed:
+        counters["vusers.completed"] = completed
+    return counters
+
+
+def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:
+    for kind, count in errors.items():
+        if kind in ERRORS:
+            key = f"errors.{ERRORS[kind]}"
+            counters[key] = counters.get(key, 0) + count
+
+
+def _created(scenarios: Sequence[Walked], window: Window) -> list[int | None]:
+    """Users of each scenario: of one, all; of several, by the answers to their first steps where that is a
+    whole number of users, else None.
+    """
+    if len(scenarios) == 1:
+        return [window.sessions_begun or 0]
+    found: list[int | None] = []
+    for walked in scenarios:
+        names = {scenario.name for scenario in walked.scenarios}
+        first, sends = walked.first
+        rows = [step for step in window.steps if step.scenario in names and step.name == first]
+        count = sum(step.completed for step in rows)
+        found.append(count // sends if rows and count % sends == 0 else None)
+    return found
+
+
+def _expected(counters: dict[str, int], read: Read, window: Window) -> None:
+    """plugins.expect.*: statuses exactly; of a request's other checks the first is the one that failed."""
+    for walked in read.scenarios:
+        names = {scenario.name for scenario in walked.scenarios}
+        for name, wanted in walked.wanted.items():
+            rows = [step for step in window.steps if step.scenario in names and step.name == name]
+            single: list[Counters | StepFigures] = list(rows) or ([window] if not window.steps else [])
+            for row in single:
+                missed = row.completed - sum(
+                    count for code, count in row.status.items() if int(code) in (wanted.statuses or ())
+                )
+                missed = missed if wanted.statuses else 0
+                others = max(0, min(row.completed, row.failed) - missed)
+                for kind in wanted.types:
+                    failed = missed if kind == "statusCode" else others
+                    others = others if kind == "statusCode" else 0
+                    _add(counters, "plugins.expect.ok", kind, row.completed - failed)
+                    _add(counters, "plugins.expect.failed", kind, failed)
+
+
+def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:
+    if count:
+        counters[name] = counters.get(name, 0) + count
+        counters[f"{name}.{kind}"] = counters.get(f"{name}.{kind}", 0) + count
+
+
+def _by_name(window: Window) -> dict[str, list[StepFigures]]:
+    found: dict[str, list[StepFigures]] = {}
+    for step in window.steps:
+        found.setdefault(step.name, []).append(step)
+    return found
+
+
+def _by_family(window: Window) -> dict[str, dict[str, float | None]]:
+    """2xx, 4xx …: only where all answers are of one family, since times are not kept by status."""
+    families = {f"{code[0]}xx" for code, count in window.status.items() if count}
+    if len(families) != 1 or window.service_time is None or window.errors.get("timeout"):
+        return {}
+    return {families.pop(): summary(_decoded([window.service_time]))}
+
+
+def _decoded(histograms: Iterable[Histogram]) -> Decoded:
+    """One of several; within one run they may be merged."""
+    parts = [decode(one) for one in histograms if one.count]
+    if len(parts) == 1:
+        return parts[0]
+    high = np.concatenate([part.high_ns for part in parts])
+    middle = np.concatenate([part.middle_ns for part in parts])
+    counts = np.concatenate([part.counts for part in parts])
+    order = np.argsort(high, kind="stable")
+    return Decoded(high[order], middle[order], counts[order])
+
+
+def summary(times: Decoded) -> dict[str, float | None]:
+    """min … p999 in milliseconds with one decimal, as Artillery rounds them."""
+    found: dict[str, float | None] = {
+        "min": _ms(float(times.middle_ns[0])),
+        "max": _ms(times.max_ns),
+        "count": int(times.count),
+        "mean": _ms(times.moment(1) * 1e9),
+    }
+    for name, percentile in QUANTILES:
+        value_ns = times.percentile_ns(percentile)
+        found[name] = None if value_ns is None else _ms(value_ns)
+    return found
+
+
+def _ms(value_ns: float) -> float:
+    ms = round(value_ns / 1e6, 1)
+    return int(ms) if ms == int(ms) else ms
+
+
+def _period(unix_ms: int) -> int:
+    return unix_ms // (PERIOD_S * 1000) * PERIOD_S * 1000

@@ -1,0 +1,109 @@
+"""config.payload into feeders. Must not know which request uses a column."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.templates import Fed, Scope, constant
+from prony.plan.workload import Feeder
+
+KEYS = frozenset({
+    "path", "fields", "order", "skipHeader", "skipEmptyLines", "delimiter", "cast", "name", "loadAll",
+    "options",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The feeders and what their columns are called in the script."""
+
+    feeders: dict[str, Feeder]
+    columns: dict[str, Fed]
+
+
+NO_PAYLOAD = Payload({}, {})
+
+
+def payload(node: Node | None, given: str | None, folder: Path, scope: Scope) -> Payload:
+    """The CSV files; `given` is --payload. Raises Refused and UsageError."""
+    if node is None:
+        return NO_PAYLOAD
+    single = isinstance(node.value, dict)
+    feeders: dict[str, Feeder] = {}
+    columns: dict[str, Fed] = {}
+    for index, one in enumerate((node,) if single else node.elements()):
+        name = f"payload{index + 1}"
+        path = one.get("path")
+        where = given if given is not None and single else None
+        if where is None:
+            if path is None:
+                raise one.wrong("a path (or --payload FILE)")
+            where = str(folder / str(constant(path, scope)))
+        feeders[name], found = _one(one, name, Path(where))
+        columns.update(found)
+    return Payload(feeders, columns)
+
+
+def _one(node: Node, name: str, file: Path) -> tuple[Feeder, dict[str, Fed]]:
+    node.only("payload key", KEYS, "use path, fields, order and skipHeader")
+    for key in ("loadAll", "options"):
+        child = node.get(key)
+        if child is not None and child.value is not False:
+            raise child.refused(f"payload '{key}'", "name the columns in fields; each user has one row")
+    delimiter = node.get("delimiter")
+    if delimiter is not None and delimiter.value != ",":
+        raise delimiter.refused(f"the delimiter '{delimiter.value}'", "separate columns by commas")
+    fields = node.get("fields")
+    if fields is None:
+        raise node.wrong("fields, the names of the columns")
+    names = [str(field.value) for field in fields.elements()]
+    order = node.get("order")
+    kind = "random" if order is None else order.value
+    if kind not in ("random", "sequence"):
+        raise (order or node).wrong("the order random or sequence")
+    header = node.get("skipHeader")
+    head, rows = _read(file, node)
+    if header is None or header.value is not True:
+        raise node.refused(
+            "a CSV file without a line of column names",
+            "give it such a first line, and skipHeader: true",
+        )
+    if len(head) < len(names):
+        raise fields.wrong(f"at most {len(head)} fields, as many as {file.name} has columns")
+    cast = node.get("cast")
+    found = {}
+    for column, (label, title) in enumerate(zip(names, head, strict=False)):
+        values = [row[column] for row in rows if len(row) > column]
+        numeric = (cast is None or cast.value is not False) and bool(values) and all(map(_is_number, values))
+        found[label] = Fed(f"{name}.{title}", numeric)
+    order_of: Literal["sequence", "random"] = "sequence" if kind == "sequence" else "random"
+    at_end: Literal["recycle"] | None = "recycle" if kind == "sequence" else None
+    return Feeder(file=str(file.absolute()), order=order_of, at_end=at_end), found
+
+
+def _read(file: Path, node: Node) -> tuple[list[str], list[list[str]]]:
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            rows = [row for row in csv.reader(stream) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
+    if not rows:
+        raise node.wrong(f"at least one row in {file}")
+    return rows[0], rows[1:]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return (
+        text.strip() == text
+        and text[:1] in "-0123456789."
+        and not (len(text) > 1 and text[0] == "0" and text[1] != ".")
+    )

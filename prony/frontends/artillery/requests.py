@@ -1,0 +1,222 @@
+"""One request of a flow into a step of the plan model. Must not know where in the flow it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import quote, urlsplit
+
+from pydantic import ValidationError
+
+from prony.experiment.running import Target
+from prony.frontends.artillery.answers import NOTHING, Expected, Looked, expectation, expected, looked
+from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.templates import (
+    Scope,
+    constant,
+    json_text,
+    rendered,
+    str_of,
+    text_of,
+)
+from prony.plan.workload import Auth, Basic, Method, Step
+
+USER_AGENT = "Artillery (https://artillery.io)"
+METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
+KEYS = frozenset({
+    "url", "uri", "name", "qs", "json", "body", "form", "headers", "cookie", "auth", "capture", "match",
+    "expect",
+    "ifTrue", "followRedirect", "gzip",
+})  # fmt: skip
+JAVASCRIPT = "write what it does as keys of the request; Prony runs no JavaScript"
+INSTEAD: Mapping[str, str] = {
+    "beforeRequest": JAVASCRIPT,
+    "afterResponse": JAVASCRIPT,
+    "function": JAVASCRIPT,
+    "formData": "send a form, or the whole multipart text as body with its content-type header",
+    "probability": "write two scenarios with weights, one with the request and one without",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for all requests of a script."""
+
+    target: Target
+    base_path: str
+    """The path of config.target, put before relative URLs; without a slash at its end."""
+    headers: Node | None
+    """Default headers, in place of the user agent."""
+    expects: bool
+    """The expect plugin is on."""
+    cookies: Mapping[str, str]
+    """Sent with every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it is sent, and what of it is printed."""
+
+    step: Step
+    wanted: Expected
+    found: Looked
+
+
+def request(method: str, params: Node, scope: Scope, settings: Settings, cookies: dict[str, str]) -> Sent:
+    """The step. `cookies` are those that the script itself has set so far; the request's own are added.
+    Raises Refused and UsageError.
+    """
+    if not isinstance(params.value, dict):
+        raise params.wrong("keys of a request, such as url")
+    for key, child in params.items():
+        if key not in KEYS:
+            raise child.refused(f"{method} '{key}'", INSTEAD.get(key, f"use {', '.join(sorted(KEYS))}"))
+    url = params.get("url") or params.get("uri")
+    if url is None:
+        raise params.wrong("a url")
+    path = _path(url, params.get("qs"), scope, settings)
+    body, content_type = _body(method, params, scope)
+    found = looked(params, scope)
+    wanted = expected(params, scope) if settings.expects else NOTHING
+    follows = params.children.get("followRedirect")
+    body_looked = found.body or bool(wanted.json_exists)
+    headers = _headers(params, scope, settings, content_type, compressed=not body_looked)
+    own = _cookies(params.get("cookie"), scope)
+    cookies.update(own)
+    if own or settings.cookies:  # Artillery opens its jar only then, and sends all that is in it
+        jar = {**settings.cookies, **cookies}
+        headers["cookie"] = "; ".join(f"{key}={value}" for key, value in jar.items())
+    headers.setdefault("Connection", "keep-alive")
+    label = params.get("name") or url
+    try:
+        step = Step(
+            name=_label(label),
+            method=cast(Method, method.upper()),
+            path=path,
+            headers=headers,
+            body=body,
+            auth=_auth(params.get("auth"), scope),
+            capture=found.captures,
+            expect=expectation(wanted, found, follows is None or follows.value is not False),
+        )
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
+    return Sent(step, wanted, found)
+
+
+def _label(node: Node) -> str:
+    text = str_of(node.value)
+    if "://" in text:
+        parts = urlsplit(text)
+        text = parts.path or "/"
+    return text.partition("?")[0].strip() or "/"
+
+
+def _path(url: Node, qs: Node | None, scope: Scope, settings: Settings) -> str:
+    text = rendered(url, scope).strip()
+    if text.startswith(("http://", "https://")):
+        scheme, _, rest = text.partition("://")
+        authority, slash, path = rest.partition("/")
+        if "${" in authority:
+            raise url.refused(
+                "a host that is drawn during the run", "write the host, or give it with --target"
+            )
+        there = Target.parse(f"{scheme}://{authority.partition('?')[0]}")
+        if (there.tls, there.host, there.port) != (
+            settings.target.tls,
+            settings.target.host,
+            settings.target.port,
+        ):
+            raise url.refused(
+                f"a request to {there.base}, another server than {settings.target.base}",
+                "run one server per script",
+            )
+        path = slash + path if slash else "/"
+    elif text.startswith("/"):
+        path = settings.base_path + text
+    else:
+        raise url.refused(
+            "a URL that begins with neither / nor http", "begin it with / (after config.target)"
+        )
+    path = path.partition("#")[0]
+    if qs is not None:
+        pairs = "&".join(_pairs(qs, scope))
+        path = path.partition("?")[0] + (f"?{pairs}" if pairs else "")
+    # % stays: the script has encoded what it wanted encoded
+    return quote(path, safe="%/:?#[]@!$&'()*+,;=-._~{}|") if "${" not in path else _quoted_around(path)
+
+
+def _quoted_around(path: str) -> str:
+    """Placeholders stay as they are."""
+    out, at = "", 0
+    while (start := path.find("${", at)) >= 0:
+        end = path.find("}", start)
+        end = len(path) if end < 0 or path[start - 1 : start] == "$" else end + 1
+        if path[start - 1 : start] == "$":
+            end = start + 2
+        out += quote(path[at:start], safe="%/:?#[]@!$&'()*+,;=-._~{}|") + path[start:end]
+        at = end
+    return out + quote(path[at:], safe="%/:?#[]@!$&'()*+,;=-._~{}|")
+
+
+def _pairs(node: Node, scope: Scope) -> list[str]:
+    """A query or form, as browsers write it."""
+    found = []
+    for key, child in node.items():
+        for value in child.elements() if isinstance(child.value, list) else (child,):
+            text = "" if value.value is None else str_of(value.value)
+            found.append(f"{text_of(key, value, scope, 'url')}={text_of(text, value, scope, 'url')}")
+    return found
+
+
+def _body(method: str, params: Node, scope: Scope) -> tuple[str | None, str | None]:
+    """Text and content type; one of json, form and body."""
+    given = [key for key in ("json", "form", "body") if params.get(key) is not None]
+    if not given:
+        return None, None
+    if method in ("get", "head"):
+        raise params.children[given[0]].refused(f"a {method.upper()} with a body", "send it with post or put")
+    if "json" in given and params.children["json"].value not in (False, 0, ""):
+        return json_text(params.children["json"], scope), "application/json"
+    if "form" in given:
+        return "&".join(_pairs(params.children["form"], scope)), "application/x-www-form-urlencoded"
+    if "body" not in given:
+        return None, None
+    body = params.children["body"]
+    if not isinstance(body.value, str):
+        raise body.refused("a body that is no text", "use json for a structure, or put the text in quotes")
+    return rendered(body, scope), None
+
+
+def _headers(
+    params: Node, scope: Scope, settings: Settings, content_type: str | None, compressed: bool
+) -> dict[str, str]:
+    headers: dict[str, str] = {"user-agent": USER_AGENT} if settings.headers is None else {}
+    for given in (settings.headers, params.get("headers")):
+        for name, value in () if given is None else given.items():
+            headers[name.lower()] = rendered(value, scope)
+    if content_type is not None:
+        headers.setdefault("content-type", content_type)
+    gzip = params.children.get("gzip")
+    if compressed and (gzip is None or gzip.value is not False):
+        headers.setdefault("accept-encoding", "gzip, deflate, br")
+    headers.pop("content-length", None)  # written for every request
+    return headers
+
+
+def _cookies(node: Node | None, scope: Scope) -> dict[str, str]:
+    return {} if node is None else {name: rendered(value, scope) for name, value in node.items()}
+
+
+def _auth(node: Node | None, scope: Scope) -> Auth | None:
+    if node is None:
+        return None
+    node.only("auth", frozenset({"user", "pass"}), "give user and pass")
+
+    def one(key: str) -> str:
+        child = node.get(key)
+        return "" if child is None else str_of(constant(child, scope))
+
+    return Auth(basic=Basic(user=one("user"), password=one("pass")))

@@ -1,0 +1,199 @@
+"""An Artillery script as it was written: plain values, each knowing its file and line.
+
+Must not know what a key means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from prony.errors import UsageError
+from prony.frontends.base import Refused
+
+Place = tuple[str, int | None]
+"""File (or the command line) and line."""
+Key = str | int
+MOST_NODES = 200_000
+"""A script that aliases blow up beyond this is no script."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay words."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of the script and where it stands."""
+
+    value: Any
+    file: str
+    line: int | None
+    children: Mapping[Key, Node]
+    """Of a mapping by key, of a list by index; empty for a plain value."""
+
+    def get(self, key: Key) -> Node | None:
+        """The value of this key; None when it is not there or null."""
+        found = self.children.get(key)
+        return None if found is None or found.value is None else found
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """The keys of a mapping with their values, in their order. UsageError when it is none."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("keys with values")
+        for key, child in self.children.items():
+            yield str(key), child
+
+    def elements(self) -> list[Node]:
+        """The elements of a list. UsageError when it is none."""
+        if not isinstance(self.value, list):
+            raise self.wrong("a list")
+        return list(self.children.values())
+
+    def only(self, what: str, known: Mapping[str, str] | frozenset[str], instead: str) -> None:
+        """Refuse the first key that is not known (`instead` may be by key)."""
+        for key, child in self.items():
+            if key not in known:
+                raise child.refused(f"{what} '{key}'", instead)
+
+    def refused(self, element: str, instead: str) -> Refused:
+        """This cannot be done; nothing has been sent."""
+        return Refused(element, self.file, self.line, self.shown, instead)
+
+    def wrong(self, expected: str) -> UsageError:
+        """This is not what the key takes."""
+        return UsageError(f"{self.place}: found {self.shown}; expected {expected}")
+
+    @property
+    def place(self) -> str:
+        """FILE:LINE."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    @property
+    def shown(self) -> str:
+        """The value in a few characters."""
+        text = repr(self.value).replace("\n", " ")
+        return text if len(text) <= 60 else text[:59] + "…"
+
+    def text(self, expected: str = "a text") -> str:
+        """A text. UsageError otherwise."""
+        if not isinstance(self.value, str):
+            raise self.wrong(expected)
+        return self.value
+
+    def number(self, expected: str, *, least: float = 0.0) -> float:
+        """A number, also one that is written as a text. UsageError otherwise."""
+        value = self.value
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                raise self.wrong(expected) from None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e12:
+            raise self.wrong(expected)
+        return float(value)
+
+
+def of(value: Any, file: str, line: int | None) -> Node:
+    """A node of plain values that all stand in one place."""
+    children: dict[Key, Node] = {}
+    if isinstance(value, dict):
+        children = {str(key): of(inner, file, line) for key, inner in value.items()}
+    elif isinstance(value, list):
+        children = {index: of(inner, file, line) for index, inner in enumerate(value)}
+    return Node(value, file, line, children)
+
+
+def read(path: Path) -> Node:
+    """A YAML or JSON script. Raises UsageError with file and line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"{path}: cannot be read: {reason}; name an Artillery script") from fault
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str) -> Node:
+    """Like `read`, of a text."""
+    loader = None
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        found = None if root is None else _build(loader, root, file, _Budget())
+    except yaml.MarkedYAMLError as fault:
+        line = fault.problem_mark.line + 1 if fault.problem_mark else 1
+        raise UsageError(f"{file}:{line}: this is not valid YAML: {fault.problem}") from fault
+    except (yaml.YAMLError, ValueError) as fault:
+        raise UsageError(f"{file}: this is not valid YAML: {' '.join(str(fault).split())}") from fault
+    except RecursionError as fault:
+        raise UsageError(f"{file}: this is nested too deeply to be a script") from fault
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if found is None or not isinstance(found.value, dict):
+        raise UsageError(f"{file}: expected keys with values (config, scenarios), found something else")
+    return found
+
+
+@dataclass(slots=True)
+class _Budget:
+    left: int = MOST_NODES
+
+
+def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Node:
+    budget.left -= 1
+    if budget.left < 0:
+        raise ValueError(f"more than {MOST_NODES} values, with what its aliases stand for")
+    line = node.start_mark.line + 1
+    children: dict[Key, Node] = {}
+    if isinstance(node, yaml.MappingNode):
+        loader.flatten_mapping(node)
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key that is no word (is a {{…}} not in quotes?)", key.start_mark
+                )
+            built = _build(loader, value, file, budget)
+            children[key.value] = Node(built.value, file, key.start_mark.line + 1, built.children)
+        return Node({key: child.value for key, child in children.items()}, file, line, children)
+    if isinstance(node, yaml.SequenceNode):
+        children = {index: _build(loader, value, file, budget) for index, value in enumerate(node.value)}
+        return Node([child.value for child in children.values()], file, line, children)
+    return Node(loader.construct_object(node), file, line, {})
+
+
+def merged(under: Node, over: Node, *, lists: Literal["replace", "by_index"] = "replace") -> Node:
+    """Both, with `over` winning: mappings are merged by key, lists replaced, or merged element by element."""
+    both_lists = isinstance(under.value, list) and isinstance(over.value, list) and lists == "by_index"
+    if not both_lists and not (isinstance(under.value, dict) and isinstance(over.value, dict)):
+        return over
+    children = dict(under.children)
+    for key, child in over.children.items():
+        children[key] = merged(children[key], child, lists=lists) if key in children else child
+    if both_lists:
+        return Node([child.value for child in children.values()], over.file, over.line, children)
+    return with_children(under, children)
+
+
+def with_children(node: Node, children: Mapping[Key, Node]) -> Node:
+    """A mapping with other values."""
+    return Node({key: child.value for key, child in children.items()}, node.file, node.line, children)

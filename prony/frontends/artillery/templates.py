@@ -1,0 +1,247 @@
+"""Artillery's `{{ … }}` into the plan model's `${…}`. Must not know where a text is sent."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from prony.errors import UsageError
+from prony.frontends.artillery.script import Node
+
+Escape = Literal["plain", "url", "json"]
+TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
+CALL = re.compile(r"(\$[A-Za-z0-9_]+)\s*\(([^)]*)\)")
+NAME = re.compile(r"[\w$][\w$.\[\]'\"-]*")
+RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """A column of a CSV file."""
+
+    placeholder: str
+    numeric: bool
+    """Every value is a number: alone in JSON it is sent as one."""
+
+
+@dataclass(slots=True)
+class Uses:
+    """What a scenario's texts turned out to use."""
+
+    uuids: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a name stands for at one place of a scenario."""
+
+    constants: Mapping[str, Any]
+    """Variables, the environment, the loop's count and element."""
+    fed: Mapping[str, Fed] = field(default_factory=dict)
+    captured: Mapping[str, str] = field(default_factory=dict)
+    """Name in the script -> name in the plan."""
+    uses: Uses = field(default_factory=Uses)
+
+    def bound(self, **constants: Any) -> Scope:
+        """With these constants on top (names as keywords, `$` written `_S_`)."""
+        named = {name.replace("_S_", "$"): value for name, value in constants.items()}
+        return replace(self, constants={**self.constants, **named})
+
+
+def capture_name(name: str) -> str:
+    """A name that the plan model takes for a captured value."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"c_{plain}" if plain in RESERVED or not re.match(r"[A-Za-z_]", plain) else plain
+
+
+def rendered(node: Node, scope: Scope, escape: Escape = "plain") -> str:
+    """The text with placeholders of the plan model; literal parts are escaped too. Raises Refused."""
+    return text_of(str_of(node.value), node, scope, escape)
+
+
+def text_of(text: str, node: Node, scope: Scope, escape: Escape = "plain") -> str:
+    """Like `rendered`, of a part of what stands at the node."""
+    written = ""
+    for part in parts(text, node, scope):
+        if isinstance(part, Literally):
+            written += _written(part.text, escape)
+        elif written.endswith("$"):  # the plan model would read $${ as the characters ${
+            raise node.refused("a $ right before {{", "put the $ into the variable, or a character between")
+        else:
+            written += part.placeholder(escape)
+    return written
+
+
+def constant(node: Node, scope: Scope) -> Any:
+    """The value, when it can be known before the run. Raises Refused when it cannot."""
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return node.value
+    found = list(parts(node.value, node, scope))
+    if len(found) == 1 and isinstance(found[0], Literally):
+        return found[0].value
+    if all(isinstance(part, Literally) for part in found):
+        return "".join(part.text for part in found if isinstance(part, Literally))
+    raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
+
+
+def json_text(node: Node, scope: Scope) -> str:
+    """The value as JSON, as JSON.stringify writes it."""
+    if isinstance(node.value, dict):
+        pairs = (f"{_key(key, child, scope)}:{json_text(child, scope)}" for key, child in node.items())
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(node.value, list):
+        return "[" + ",".join(json_text(child, scope) for child in node.elements()) + "]"
+    if not isinstance(node.value, str):
+        return json_value(node.value)
+    found = list(parts(node.value, node, scope))
+    if len(found) == 1 and "{{" in node.value:
+        only = found[0]
+        if isinstance(only, Literally):
+            return json_value(only.value).replace("${", "$${")
+        if only.numeric:
+            return only.placeholder("plain")
+    return f'"{text_of(node.value, node, scope, "json")}"'
+
+
+def json_value(value: Any) -> str:
+    """A plain value in the spelling of JSON.stringify."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "null"
+        if value.is_integer() and abs(value) < 1e21:
+            return str(int(value))
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(str(k))}:{json_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_value, value)) + "]"
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        return json.dumps(str(value), ensure_ascii=False)
+
+
+def str_of(value: Any) -> str:
+    """A plain value as a script language writes it into a text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    return json_value(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Literally:
+    """A part that is known before the run."""
+
+    value: Any
+
+    @property
+    def text(self) -> str:
+        return str_of(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A part that the engine writes: the inside of a placeholder."""
+
+    inside: str
+    numeric: bool = False
+
+    def placeholder(self, escape: Escape) -> str:
+        return f"${{{self.inside}}}" if escape == "plain" else f"${{{self.inside} | {escape}}}"
+
+
+def parts(text: str, node: Node, scope: Scope) -> Iterator[Literally | Drawn]:
+    """The literal parts of a text and what stands between `{{` and `}}`. Raises Refused."""
+    at = 0
+    for match in TOKEN.finditer(text):
+        if match.start() > at:
+            yield Literally(text[at : match.start()])
+        yield _token(match[1], node, scope)
+        at = match.end()
+    if at < len(text) or not text:
+        yield Literally(text[at:])
+
+
+def _token(inside: str, node: Node, scope: Scope) -> Literally | Drawn:
+    call = CALL.fullmatch(inside)
+    if call is not None:
+        return _called(call[1], [word.strip() for word in call[2].split(",") if word.strip()], node)
+    if inside == "$uuid":
+        scope.uses.uuids += 1
+        return Drawn("uuid")
+    if not NAME.fullmatch(inside):
+        raise node.refused(f"the expression {{{{ {inside} }}}}", "use a variable, or write the value")
+    if inside in scope.captured:
+        return Drawn(scope.captured[inside])
+    if inside in scope.constants:
+        return Literally(scope.constants[inside])
+    if inside in scope.fed:
+        fed = scope.fed[inside]
+        return Drawn(fed.placeholder, fed.numeric)
+    return Literally(_within(inside, node, scope))
+
+
+def _within(inside: str, node: Node, scope: Scope) -> Any:
+    """A value inside a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
+    first, *rest = [word for word in re.split(r"[.\[\]'\"]+", inside) if word]
+    if first in scope.captured:
+        raise node.refused(
+            f"a part of the captured value '{inside}'", "capture that part with its own JSON path"
+        )
+    if first not in scope.constants:
+        known = ", ".join(sorted({*scope.captured, *scope.fed, *scope.constants} - {"$processEnvironment"}))
+        raise UsageError(f"{node.place}: '{inside}' is not known here; expected one of: {known}")
+    value = scope.constants[first]
+    for word in rest:
+        if isinstance(value, Mapping) and word in value:
+            value = value[word]
+        elif isinstance(value, list) and word.isdigit() and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            hint = "; set the environment variable" if first in ("$env", "$processEnvironment") else ""
+            raise UsageError(f"{node.place}: '{inside}': there is no '{word}' in {first}{hint}")
+    return value
+
+
+def _called(name: str, arguments: list[str], node: Node) -> Drawn:
+    try:
+        numbers = [int(word) for word in arguments]
+    except ValueError:
+        raise node.refused(f"{name}({', '.join(arguments)})", "give whole numbers") from None
+    if name == "$randomNumber":
+        low, high = (*numbers, 1)[:2] if len(numbers) != 1 else (0, numbers[0])
+        if not numbers:
+            low, high = 0, 1
+        return Drawn(f"random int {min(low, high)} {max(low, high)}")
+    if name == "$randomString":
+        length = numbers[0] if numbers else 10
+        if not 1 <= length <= 4096:
+            raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters")
+        return Drawn(f"random string {length}")
+    raise node.refused(
+        f"the function {name}()", "use $randomNumber, $randomString or $uuid; JavaScript is not run"
+    )
+
+
+def _key(key: str, node: Node, scope: Scope) -> str:
+    return f'"{text_of(key, node, scope, "json")}"'
+
+
+def _written(text: str, escape: Escape) -> str:
+    if escape == "json":
+        text = json.dumps(text, ensure_ascii=False)[1:-1]
+    elif escape == "url":
+        text = form_quoted(text)
+    return text.replace("${", "$${")
+
+
+def form_quoted(text: str) -> str:
+    """As a browser writes it into a form: blanks as +, everything but letters, digits and *-._ as %XX."""
+    from urllib.parse import quote
+
+    return quote(text, safe="*").replace("~", "%7E").replace("%20", "+")

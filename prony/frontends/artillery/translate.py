@@ -1,0 +1,309 @@
+"""A whole script into a load. Must not print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from prony.errors import UsageError
+from prony.experiment.running import RunningLoad, Target
+from prony.frontends.artillery import script
+from prony.frontends.artillery.flags import COMMAND_LINE, Given, parse
+from prony.frontends.artillery.flow import Walked, walked
+from prony.frontends.artillery.payload import payload
+from prony.frontends.artillery.phases import NamedPhase, schedule
+from prony.frontends.artillery.requests import JAVASCRIPT, Settings
+from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.templates import Scope, constant
+from prony.frontends.base import Translated
+from prony.load.contract import TlsOptions
+from prony.plan.load import WholeRun
+from prony.plan.workload import Step, Workload
+
+SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
+CONFIG_KEYS = frozenset({
+    "target", "phases", "environments", "payload", "variables", "defaults", "http", "plugins", "ensure",
+    "tls", "timeout", "statsInterval", "name", "engines", "environment", "includeFiles",
+})  # fmt: skip
+CONFIG_INSTEAD = {"processor": JAVASCRIPT, "mode": "give each phase its mode"}
+PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
+HTTP_KEYS = frozenset({"timeout", "defaults"})
+HTTP_INSTEAD = {
+    "pool": "leave it out; each user has a connection of its own",
+    "maxSockets": "leave it out; each user has one connection",
+    "extendedMetrics": "leave it out; prony results show prints what connecting and TLS took",
+    "cookieJarOptions": "leave it out",
+}
+DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
+TIMEOUT_S = 10.0
+REPORTED_DIFFERENCES = (
+    "http.response_time is up to the last byte of the answer (Artillery: to the first); redirects are counted"
+    " and not followed; answers other than 2xx are wrong for the verdict, unless the script expects them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A script, translated."""
+
+    translated: Translated
+    given: Given
+    phases: tuple[NamedPhase, ...]
+    scenarios: tuple[Walked, ...]
+    ensure: Node | None
+    plugins: frozenset[str]
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """Artillery's arguments into a load. Raises UsageError and Refused."""
+    return read(argv).translated
+
+
+def read(argv: Sequence[str]) -> Read:
+    """Like `translate`, with what the report needs. Raises UsageError and Refused."""
+    given = parse(argv)
+    root = _root(given)
+    root.only("key", SCRIPT_KEYS, "a script has config, scenarios, before and after")
+    config, notes = _config(root, given)
+    scope = _scope(config, given)
+    for key, child in config.items():
+        if key not in CONFIG_KEYS:
+            raise child.refused(
+                f"config.{key}", CONFIG_INSTEAD.get(key, f"use {', '.join(sorted(CONFIG_KEYS))}")
+            )
+    plugins = _plugins(config)
+    http, defaults = _http(config)
+    target, base_path = _target(config, scope)
+    headers = None if defaults is None else defaults.get("headers")
+    settings = Settings(target, base_path, headers, "expect" in plugins, _cookies(defaults, scope))
+    planned = schedule(config.get("phases"), scope, "solo" in given.switches)
+    folder = Path(given.scripts[0]).parent
+    fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
+    scope = replace(scope, fed=fed.columns)
+    found = _scenarios(root, given, scope, settings, defaults)
+    timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
+    notes += [*planned.notes, *(note for one in found for note in one.notes)]
+    if any(one.own_cookies for one in found):
+        notes.append("the script sends cookies of its own; those that the server sets are not kept")
+    if not settings.expects and "'expect'" in repr(root.value):
+        notes.append(
+            "expect is not checked, as with Artillery: config.plugins does not name the plugin expect"
+        )
+    try:
+        workload = Workload(
+            name=Path(given.scripts[0]).stem or "artillery",
+            scenarios=tuple(scenario for one in found for scenario in one.scenarios),
+            feeders=fed.feeders,
+            cookies=not any(one.own_cookies for one in found),
+            prepare=_hook(root, "before", scope, settings, defaults),
+            cleanup=_hook(root, "after", scope, settings, defaults),
+        )
+    except ValidationError as fault:
+        raise UsageError(f"{root.file}: {fault.errors()[0]['msg']}") from fault
+    load = RunningLoad(
+        target=target,
+        workload=workload,
+        load=planned.load,
+        measured=WholeRun(),
+        warm_up_s=0.0,
+        driver="auto",
+        seed=1,
+        tls=_tls(config),
+        request_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+        asks_first=False,
+        title=f"artillery {Path(given.scripts[0]).name}",
+    )
+    told = Translated("artillery", load, (*notes, REPORTED_DIFFERENCES))
+    return Read(told, given, planned.phases, found, _ensure(config), plugins)
+
+
+def _root(given: Given) -> Node:
+    root = script.read(Path(given.scripts[0]))
+    for more in given.scripts[1:]:
+        root = script.merged(root, script.read(Path(more)), lists="by_index")
+    if "config" in given.values:
+        root = script.merged(root, script.read(Path(given.values["config"])), lists="by_index")
+    if given.overrides:
+        root = script.merged(root, script.of(dict(given.overrides), f"{COMMAND_LINE} (--overrides)", None))
+    return root
+
+
+def _config(root: Node, given: Given) -> tuple[Node, list[str]]:
+    """config with the environment and --target over it, and what there is to say."""
+    notes: list[str] = []
+    config = root.get("config") or Node({}, root.file, root.line, {})
+    if not isinstance(config.value, dict):
+        raise config.wrong("keys with values")
+    name = given.values.get("environment")
+    if name is not None:
+        environments = config.get("environments")
+        chosen = None if environments is None else environments.get(name)
+        if chosen is None:
+            notes.append(f"the environment {name} is not defined in the script")
+        else:
+            config = script.merged(config, chosen, lists="by_index")
+    if "target" in given.values:
+        target = Node(given.values["target"], f"{COMMAND_LINE} (--target)", None, {})
+        config = script.with_children(config, {**config.children, "target": target})
+    if "insecure" in given.switches:
+        over = script.of({"tls": {"rejectUnauthorized": False}}, COMMAND_LINE, None)
+        config = script.merged(config, over)
+    return config, notes
+
+
+def _scope(config: Node, given: Given) -> Scope:
+    environment = dict(os.environ)
+    if "dotenv" in given.values:
+        environment |= _dotenv(Path(given.values["dotenv"]))
+    file = Path(given.scripts[0]).absolute()
+    constants: dict[str, Any] = {
+        "$env": environment,
+        "$processEnvironment": environment,
+        "$environment": given.values.get("environment", "undefined"),
+        "$dirname": str(file.parent),
+        "$scenarioFile": str(file),
+        "$testId": "prony",
+    }
+    early = Scope({**constants, **given.variables})
+    variables = config.get("variables")
+    for name, node in () if variables is None else variables.items():
+        constants[name] = _resolved(node, early)
+    constants |= given.variables
+    target = config.get("target")
+    if target is not None:
+        constants["target"] = constant(target, Scope(constants))
+    return Scope(constants)
+
+
+def _resolved(node: Node, scope: Scope) -> Any:
+    """A variable's value: its texts may name the environment."""
+    if isinstance(node.value, list):
+        return [_resolved(child, scope) for child in node.elements()]
+    if isinstance(node.value, dict):
+        return {key: _resolved(child, scope) for key, child in node.items()}
+    return constant(node, scope)
+
+
+def _dotenv(file: Path) -> Mapping[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"--dotenv {file}: cannot be read: {fault}") from fault
+    pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if "=" in line)
+    return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
+
+
+def _target(config: Node, scope: Scope) -> tuple[Target, str]:
+    node = config.get("target")
+    if node is None:
+        raise UsageError(f"{config.place}: config.target is missing; write it, or give --target URL")
+    url = str(constant(node, scope))
+    if not url.startswith(("http://", "https://")):
+        raise node.wrong("an HTTP target such as http://HOST:PORT")
+    try:
+        target = Target.parse(url)
+    except UsageError as fault:
+        raise UsageError(f"{node.place}: {fault}") from fault
+    base_path = target.path.partition("?")[0].rstrip("/")
+    return target, base_path.replace("${", "$${")
+
+
+def _plugins(config: Node) -> frozenset[str]:
+    node = config.get("plugins")
+    named = frozenset(node.children) if node is not None and isinstance(node.value, dict) else frozenset()
+    if node is not None:
+        for name, child in node.items():
+            if name not in PLUGINS:
+                raise child.refused(
+                    f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}"
+                )
+    engines = config.get("engines")
+    if engines is not None:
+        for name, child in engines.items():
+            if name != "http":
+                raise child.refused(f"the engine '{name}'", "only HTTP scenarios run on Prony")
+    return frozenset(str(name) for name in named)
+
+
+def _ensure(config: Node) -> Node | None:
+    """The checks; Artillery looks in both places, and at them only when the plugin is on."""
+    plugins = config.get("plugins")
+    if plugins is None or "ensure" not in plugins.children:
+        return None
+    return config.get("ensure") or plugins.get("ensure")
+
+
+def _http(config: Node) -> tuple[Node | None, Node | None]:
+    """config.http and the defaults of requests, wherever they stand."""
+    http = config.get("http")
+    if http is not None:
+        for key, child in http.items():
+            if key not in HTTP_KEYS:
+                raise child.refused(f"config.http.{key}", HTTP_INSTEAD.get(key, "leave it out"))
+    outer = config.get("defaults")
+    inner = None if http is None else http.get("defaults")
+    for given in (outer, inner):
+        if given is not None:
+            given.only("default", DEFAULTS_KEYS, f"defaults are {', '.join(sorted(DEFAULTS_KEYS))}")
+    if outer is None or inner is None:
+        return http, outer or inner
+    return http, script.with_children(outer, {**outer.children, **inner.children})
+
+
+def _cookies(defaults: Node | None, scope: Scope) -> dict[str, str]:
+    """Cookies that every request sends."""
+    node = None if defaults is None else defaults.get("cookie")
+    return {} if node is None else {name: str(constant(value, scope)) for name, value in node.items()}
+
+
+def _timeout_s(config: Node, http: Node | None, scope: Scope) -> float:
+    node = config.get("timeout") or (None if http is None else http.get("timeout"))
+    if node is None:
+        return TIMEOUT_S
+    value = Node(constant(node, scope), node.file, node.line, {}).number("seconds above 0")
+    if not 0 < value <= 86_400:
+        raise node.wrong("seconds above 0")
+    return value
+
+
+def _tls(config: Node) -> TlsOptions:
+    node = config.get("tls")
+    if node is None:
+        return TlsOptions()
+    node.only("config.tls", frozenset({"rejectUnauthorized"}), "trust the certificate in the system's store")
+    reject = node.children.get("rejectUnauthorized")
+    return TlsOptions(insecure=reject is not None and reject.value is False)
+
+
+def _scenarios(
+    root: Node, given: Given, scope: Scope, settings: Settings, defaults: Node | None
+) -> tuple[Walked, ...]:
+    node = root.get("scenarios")
+    if node is None or not node.elements():
+        raise root.wrong("scenarios, each with a flow")
+    wanted = given.values.get("scenario-name")
+    chosen = [
+        (index, one)
+        for index, one in enumerate(node.elements())
+        if wanted is None or (isinstance(one.value, dict) and str(one.value.get("name", "")) == wanted)
+    ]
+    if not chosen:
+        raise UsageError(f"{node.place}: there is no scenario '{wanted}' (--scenario-name)")
+    return tuple(walked(one, index, scope, settings, defaults) for index, one in chosen)
+
+
+def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node | None) -> tuple[Step, ...]:
+    """The steps that one user walks before or after the load."""
+    node = root.get(key)
+    if node is None:
+        return ()
+    found = walked(node, 0, scope, settings, defaults)
+    if len(found.scenarios) != 1:
+        raise node.refused(f"{key} with variables drawn from lists", "write the value")
+    return found.scenarios[0].steps * found.scenarios[0].loops

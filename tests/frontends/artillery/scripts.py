@@ -1,0 +1,70 @@
+"""Scripts for the tests, and how they are written to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+WHOLE = """\
+config:
+  target: "{url}"
+  phases:
+    - {{duration: 1, arrivalCount: 4, name: only}}
+  variables: {{n: 7}}
+  plugins: {{expect: {{}}, ensure: {{}}}}
+  ensure:
+    thresholds: [http.response_time.p99: 60000]
+    conditions: [{{expression: "http.codes.200 > 3 and vusers.failed == 0"}}]
+    maxErrorRate: 0
+scenarios:
+  - name: shop
+    flow:
+      - get:
+          url: "/a?x=1"
+          qs: {{q: "a b&c~", r: "{{{{ n }}}}"}}
+          headers: {{X-Thing: "Hello {{{{ n }}}}"}}
+          expect: {{statusCode: 200}}
+      - think: 0.01
+      - post:
+          url: "/echo"
+          json:
+            a: 1
+            b: "{{{{ n }}}}"
+            c: "x{{{{ $randomNumber(3, 3) }}}}"
+            d: [1, 2.5, true, null, "é\\"/"]
+            e: 3.0
+          capture: {{json: "$.c", as: "c"}}
+      - loop:
+          - put: {{url: "/p/{{{{ $loopCount }}}}/{{{{ c }}}}", body: "raw {{{{ n }}}}"}}
+        count: 2
+      - loop:
+          - delete: {{url: "/d/{{{{ $loopElement }}}}"}}
+        over: [x, y]
+      - loop:
+          - get: {{url: "/same"}}
+        count: 3
+      - post: {{url: "/f", form: {{a: "b c", d: "{{{{ n }}}}"}}}}
+      - head: {{url: "/h", auth: {{user: u, pass: p}}, cookie: {{k: v}}}}
+      - options: {{url: "/o"}}
+      - patch: {{url: "/pp", json: {{}}, headers: {{Content-Type: application/merge-patch+json}}}}
+"""
+"""Everything that goes over the wire; each user sends 13 requests."""
+REQUESTS_EACH = 13
+
+SESSIONS = """\
+config:
+  target: "{url}"
+  phases: [{{duration: 1, arrivalRate: 5}}]
+scenarios:
+  - flow:
+      - loop:
+          - get: {{url: "/"}}
+        count: 50
+"""
+"""Experiment D as it was published, in small: sessions of 50 requests one after the other."""
+
+
+def written(folder: Path, text: str, url: str = "http://127.0.0.1:1") -> str:
+    """A script file for this server."""
+    file = folder / "script.yml"
+    file.write_text(text.format(url=url), encoding="utf-8")
+    return str(file)

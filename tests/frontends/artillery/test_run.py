@@ -1,0 +1,168 @@
+"""`prony artillery run` on a scripted server: counts, report, exit code; bytes beside the real Artillery."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prony.frontends.artillery import FRONT_END, run
+from prony.frontends.artillery.console import duration, padded
+from tests.frontends.artillery.scripts import REQUESTS_EACH, SESSIONS, WHOLE, written
+from tests.frontends.conftest import Front, Served
+
+PEERS = Path(__file__).parents[3] / "tools" / "peers" / "node_modules" / ".bin" / "artillery"
+Serve = Callable[..., Served]
+
+
+def requests(raw: bytes) -> list[tuple[str, dict[str, str], bytes]]:
+    """Request line, headers by lower-case name, body."""
+    found = []
+    while raw:
+        head, _, raw = raw.partition(b"\r\n\r\n")
+        line, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in lines)}
+        length = int(headers.get("content-length", "0"))
+        found.append((line, headers, raw[:length]))
+        raw = raw[length:]
+    return found
+
+
+def counted(file: Path) -> dict[str, Any]:
+    """The report's aggregate."""
+    whole: dict[str, Any] = json.loads(file.read_text())
+    assert set(whole) == {"aggregate", "intermediate"}
+    return whole["aggregate"]  # type: ignore[no-any-return]
+
+
+def test_a_run_prints_reports_and_is_judged(serve: Serve, front: Front, tmp_path: Path) -> None:
+    server = serve("--seed", "1")
+    report = tmp_path / "report.json"
+    argv = ["run", "-o", str(report), written(tmp_path, WHOLE, server.url)]
+    assert run(argv, front.desk(seed=3, exit_like_original=True)) == 0
+    said = front.out.getvalue()
+    assert server.ended()["requests"] == 4 * REQUESTS_EACH
+    found = counted(report)
+    assert found["counters"] | {"http.downloaded_bytes": 0} == found["counters"] | {
+        "vusers.created_by_name.shop": 4, "vusers.created": 4, "vusers.completed": 4, "vusers.failed": 0,
+        "http.requests": 52, "http.responses": 52, "http.codes.200": 52, "http.downloaded_bytes": 0,
+        "plugins.expect.ok": 4, "plugins.expect.ok.statusCode": 4,
+        "plugins.metrics-by-endpoint./same.codes.200": 12,
+    }  # fmt: skip
+    times = found["summaries"]["http.response_time"]
+    assert list(times) == [
+        "min", "max", "count", "mean", "p50", "median", "p75", "p90", "p95", "p99", "p999",
+    ]  # fmt: skip
+    assert times["count"] == 52
+    assert {"http.response_time.2xx", "vusers.session_length"} < set(found["summaries"])
+    assert shape(said) == SAID
+    assert front.err.getvalue().splitlines()[-2].startswith("prony: ")
+
+
+def shape(said: str) -> list[str]:
+    """Lines of the end with the figures taken out."""
+    end = said[said.index("All VUs finished") :]
+    end = re.sub(r"\d\d:\d\d:\d\d\([+-]\d{4}\)", "T", end)
+    end = re.sub(r"(Total time|Log file): .*", r"\1: N", end)
+    return [
+        re.sub(r"[\d.]+(/sec)?$", r"N\1", re.sub(r"\.{5,}", "…", line)) for line in end.splitlines() if line
+    ]
+
+
+TIMES = ["  min: … N", "  max: … N", "  mean: … N", "  median: … N", "  p95: … N", "  p99: … N"]
+SAID = [
+    "All VUs finished. Total time: N", "-" * 32, "Summary report @ T", "-" * 32,
+    "http.codes.200: … N", "http.downloaded_bytes: … N", "http.request_rate: … N/sec", "http.requests: … N",
+    "http.response_time:", *TIMES, "http.response_time.2xx:", *TIMES, "http.responses: … N",
+    "plugins.expect.ok: … N", "plugins.expect.ok.statusCode: … N",
+    "vusers.completed: … N", "vusers.created: … N",
+    "vusers.created_by_name.shop: … N", "vusers.failed: … N", "vusers.session_length:", *TIMES,
+    "Log file: N", "Checks:", "ok: maxErrorRate < N", "ok: http.codes.200 > 3 and vusers.failed == N",
+    "ok: http.response_time.p99 < N",
+]  # fmt: skip
+
+
+def test_failed_checks_and_expectations_exit_1(serve: Serve, front: Front, tmp_path: Path) -> None:
+    server = serve("--status", "404")
+    script = written(tmp_path, WHOLE.replace("statusCode: 200", "statusCode: 418"), server.url)
+    assert run(["run", "-q", script], front.desk(exit_like_original=True)) == 1
+    said = front.out.getvalue()
+    assert "fail: http.codes.200 > 3 and vusers.failed == 0" in said
+    assert run(["run", "-q", script], front.desk()) == 3
+
+
+def test_sessions_of_experiment_d(serve: Serve, front: Front, tmp_path: Path) -> None:
+    server = serve("--delay", "1ms")
+    report = tmp_path / "r.json"
+    run(["run", "-o", str(report), written(tmp_path, SESSIONS, server.url)], front.desk())
+    found = counted(report)["counters"]
+    ended = server.ended()
+    assert (found["vusers.created"], found["vusers.completed"], found["http.requests"]) == (5, 5, 250)
+    assert (ended["requests"], ended["connections"]) == (250, 6)  # one to see that somebody listens
+
+
+def test_before_and_after(serve: Serve, front: Front, tmp_path: Path) -> None:
+    server = serve()
+    script = tmp_path / "s.yml"
+    script.write_text(
+        f"config: {{target: '{server.url}', phases: [{{duration: 1, arrivalCount: 2}}]}}\n"
+        "before: {flow: [{get: {url: /first}}]}\nafter: {flow: [{get: {url: /last}}]}\n"
+        "scenarios: [{flow: [{get: {url: /mid}}]}]\n"
+    )
+    run(["run", str(script)], front.desk())
+    assert server.ended()["requests"] == 4
+    lines = [line.split(" ")[1] for line, _, _ in requests(server.recorded())]
+    assert lines == ["/first", "/mid", "/mid", "/last"]
+
+
+def test_explain_asks_nobody(front: Front, tmp_path: Path) -> None:
+    assert run(["run", written(tmp_path, WHOLE)], front.desk(explain=True)) == 0
+    assert "title: artillery script.yml" in front.out.getvalue()
+    assert FRONT_END.name == "artillery"
+
+
+@pytest.mark.skipif(
+    not PEERS.exists() or shutil.which("node") is None,
+    reason="the real Artillery is not installed; run `make peers`",
+)
+def test_the_real_artillery_sends_the_same(serve: Serve, front: Front, tmp_path: Path) -> None:
+    ours, theirs = serve(), serve()
+    mine, its = tmp_path / "mine.json", tmp_path / "its.json"
+    run(["run", "-o", str(mine), written(tmp_path, WHOLE, ours.url)], front.desk())
+    environment = os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"}
+    done = subprocess.run(
+        [str(PEERS), "run", "-o", str(its), written(tmp_path, WHOLE, theirs.url)],
+        capture_output=True, text=True, timeout=240, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ours.ended()["requests"] == theirs.ended()["requests"] == 4 * REQUESTS_EACH
+    sent, wanted = requests(ours.recorded()), requests(theirs.recorded())
+    assert len(sent) == len(wanted)
+    for (line, headers, body), (its_line, its_headers, its_body) in zip(sent, wanted, strict=True):
+        assert (line, body) == (its_line, its_body)
+        for changing in (
+            "host",
+            "accept-encoding",
+        ):  # the port; and an answer that is read is asked for plain
+            headers.pop(changing, None), its_headers.pop(changing, None)
+        assert headers == its_headers, line
+    for name, value in counted(its)["counters"].items():
+        assert counted(mine)["counters"].get(name) == value, name
+    missing = set(counted(its)["summaries"]) - set(counted(mine)["summaries"])
+    assert not missing
+    assert set(shape(done.stdout)) == set(shape(front.out.getvalue()))
+
+
+def test_words() -> None:
+    assert padded("http.requests:", 52) == "http.requests: " + "." * 65 + " 52"
+    assert [duration(s) for s in (0, 1, 61, 3600, 90_061)] == [
+        "0 seconds", "1 second", "1 minute, 1 second", "1 hour, 0 minutes, 0 seconds",
+        "1 day, 1 hour, 1 minute, 1 second",
+    ]  # fmt: skip

@@ -1,0 +1,311 @@
+"""Artillery scripts become loads, or are refused with element, file and line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from prony.errors import PronyError, UsageError
+from prony.frontends.artillery.translate import translate
+from prony.frontends.base import Refused, Translated, explain
+from prony.plan import urlplan
+from prony.plan.load import OpenLoad
+from prony.plan.workload import Step
+from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
+
+HEAD = "config:\n  target: http://h:8080/base\n  phases: [{duration: 10, arrivalRate: 2}]\n"
+
+
+def script(tmp_path: Path, text: str, *flags: str) -> Translated:
+    file = tmp_path / "s.yml"
+    file.write_text(text, encoding="utf-8")
+    return translate(["run", *flags, str(file)])
+
+
+def flow(tmp_path: Path, steps: str, config: str = "") -> tuple[Step, ...]:
+    text = f"{HEAD}{config}scenarios:\n  - flow:\n" + "".join(
+        f"      {line}\n" for line in steps.splitlines()
+    )
+    return script(tmp_path, text).load.workload.scenarios[0].steps
+
+
+def opened(translated: Translated) -> OpenLoad:
+    assert isinstance(translated.load.load, OpenLoad)
+    return translated.load.load
+
+
+def test_a_whole_script_becomes_a_plan_that_can_be_read_again(tmp_path: Path) -> None:
+    translated = translate(["run", written(tmp_path, WHOLE, "http://127.0.0.1:8080")])
+    file = tmp_path / "plan.yaml"
+    file.write_text(explain(translated), encoding="utf-8")
+    plan = urlplan.read(file)
+    assert plan is not None
+    assert plan.workload == translated.load.workload
+    (scenario,) = translated.load.workload.scenarios
+    assert [f"{s.method} {s.path}" for s in scenario.steps] == [
+        "GET /a?q=a+b%26c%7E&r=7", "POST /echo", "PUT /p/0/${c}", "PUT /p/1/${c}",
+        "DELETE /d/x", "DELETE /d/y",
+        "GET /same", "POST /f", "HEAD /h", "OPTIONS /o", "PATCH /pp",
+    ]  # fmt: skip
+    assert scenario.steps[6].repeat == 3
+    body = scenario.steps[1].body
+    assert body == '{"a":1,"b":7,"c":"x${random int 3 3 | json}","d":[1,2.5,true,null,"é\\"/"],"e":3}'
+    assert scenario.steps[0].think is not None
+    assert scenario.steps[0].think.ms == 10
+
+
+def test_experiment_d_is_one_loop_of_sessions(tmp_path: Path) -> None:
+    translated = translate(["run", written(tmp_path, SESSIONS)])
+    (scenario,) = translated.load.workload.scenarios
+    assert (scenario.loops, len(scenario.steps), scenario.steps[0].repeat) == (50, 1, 1)
+    load = opened(translated)
+    assert load.session == "user"
+    assert [(p.duration_s, p.from_per_s, p.to_per_s) for p in load.phases] == [(1, 5, 5)]
+    assert load.max_users == 100
+
+
+def test_phases(tmp_path: Path) -> None:
+    load = opened(script(tmp_path, """\
+config:
+  target: http://h
+  phases:
+    - {duration: 1m, arrivalRate: 10, rampTo: 50, name: up, maxVusers: 7}
+    - {pause: 5}
+    - {duration: 20, arrivalCount: 100, maxVusers: 7}
+scenarios: [{flow: [{get: {url: /}}]}]
+"""))  # fmt: skip
+    assert [(p.duration_s, p.from_per_s, p.to_per_s) for p in load.phases] == [
+        (60, 10, 50), (5, 0, 0), (20, 5, 5),
+    ]  # fmt: skip
+    assert load.max_users == 7
+
+
+def test_environment_target_variables_and_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", "from-env")
+    text = """\
+config:
+  target: http://one
+  variables: {a: 1, b: "{{ $env.WORD }}"}
+  environments:
+    fast: {target: "http://two:81", phases: [{duration: 2, arrivalRate: 9}]}
+scenarios: [{flow: [{get: {url: "/{{ a }}/{{ b }}/{{ $environment }}"}}]}]
+"""
+    plain = script(tmp_path, text, "-v", '{"a": 5}')
+    assert plain.load.target.base == "http://one:80"
+    assert plain.load.workload.scenarios[0].steps[0].path == "/5/from-env/undefined"
+    fast = script(tmp_path, text, "--environment=fast", "--overrides", '{"config": {"timeout": 3}}')
+    assert fast.load.target.base == "http://two:81"
+    assert opened(fast).highest_per_s == 9
+    assert fast.load.request_timeout_ms == 3000
+    assert script(tmp_path, text, "-thttp://three").load.target.host == "three"
+    assert any("nowhere is not defined" in note for note in script(tmp_path, text, "-e", "nowhere").notes)
+
+
+def test_weights_and_variables_drawn_from_lists(tmp_path: Path) -> None:
+    workload = script(tmp_path, f"""{HEAD}  variables: {{kind: [red, blue], other: [1, 2, 3]}}
+scenarios:
+  - {{name: a, weight: 3, flow: [{{get: {{url: "/{{{{ kind }}}}/{{{{ kind }}}}"}}}}]}}
+  - {{name: b, flow: [{{get: {{url: /}}}}]}}
+""").load.workload  # fmt: skip
+    assert [(s.name, s.weight, s.steps[0].path) for s in workload.scenarios] == [
+        ("a", 1.5, "/base/red/red"), ("a (2)", 1.5, "/base/blue/blue"), ("b", 1, "/base/"),
+    ]  # fmt: skip
+
+
+def test_payload(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,full name\n1,Ann\n2,Bob\n", encoding="utf-8")
+    config = "  payload: {path: people.csv, fields: [number, who], order: sequence, skipHeader: true}\n"
+    (step,) = flow(
+        tmp_path, "- post: {url: '/{{ number }}', json: {n: '{{ number }}', w: '{{ who }}'}}", config
+    )
+    assert step.path == "/base/${payload1.id}"
+    assert step.body == '{"n":${payload1.id},"w":"${payload1.full name | json}"}'
+
+
+def test_captures_matches_and_expectations(tmp_path: Path) -> None:
+    steps = flow(tmp_path, """\
+- get:
+    url: /x
+    capture:
+      - {json: "$.a['b c'][0].d", as: one}
+      - {regexp: 'id=(\\d+)', group: 1, as: two, strict: false}
+      - {header: etag, as: uuid}
+    match: {json: $.ok, value: true}
+    expect: [{statusCode: [200, 201]}, {contentType: json}, {hasHeader: etag}, {hasProperty: a.b}]
+- get: {url: '/{{ one }}/{{ two }}/{{ uuid }}'}""", "  plugins: {expect: {}}\n")  # fmt: skip
+    first = steps[0]
+    assert first.expect is not None
+    assert first.capture["one"].json_pointer == "/a/b c/0/d"
+    assert (first.capture["two"].regex, first.capture["two"].group, first.capture["two"].default) == (
+        "id=(\\d+)", 1, "",
+    )  # fmt: skip
+    assert first.expect.status == (200, 201)
+    assert first.expect.headers == {"content-type": "application/json", "etag": ""}
+    assert (first.expect.json_values, first.expect.json_exists) == ({"/ok": True}, ("/a/b",))
+    assert "accept-encoding" not in first.headers
+    assert steps[1].path == "/base/${one}/${two}/${c_uuid}"
+
+
+def test_conditions_that_are_known_before_the_run(tmp_path: Path) -> None:
+    steps = flow(tmp_path, """\
+- loop:
+    - get: {url: '/{{ $loopCount }}', ifTrue: '$loopCount > 1 and n == 7'}
+  count: 4""", "  variables: {n: 7}\n")  # fmt: skip
+    assert [step.path for step in steps] == ["/base/2", "/base/3"]
+
+
+def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> None:
+    (step,) = flow(tmp_path, "- post: {url: '/a${b}', body: 'x ${y}', headers: {h: '${z}'}}")
+    assert (step.path, step.body, step.headers["h"]) == ("/base/a$${b}", "x $${y}", "$${z}")
+
+
+@pytest.mark.parametrize(
+    ("line", "element", "instead"),
+    [
+        ("- function: doIt", "the step 'function'", "runs no JavaScript"),
+        ("- parallel: []", "the step 'parallel'", "one after the other"),
+        ("- get: {url: /, beforeRequest: f}", "get 'beforeRequest'", "runs no JavaScript"),
+        ("- get: {url: /, probability: 5}", "get 'probability'", "two scenarios with weights"),
+        ("- post: {url: /, formData: {a: b}}", "post 'formData'", "send a form"),
+        ("- get: {url: /, json: {a: b}}", "a GET with a body", "post or put"),
+        ("- get: {url: 'http://other/'}", "another server than", "one server per script"),
+        ("- get: {url: '/{{ $fake() }}'}", "the function $fake()", "use $randomNumber"),
+        ("- get: {url: '/{{ $uuid }}/{{ $uuid }}'}", "$uuid in several requests", "in one request"),
+        ("- get: {url: /, capture: {xpath: //a, as: b}}", "capture 'xpath'", "json, regexp or header"),
+        ("- get: {url: /, capture: {json: '$..a', as: b}}", "the JSONPath", "name one place"),
+        ("- {loop: [{get: {url: /}}], whileTrue: f}", "loop 'whileTrue'", "count or over"),
+        ("- {loop: [{get: {url: /}}]}", "a loop without count", "give a count"),
+        ("- think: 1", "a think before the first request", "after a request"),
+        ("- get: {url: /, ifTrue: 'token'}", "ifTrue on 'token'", "compare variables"),
+        ("- post: {url: /, body: '${{ $randomNumber(1, 2) }}'}", "a $ right before", "into the variable"),
+    ],
+)  # fmt: skip
+def test_what_is_not_done_is_refused_with_its_line(
+    tmp_path: Path, line: str, element: str, instead: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        flow(tmp_path, f"- get: {{url: /first}}\n{line}" if "think" not in line else line)
+    assert element in str(refused.value)
+    assert instead in str(refused.value)
+    assert refused.value.file.endswith("s.yml")
+    assert refused.value.line == (6 if "think" in line else 5 if "$uuid" in line else 7)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("  processor: ./f.js\n", "s.yml:4: config.processor is not supported: './f.js'"),
+        ("  plugins: {publish-metrics: []}\n", "the plugin 'publish-metrics' is not supported"),
+        ("  engines: {playwright: {}}\n", "the engine 'playwright' is not supported"),
+        ("  http: {pool: 10}\n", "config.http.pool is not supported: 10; leave it out"),
+        ("  payload: {path: no.csv, fields: [a]}\n", "expected a CSV file that can be read"),
+        ("  variables: {a: '{{ $env.NO_SUCH_WORD_HERE }}'}\n", "set the environment variable"),
+        ("  timeout: never\n", "s.yml:4: found 'never'; expected seconds above 0"),
+    ],
+)  # fmt: skip
+def test_a_config_that_cannot_be_done(tmp_path: Path, config: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        flow(tmp_path, "- get: {url: /}", config)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "no command"),
+        (["quick", "http://h"], "the command 'quick' is not supported"),
+        (["run"], "no script"),
+        (["run", "--record", "s.yml"], "--record is not supported"),
+        (["run", "--count", "4", "s.yml"], "one engine uses all client CPUs"),
+        (["run", "--platform=aws:lambda", "s.yml"], "run it on this machine"),
+        (["run", "--nonsense", "s.yml"], "unknown flag --nonsense"),
+        (["run", "-v", "{", "s.yml"], "--variables is no JSON"),
+        (["run", "no-such-file.yml"], "no-such-file.yml: cannot be read"),
+    ],
+)  # fmt: skip
+def test_command_lines_that_are_refused(argv: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        translate(argv)
+    assert said in str(refused.value)
+
+
+WORDS = st.sampled_from([
+    "{{ n }}", "{{ $uuid }}", "{{ $randomString(3) }}", "{{", "}}", "${x}", "$", "/a", "$.a.b", "10%", "1-3",
+    "é", "",
+    "{{ $loopCount }}", "{{ c }}", "http://h:8080/x", "200", "true", "$loopCount < 2", "GET", "# x", "\n",
+])  # fmt: skip
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-3, 60) | st.floats(allow_nan=True) | WORDS | st.text(max_size=6)
+)
+KEYS = st.sampled_from([
+    "url", "json", "body", "form", "qs", "headers", "capture", "match", "expect", "ifTrue", "auth", "cookie",
+    "loop", "count", "over", "think", "get", "post", "put", "as", "value", "regexp", "header", "statusCode",
+    "user", "log",
+])  # fmt: skip
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+OPTIONAL = ("json", "body", "qs", "capture", "expect", "headers", "ifTrue")
+REQUESTS = st.dictionaries(st.sampled_from(["get", "post", "put"]), st.fixed_dictionaries(
+    {"url": WORDS}, optional=dict.fromkeys(OPTIONAL, TREES)
+), min_size=1, max_size=1)  # fmt: skip
+STEPS = REQUESTS | st.fixed_dictionaries({"think": LEAVES}) | st.fixed_dictionaries(
+    {"loop": st.lists(REQUESTS, max_size=2)}, optional={"count": LEAVES, "over": TREES}
+) | TREES  # fmt: skip
+PHASES = st.lists(st.dictionaries(
+    st.sampled_from(["duration", "arrivalRate", "rampTo", "arrivalCount", "pause", "maxVusers", "mode"]),
+    st.integers(0, 9) | LEAVES, max_size=3,
+), max_size=3)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    phases=PHASES | st.just([{"duration": 1, "arrivalRate": 1}]),
+    flow=st.lists(STEPS, max_size=4),
+    config=st.dictionaries(
+        st.sampled_from(["variables", "plugins", "http", "defaults", "timeout", "tls", "payload"]),
+        TREES,
+        max_size=2,
+    ),
+    as_json=st.booleans(),
+)
+def test_a_random_script_translates_or_is_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+    phases: object,
+    flow: object,
+    config: dict[str, object],
+    as_json: bool,
+) -> None:
+    whole = {
+        "config": {"target": "http://h:8080", "phases": phases, "plugins": {"expect": {}}, **config},
+        "scenarios": [{"flow": flow}],
+    }
+    file = tmp_path_factory.mktemp("s") / "s.yml"
+    text = json.dumps(whole) if as_json else yaml.safe_dump(whole, allow_unicode=True)
+    file.write_text(text, encoding="utf-8")
+    try:
+        translated = translate(["run", str(file)])
+    except PronyError as refused:
+        assert str(refused)  # noqa: PT017 - either outcome is right
+        return
+    again = file.with_name("plan.yaml")
+    again.write_text(explain(translated), encoding="utf-8")
+    plan = urlplan.read(again)
+    assert plan is not None
+    assert plan.workload == translated.load.workload
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=80) | st.lists(WORDS, max_size=8).map("\n- : ".join))
+def test_random_text_is_no_script(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.mktemp("s") / "s.yml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(PronyError):
+        translate(["run", str(file)])
