@@ -94,6 +94,8 @@ pub struct Job {
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
     pub most_head_bytes: usize,
+    /// Whether the time of each request is taken apart.
+    pub parts: bool,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
     pub iterations_per_user: u64,
@@ -188,6 +190,7 @@ impl Job {
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
+            parts: plan.parts,
             most_head_bytes: plan.limits.header_bytes as usize,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),

@@ -48,6 +48,9 @@ pub struct Plan {
     pub timeouts: Timeouts,
     #[serde(default)]
     pub limits: Limits,
+    /// Whether the time of each request is taken apart: sending, waiting for the first byte, receiving.
+    #[serde(default)]
+    pub parts: bool,
     /// Length of an interval row.
     #[serde(default = "default_interval_ms")]
     pub interval_ms: f64,

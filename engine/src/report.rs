@@ -301,6 +301,12 @@ pub struct WindowReport {
     pub send_lag: Option<HistogramReport>,
     /// Open load of users who walk: from the intended arrival to the end of the last answer, of those who came to the end.
     pub session_time: Option<HistogramReport>,
+    /// With `parts`: from the send to the moment when the kernel had taken the last byte of the request; of answered requests.
+    pub send_time: Option<HistogramReport>,
+    /// With `parts`: from there to the first byte of the answer.
+    pub wait_time: Option<HistogramReport>,
+    /// With `parts`: from there to the last byte.
+    pub receive_time: Option<HistogramReport>,
     /// Poisson arrivals: how many gaps between sends were tested.
     pub arrival_gaps: Option<u64>,
     /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.

@@ -117,6 +117,11 @@ def command(
     no_resumption: bool = typer.Option(
         False, "--no-resumption", help="https: a full handshake for every connection."
     ),
+    parts: bool = typer.Option(
+        False,
+        "--parts",
+        help="Take the time of each request apart: send, wait, receive; costs the client some.",
+    ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
     client_cpus: str | None = typer.Option(
         None, "--client-cpus", help="CPUs for the engine [default: chosen]."
@@ -161,6 +166,7 @@ def command(
         driver=driven,
         tls=_tls(target.tls, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption),
         seed=options.seed(seed),
+        parts=parts,
     )
     store = Store.open(db)
     return measured_load(load, prepare(None, client_cpus), store, json)

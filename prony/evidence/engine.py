@@ -68,6 +68,15 @@ class TlsAgreed(EngineRecord):
     count: int
 
 
+class AddressCounts(EngineRecord):
+    """What went to one address of the target."""
+
+    address: str
+    connect_attempts: int | None = None
+    connections_opened: int | None = None
+    sent: int | None = None
+
+
 class Counters(EngineRecord):
     """Counted over the whole run or over the window; keys as in docs/engine.md."""
 
@@ -89,6 +98,7 @@ class Counters(EngineRecord):
     connections_opened: int | None = None
     connections_closed_by_server: int | None = None
     connections_closed_by_client: int | None = None
+    addresses: tuple[AddressCounts, ...] = ()
     tls_handshakes: int | None = None
     tls_resumptions: int | None = None
     tls_agreed: tuple[TlsAgreed, ...] = ()
@@ -148,6 +158,12 @@ class Window(Counters):
     """Open model: actual minus intended send."""
     session_time: Histogram | None = None
     """From a user's intended arrival to the end of the last answer; of completed sessions."""
+    send_time: Histogram | None = None
+    """With `parts`, of answered requests: until the kernel had taken the last byte of the request ..."""
+    wait_time: Histogram | None = None
+    """... from there to the first byte of the answer ..."""
+    receive_time: Histogram | None = None
+    """... and from there to its last byte: together they are the service time."""
     arrival_gaps: int | None = None
     """Poisson arrivals: how many gaps between sends were tested ..."""
     arrival_gaps_ks: float | None = None
@@ -227,6 +243,8 @@ class Ready(EngineRecord):
     driver_reason: str = ""
     pid: int
     addresses: tuple[str, ...] = ()
+    transport: str | None = None
+    """`tcp`, or `unix`: then connections have no ports that could run out."""
     tls: TlsReady | None = None
     threads: tuple[ReadyThread, ...] = ()
     started_unix_ns: int

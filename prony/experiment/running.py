@@ -106,6 +106,8 @@ class RunningLoad:
     """Addresses of this host that connections come from; the kernel chooses when there are none."""
     title: str = ""
     """What the result is called; without it by the URL."""
+    parts: bool = False
+    """Takes the time of each request apart."""
 
     @property
     def plan(self) -> TrialPlan:
@@ -245,6 +247,7 @@ def _spec(load: RunningLoad) -> dict[str, object]:
         "warm_up_s": load.warm_up_s,
         "driver": load.driver,
         "seed": load.seed,
+        "parts": load.parts,
         "tls": load.tls.model_dump(mode="json", exclude_defaults=True) if load.target.tls else None,
     }
 
@@ -309,6 +312,7 @@ def engine_load(load: RunningLoad, cpus: tuple[int, ...]) -> EngineLoad:
         request_timeout_ms=load.request_timeout_ms,
         connect_timeout_ms=load.connect_timeout_ms,
         seed=load.seed,
+        parts=load.parts,
     )
 
 

@@ -54,6 +54,8 @@ class EngineLoad(Record):
     connect_timeout_ms: int = 5_000
     marks: tuple[int, ...] = ()
     seed: int = 1
+    parts: bool = False
+    """Takes the time of each request apart, for some cost of the client's."""
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:
@@ -86,6 +88,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "interval_ms": 1000,
         "marks": list(load.marks),
         "seed": load.seed,
+        "parts": load.parts,
     }
 
 

@@ -10,12 +10,14 @@ from pydantic import BaseModel
 from prony.evidence.engine import EngineReport, Window
 from prony.judge.figures import SESSION_TIMES, times_ms
 from prony.report.model import ExperimentView, PublishedFigures, ServerView, TrialView
+from prony.report.parts import parts_of
 from prony.report.schema import (
     ClientOut,
     CompareOut,
     FindingOut,
     LoadOut,
     PairOut,
+    PartOut,
     PassOut,
     ServerCostOut,
     ServerOut,
@@ -177,6 +179,18 @@ def _measured(trial: TrialView) -> dict[str, Any]:
                 p99_ms=_number(step.p99_ms),
             )
             for step in steps_of(trial)
+        ],
+        "time_parts": [
+            PartOut.model_validate(
+                {
+                    "name": part.name,
+                    "samples": part.count,
+                    "mean_ms": _number(part.mean_ms),
+                    "p50_ms": _number(part.p50_ms),
+                    "p99_ms": _number(part.p99_ms),
+                }
+            )
+            for part in parts_of(trial)
         ],
     }
 

@@ -78,6 +78,16 @@ class StepOut(Out):
     p99_ms: float | None
 
 
+class PartOut(Out):
+    """One part of the time of requests, or of opening connections, over the window."""
+
+    name: Literal["connect", "tls", "send", "wait", "receive"]
+    samples: int
+    mean_ms: float | None
+    p50_ms: float | None
+    p99_ms: float | None
+
+
 class Measured(Out):
     """What one run of the load gave."""
 
@@ -103,6 +113,10 @@ class Measured(Out):
     duration_s: float | None = Field(description="length of the measured window")
     steps: list[StepOut] = Field(
         default_factory=list, description="by step; empty when the workload has a single one, or when invalid"
+    )
+    time_parts: list[PartOut] = Field(
+        default_factory=list,
+        description="send, wait and receive make up the service time; empty unless asked for or when invalid",
     )
 
 

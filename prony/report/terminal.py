@@ -21,6 +21,7 @@ from prony.report.history import history
 from prony.report.labels import label_of, named, rounded
 from prony.report.latency_pass import LatencyPass
 from prony.report.model import SEVERITY, ExperimentView, PairView, TrialView
+from prony.report.parts import part_lines
 from prony.report.steps import step_lines
 from prony.report.style import STATUS_STYLE
 from prony.report.summary import (
@@ -100,6 +101,14 @@ def _steps(trials: Sequence[TrialView], title: str, out: _Printer) -> None:
     lines = step_lines(trials)
     if lines:
         out.heading(title, "median over trials" if len(trials) > 1 else "")
+    for line in lines:
+        out.text(Text(line), 2)
+
+
+def _parts(trials: Sequence[TrialView], out: _Printer) -> None:
+    lines = part_lines(trials)
+    if lines:
+        out.heading("Time parts", "send, wait and receive make up the service time")
     for line in lines:
         out.text(Text(line), 2)
 
@@ -272,6 +281,7 @@ def render_load(trial: TrialView, console: Console) -> None:
             if figures is LOAD_FIGURES and window is not None and (both := _both_times(window)):
                 out.text(Text(both, style="dim"), 2)
     _steps([trial], "Step by step", out)
+    _parts([trial], out)
     bad = sorted(
         (f for f in judgement.findings if f.status is not Status.VALID), key=lambda f: SEVERITY[f.status]
     )

@@ -49,6 +49,35 @@ impl OpenLoad {
     }
 }
 
+/// The parts of the service times of answered requests: together they are the service time.
+#[derive(Debug, Clone)]
+pub struct PartTimes {
+    /// From the send to the moment when the kernel had taken the last byte of the request.
+    pub send: Durations,
+    /// From there to the first byte of the answer.
+    pub wait: Durations,
+    /// From there to the last byte.
+    pub receive: Durations,
+}
+
+impl Default for PartTimes {
+    fn default() -> Self {
+        Self {
+            send: Durations::new(Digits::Three),
+            wait: Durations::new(Digits::Three),
+            receive: Durations::new(Digits::Three),
+        }
+    }
+}
+
+impl PartTimes {
+    pub fn add(&mut self, other: &Self) {
+        self.send.add(&other.send);
+        self.wait.add(&other.wait);
+        self.receive.add(&other.receive);
+    }
+}
+
 /// What is known only at the end of a span: parts of cycles that are still open, and what is still not sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AtEnd {
@@ -86,6 +115,7 @@ pub struct Segment {
     /// Only in the last segment of a window and of the run.
     pub at_end: AtEnd,
     pub open_load: OpenLoad,
+    pub parts: PartTimes,
     /// Gaps of Poisson arrivals; only in the last segment of a window.
     pub gaps: Uniformity,
     /// At the end of the segment.
@@ -108,6 +138,7 @@ pub struct Recorder {
     addresses: Vec<AddressFigures>,
     pub loop_lag: Durations,
     pub open_load: OpenLoad,
+    pub parts: PartTimes,
     /// Gaps of Poisson arrivals since the window opened.
     pub gaps: Uniformity,
     pub loops: u64,
@@ -140,6 +171,7 @@ impl Recorder {
             addresses: Vec::new(),
             loop_lag: Durations::new(Digits::Two),
             open_load: OpenLoad::default(),
+            parts: PartTimes::default(),
             gaps: Uniformity::default(),
             loops: 0,
             quiet: Vec::new(),
@@ -359,6 +391,7 @@ impl Recorder {
             quiet: std::mem::take(&mut self.quiet),
             at_end,
             open_load: std::mem::take(&mut self.open_load),
+            parts: std::mem::take(&mut self.parts),
             gaps: match cut {
                 Cut::WindowCloses(_) | Cut::Stop => std::mem::take(&mut self.gaps),
                 _ => Uniformity::default(),

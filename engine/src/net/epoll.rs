@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
+use super::accepted::Accepted;
 use super::outgoing::Outgoing;
 use super::sys::{Waker, checked, monotonic_ns, raise_file_limit, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
@@ -42,6 +43,7 @@ pub struct Epoll {
     local: VecDeque<(ConnId, u32, i32)>,
     buffer: Box<[u8]>,
     has_pwait2: bool,
+    accepted: Accepted,
 }
 
 impl Epoll {
@@ -85,7 +87,12 @@ impl Epoll {
         let bytes = &config.fixed[fixed as usize];
         let slot = &mut self.conns[conn as usize];
         match write_some(slot.fd, bytes, from as usize) {
-            Ok(to) => slot.unsent = (to < bytes.len()).then_some((fixed, to as u32)),
+            Ok(to) => {
+                slot.unsent = (to < bytes.len()).then_some((fixed, to as u32));
+                if to == bytes.len() {
+                    self.accepted.set_now(conn);
+                }
+            }
             Err(code) => {
                 slot.unsent = None;
                 self.local.push_back((conn, slot.generation, code));
@@ -113,6 +120,7 @@ impl Epoll {
                 Ok(true) => {}
                 Ok(false) => {
                     self.spare = outgoing.into_spare();
+                    self.accepted.set_now(conn);
                     return;
                 }
                 Err(error) => break error.raw_os_error().unwrap_or(libc::EIO),
@@ -269,6 +277,7 @@ impl Driver for Epoll {
         };
         let driver = Self {
             conns: (0..config.connections).map(closed).collect(),
+            accepted: Accepted::new(&config),
             config,
             owned: HashMap::new(),
             spare: Vec::new(),
@@ -299,6 +308,7 @@ impl Driver for Epoll {
 
     #[inline]
     fn send(&mut self, conn: ConnId, payload: Payload) {
+        self.accepted.clear(conn);
         match payload {
             Payload::Fixed(fixed) => self.write(conn, fixed, 0),
             Payload::Owned(outgoing) => self.write_owned(conn, outgoing, 0),
@@ -315,6 +325,10 @@ impl Driver for Epoll {
 
     fn is_sending(&self, conn: ConnId) -> bool {
         self.conns[conn as usize].unsent.is_some()
+    }
+
+    fn accepted_ns(&self, conn: ConnId) -> Option<u64> {
+        self.accepted.get(conn)
     }
 
     fn close(&mut self, conn: ConnId) {

@@ -1,6 +1,7 @@
 //! Connections as bytes: connect, send, receive, close, wait. Two drivers behind one trait; nothing here knows of HTTP, users
 //! or measurements. All `unsafe` of the engine's load side is in this folder.
 
+mod accepted;
 pub mod acceptor;
 pub mod address;
 mod buffers;
@@ -9,6 +10,7 @@ pub mod outgoing;
 pub mod probe;
 pub mod rings;
 pub mod sys;
+mod tags;
 pub mod tls;
 pub mod uring;
 
@@ -34,6 +36,8 @@ pub struct Config {
     pub sources: Arc<[Address]>,
     /// Byte strings that are sent again and again, by index.
     pub fixed: Arc<[Vec<u8>]>,
+    /// Whether [`Driver::accepted_ns`] is asked for.
+    pub times_sends: bool,
     /// For a driver that secures what it sends.
     pub tls: Option<Arc<ClientTls>>,
 }
@@ -158,6 +162,11 @@ pub trait Driver: Sized {
 
     /// Whether a send has not been taken by the kernel completely.
     fn is_sending(&self, conn: ConnId) -> bool;
+
+    /// When the kernel had taken the last byte of the last send; `None` while it has not, or without [`Config::times_sends`].
+    fn accepted_ns(&self, _conn: ConnId) -> Option<u64> {
+        None
+    }
 
     /// Closes, whatever the state; does nothing on a closed index.
     fn close(&mut self, conn: ConnId);

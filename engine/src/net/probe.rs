@@ -128,6 +128,7 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
         addresses: Arc::from(addresses),
         sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
+        times_sends: false,
         tls: None,
     };
     D::new(config).map_err(|error| format!("the kernel refuses to set it up: {error}"))

@@ -98,6 +98,10 @@ impl Driver for Rings {
         self.rings[(conn / self.per_ring) as usize].is_sending(conn % self.per_ring)
     }
 
+    fn accepted_ns(&self, conn: ConnId) -> Option<u64> {
+        self.rings[(conn / self.per_ring) as usize].accepted_ns(conn % self.per_ring)
+    }
+
     fn close(&mut self, conn: ConnId) {
         let (ring, conn) = self.ring(conn);
         ring.close(conn);

@@ -212,6 +212,10 @@ impl<D: Driver> Driver for Tls<D> {
         self.wire.spare()
     }
 
+    fn accepted_ns(&self, conn: ConnId) -> Option<u64> {
+        self.wire.accepted_ns(conn)
+    }
+
     fn close(&mut self, conn: ConnId) {
         self.say_farewell(conn);
         self.conns[conn as usize] = None;

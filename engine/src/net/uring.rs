@@ -11,10 +11,12 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
+use super::accepted::{Accepted, Told};
 use super::address::Address;
 use super::buffers::BufferRing;
 use super::outgoing::Outgoing;
 use super::sys::{Waker, monotonic_ns, stream_socket, until};
+use super::tags::*;
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received, source};
 
 const QUEUE: u32 = 1024;
@@ -25,15 +27,6 @@ const GET_EVENTS: u32 = 1;
 const SURELY_TAKEN_BYTES: usize = 16 * 1024;
 /// The kernel's limit of direct descriptors per ring.
 const MAX_DIRECT: usize = 1 << 20;
-
-const CONNECT: u64 = 1;
-const SEND: u64 = 2;
-const RECEIVE: u64 = 3;
-const CANCEL: u64 = 4;
-const WAKE: u64 = 5;
-/// A send of owned bytes; the low half of its tag is the place of the bytes and not the connection.
-const SEND_OWNED: u64 = 6;
-const BELL: u64 = 7;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Conn {
@@ -82,10 +75,8 @@ pub struct Uring {
     grew: bool,
     /// Failures that needed no kernel.
     local: VecDeque<(ConnId, u32, i32)>,
-}
-
-fn tag(operation: u64, generation: u32, conn: ConnId) -> u64 {
-    operation << 60 | u64::from(generation & 0x0fff_ffff) << 32 | u64::from(conn)
+    accepted: Accepted,
+    told: Told,
 }
 
 impl Uring {
@@ -98,6 +89,11 @@ impl Uring {
                 return;
             }
         }
+    }
+
+    /// By when the completion that is being told had happened.
+    fn happened_ns(&self) -> u64 {
+        self.told.happened_ns(self.completions.len() - self.at)
     }
 
     fn submit(&mut self) -> io::Result<()> {
@@ -205,6 +201,9 @@ impl Uring {
             return None;
         }
         self.conns[conn as usize].sending = false;
+        if self.accepted.is_kept() {
+            self.accepted.set(conn, self.happened_ns());
+        }
         let code = if result < 0 {
             Some(-result)
         } else {
@@ -332,6 +331,7 @@ impl Uring {
             .min(MAX_DIRECT)
             .min(super::sys::raise_file_limit() as usize);
         ring.submitter().register_files_sparse(direct as u32)?;
+        let accepted = Accepted::new(&config);
         let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
         let mut driver = Self {
             ring,
@@ -351,6 +351,8 @@ impl Uring {
             at: 0,
             grew: false,
             local: VecDeque::new(),
+            accepted,
+            told: Told::default(),
         };
         driver.arm_waker();
         Ok(driver)
@@ -434,6 +436,9 @@ impl Uring {
             }
             SEND if current => {
                 slot.sending = false;
+                if self.accepted.is_kept() {
+                    self.accepted.set(conn, self.happened_ns());
+                }
                 (result < 0).then_some(Event::Broken(conn, Direction::Write, -result))
             }
             _ => None,
@@ -460,6 +465,7 @@ impl Driver for Uring {
 
     #[inline]
     fn send(&mut self, conn: ConnId, payload: Payload) {
+        self.accepted.clear(conn);
         let fixed = match payload {
             Payload::Fixed(fixed) => fixed,
             Payload::Owned(outgoing) => return self.send_owned(conn, outgoing),
@@ -470,7 +476,7 @@ impl Driver for Uring {
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .user_data(self.tag(SEND, conn));
-        let quiet = length <= SURELY_TAKEN_BYTES;
+        let quiet = length <= SURELY_TAKEN_BYTES && !self.accepted.is_kept();
         self.conns[conn as usize].sending = !quiet;
         self.push(if quiet {
             entry.flags(Flags::SKIP_SUCCESS)
@@ -484,7 +490,16 @@ impl Driver for Uring {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.submit()
+        self.submit()?;
+        if self.accepted.is_kept() {
+            // A send that the kernel takes at once has completed by now.
+            self.told.see(self.ring.completion().len());
+        }
+        Ok(())
+    }
+
+    fn accepted_ns(&self, conn: ConnId) -> Option<u64> {
+        self.accepted.get(conn)
     }
 
     fn is_sending(&self, conn: ConnId) -> bool {
@@ -545,6 +560,9 @@ impl Driver for Uring {
             }
         }
         self.completions.extend(self.ring.completion());
+        if self.accepted.is_kept() {
+            self.told.fetch(self.completions.len());
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::measure::addresses::{self, AddressFigures};
 use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
-use crate::measure::recorder::{OpenLoad, Segment};
+use crate::measure::recorder::{OpenLoad, PartTimes, Segment};
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
@@ -50,6 +50,7 @@ pub struct Measured {
     overdue: u64,
     open: Option<Open>,
     open_load: OpenLoad,
+    parts: PartTimes,
     arrival_gaps: Uniformity,
     users: u64,
     threads: Vec<Thread>,
@@ -87,6 +88,7 @@ impl Measured {
             overdue: 0,
             open,
             open_load: OpenLoad::default(),
+            parts: PartTimes::default(),
             arrival_gaps: Uniformity::default(),
             users: 0,
             threads: (0..threads).map(thread).collect(),
@@ -101,6 +103,7 @@ impl Measured {
         add_all(&mut self.steps, &segment.steps);
         addresses::add_all(&mut self.addresses, &segment.addresses);
         self.open_load.add(&segment.open_load);
+        self.parts.add(&segment.parts);
         let thread = &mut self.threads[segment.thread];
         thread.span_ns += segment.to_ns - segment.from_ns;
         thread.cpu_ns += segment.cpu_ns;
@@ -165,6 +168,9 @@ impl Measured {
             latency: HistogramReport::new(&self.open_load.latency),
             send_lag: HistogramReport::new(&self.open_load.send_lag),
             session_time: HistogramReport::new(&self.open_load.session_time),
+            send_time: HistogramReport::new(&self.parts.send),
+            wait_time: HistogramReport::new(&self.parts.wait),
+            receive_time: HistogramReport::new(&self.parts.receive),
             arrival_gaps: (tested > 0).then_some(tested),
             arrival_gaps_ks: self.arrival_gaps.distance(),
             threads: threads.collect(),

@@ -2,6 +2,7 @@
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
 mod open;
+mod parts;
 mod pool;
 mod retire;
 mod scenes;
@@ -29,6 +30,7 @@ use crate::pace::wheel::Wheel;
 use crate::rig::{self, LATE_NS, Rig};
 use crate::user::{Phase, User};
 use open::Open;
+use parts::Parts;
 use retire::Retirement;
 use scenes::Scenes;
 
@@ -128,6 +130,7 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
         addresses: Arc::clone(&job.addresses),
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
+        times_sends: job.parts,
         tls: job.tls.clone(),
     };
     let driver = set_up::<D>(&config)?;
@@ -167,6 +170,10 @@ struct Worker<'a, D: Driver> {
     rng: SmallRng,
     /// Users whose request goes out with the next group.
     queued: Vec<u32>,
+    /// So many go out together at most.
+    send_group: usize,
+    /// `None` unless the plan asks for the parts of its requests' times.
+    parts: Option<Box<Parts>>,
     /// Requests that may be sent without asking the quota.
     portion: u64,
     /// Of the target: where the next connection goes.
@@ -234,6 +241,9 @@ impl<'a, D: Driver> Worker<'a, D> {
                     .wrapping_add(post.thread as u64),
             ),
             queued: Vec::with_capacity(D::SEND_GROUP),
+            // Where the end of each send matters, none is made to wait for others.
+            send_group: if job.parts { 1 } else { D::SEND_GROUP },
+            parts: job.parts.then(|| Box::new(Parts::new(users))),
             portion: 0,
             next_address: post.thread % job.addresses.len(),
             next_mark: 0,
@@ -427,7 +437,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         let mut group = std::mem::take(&mut self.queued);
         group.retain(|user| self.send(*user));
         let from_ns = self.now_ns;
-        if group.len() >= TIMED_GROUP {
+        if group.len() >= TIMED_GROUP || self.parts.is_some() {
             self.driver.flush()?;
             self.now_ns = self.driver.now_ns();
         }

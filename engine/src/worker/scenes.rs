@@ -231,6 +231,10 @@ impl<D: Driver> Worker<'_, D> {
         }
         if let Some(body) = self.scenes.held.remove(&index) {
             self.recorder.counters.bytes_sent += body.wire_bytes();
+            if let Some(parts) = &mut self.parts {
+                // What has come so far only asked for the body.
+                parts.begin(index);
+            }
             self.driver.send(index, Payload::Owned(body));
         }
     }

@@ -94,7 +94,7 @@ impl<D: Driver> Worker<'_, D> {
     fn queue(&mut self, index: u32) -> io::Result<()> {
         self.users[index as usize].phase = Phase::Queued;
         self.queued.push(index);
-        if self.queued.len() >= D::SEND_GROUP {
+        if self.queued.len() >= self.send_group {
             self.flush()?;
         }
         Ok(())
@@ -125,6 +125,9 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         user.phase = Phase::InFlight;
         user.sent_ns = at_ns;
+        if let Some(parts) = &mut self.parts {
+            parts.begin(index);
+        }
         let unacted = user.since_ns == NOT_SINCE;
         if unacted {
             user.since_ns = at_ns;
@@ -260,6 +263,9 @@ impl<D: Driver> Worker<'_, D> {
     #[inline]
     pub(super) fn on_received(&mut self, received: Received) -> io::Result<()> {
         let index = received.conn;
+        if self.parts.is_some() {
+            self.answer_begins(index);
+        }
         let user = &mut self.users[index as usize];
         let bytes = self.driver.bytes(&received);
         self.recorder.counters.bytes_received += bytes.len() as u64;
@@ -320,6 +326,9 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         self.recorder
             .completed(self.now_ns, user.sent_ns, answer.status, answer.body_bytes);
+        if self.parts.is_some() {
+            self.record_parts(index);
+        }
         if self.open.is_some() {
             self.record_latency(index);
         }

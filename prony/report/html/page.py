@@ -13,6 +13,8 @@ from prony.report.html.limits import not_known
 from prony.report.html.theme import accent, shape
 from prony.report.labels import rounded
 from prony.report.model import ExperimentView, ServerView, TrialView
+from prony.report.parts import HEADINGS as PART_HEADINGS
+from prony.report.parts import part_cells
 from prony.report.plan_view import PlanView
 from prony.report.steps import HEADINGS, step_cells
 from prony.report.summary import HEADLINE, overall, published_requests, sections, verdict_words
@@ -46,6 +48,8 @@ def render_html(view: ExperimentView) -> str:
         sections=sections(view),
         step_headings=HEADINGS,
         steps=[step_cells(view.of(server.address)) for server in view.servers],
+        part_headings=PART_HEADINGS,
+        time_parts=[part_cells(view.of(server.address)) for server in view.servers],
         open_loop=drawings.is_open(view),
         ratios=drawings.ratios(view),
         other_ratios=drawings.other_ratios(view),

@@ -1,0 +1,16 @@
+//! What io_uring is told with an entry and says again with its completion: which operation it was, and of which connection.
+
+use super::ConnId;
+
+pub(super) const CONNECT: u64 = 1;
+pub(super) const SEND: u64 = 2;
+pub(super) const RECEIVE: u64 = 3;
+pub(super) const CANCEL: u64 = 4;
+pub(super) const WAKE: u64 = 5;
+/// A send of owned bytes; the low half of its tag is the place of the bytes and not the connection.
+pub(super) const SEND_OWNED: u64 = 6;
+pub(super) const BELL: u64 = 7;
+
+pub(super) fn tag(operation: u64, generation: u32, conn: ConnId) -> u64 {
+    operation << 60 | u64::from(generation & 0x0fff_ffff) << 32 | u64::from(conn)
+}
