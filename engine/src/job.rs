@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 
 use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
+use crate::log::Log;
 use crate::net::address::Address;
 use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
@@ -96,6 +97,8 @@ pub struct Job {
     pub most_head_bytes: usize,
     /// Whether the time of each request is taken apart.
     pub parts: bool,
+    /// One row per request, where it is asked for.
+    pub log: Option<Log>,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
     pub iterations_per_user: u64,
@@ -164,6 +167,8 @@ impl Job {
                 think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),
             });
         }
+        let sent = |step: &StepJob| fixed.get(step.staying as usize).map(Vec::as_slice);
+        let log = Log::create(plan, &steps.iter().map(sent).collect::<Vec<_>>())?;
         let mut marks = plan.marks.clone();
         marks.sort_unstable();
         marks.dedup();
@@ -191,6 +196,7 @@ impl Job {
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             parts: plan.parts,
+            log,
             most_head_bytes: plan.limits.header_bytes as usize,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),

@@ -4,6 +4,7 @@
 mod check;
 mod http;
 mod job;
+mod log;
 mod measure;
 mod net;
 mod pace;

@@ -51,6 +51,9 @@ pub struct Plan {
     /// Whether the time of each request is taken apart: sending, waiting for the first byte, receiving.
     #[serde(default)]
     pub parts: bool,
+    /// A file for one row per request, as CSV; written anew.
+    #[serde(default)]
+    pub log: Option<PathBuf>,
     /// Length of an interval row.
     #[serde(default = "default_interval_ms")]
     pub interval_ms: f64,

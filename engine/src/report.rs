@@ -9,6 +9,7 @@ use rustls::{CipherSuite, ProtocolVersion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::log::LogReport;
 use crate::measure::addresses::AddressFigures;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::gaps::Gap;
@@ -161,6 +162,8 @@ pub struct Finished {
     pub totals: CounterReport,
     /// `null` when no window was opened.
     pub window: Option<WindowReport>,
+    /// `null` unless the plan asks for a log of its requests.
+    pub log: Option<LogReport>,
 }
 
 /// Something that ended the run before it could be finished.

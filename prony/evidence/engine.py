@@ -251,6 +251,19 @@ class Ready(EngineRecord):
     started_monotonic_ns: int
 
 
+class LogReport(EngineRecord):
+    """What became of the request log, and what it cost. `rows_lost` is 0 unless `error` says why not."""
+
+    path: str
+    rows: int
+    bytes: int
+    rows_lost: int
+    error: str | None = None
+    waited_s: float
+    """How long the measuring threads waited for the writer."""
+    writer_cpu_s: float
+
+
 class EngineReport(EngineRecord):
     """Everything one run of the engine said."""
 
@@ -261,3 +274,5 @@ class EngineReport(EngineRecord):
     elapsed_ms: float
     totals: Counters
     window: Window | None = None
+    log: LogReport | None = None
+    """None unless a request log was asked for."""

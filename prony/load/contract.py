@@ -56,6 +56,8 @@ class EngineLoad(Record):
     seed: int = 1
     parts: bool = False
     """Takes the time of each request apart, for some cost of the client's."""
+    log: Path | None = None
+    """A file for one row per request; read by `prony.load.request_log`."""
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "marks": list(load.marks),
         "seed": load.seed,
         "parts": load.parts,
+        "log": _file(load.log),
     }
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import Counters, EngineReport, IntervalRow, Mark, Ready, Window
+from prony.evidence.engine import Counters, EngineReport, IntervalRow, LogReport, Mark, Ready, Window
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
@@ -200,6 +200,7 @@ class EngineRun:
             elapsed_ms=done["elapsed_ms"],
             totals=Counters.model_validate(done["totals"]),
             window=None if done.get("window") is None else Window.model_validate(done["window"]),
+            log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
         )
 
     def _keep(self, event: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from prony.evidence.host import CpuPartition
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.load.reference import calibrate
+from prony.load.request_log import read_log
 from prony.plan.workload import Expectation, Step, Workload
 from prony.trial.probing import probe_workload
 
@@ -209,3 +210,14 @@ def test_a_missing_engine_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("PRONY_ENGINE", str(tmp_path / "none"))
     with pytest.raises(EnvironmentFault, match="PRONY_ENGINE"):
         find_engine()
+
+
+def test_each_request_of_a_run_is_read_back_from_its_log(reference: Reference, tmp_path: Path) -> None:
+    file = tmp_path / "requests.csv"
+    report = EngineRun(load(reference.url, log=file, total_requests=50)).follow()
+    assert report.log is not None
+    assert (report.log.rows, report.log.rows_lost) == (50, 0)
+    rows = list(read_log(file))
+    assert [(row.method, row.path, row.status, row.error) for row in rows] == [("GET", "/", 200, None)] * 50
+    assert sum(row.connect_ns is not None for row in rows) == report.totals.connections_opened
+    assert sum(row.bytes_in for row in rows) == report.totals.bytes_received

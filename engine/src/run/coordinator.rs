@@ -2,6 +2,7 @@
 //! why the run ends. It sleeps unless somebody tells it something.
 
 use std::sync::mpsc::{Receiver, Sender};
+use std::thread::JoinHandle;
 
 use super::collect::Collector;
 use super::input::Input;
@@ -10,6 +11,8 @@ use super::team::Team;
 use super::window::{Names, Open};
 use super::{Message, Prepared};
 use crate::check::{check_window_ms, ms_to_ns};
+use crate::job::Job;
+use crate::log::{Log, LogReport, Started};
 use crate::measure::schedule::Span;
 use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
@@ -34,6 +37,8 @@ pub struct Coordinator<'a> {
     /// Why the run is being ended, and the instant.
     ending: Option<(Reason, u64)>,
     finished: Vec<Option<u64>>,
+    /// Writes the request log.
+    log: Option<JoinHandle<LogReport>>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -67,9 +72,10 @@ impl<'a> Coordinator<'a> {
             windows: 0,
             started_ns: 0,
             ending: None,
+            log: None,
         };
         let early = coordinator.wait_until_ready()?;
-        coordinator.start();
+        coordinator.start()?;
         for message in early {
             coordinator.hear(message)?;
         }
@@ -94,9 +100,10 @@ impl<'a> Coordinator<'a> {
         Ok(early)
     }
 
-    fn start(&mut self) {
+    fn start(&mut self) -> Result<(), String> {
         let now_ns = monotonic_ns();
         self.started_ns = now_ns + NOTICE_NS;
+        let started_unix_ns = unix_ns() + NOTICE_NS;
         let job = &self.prepared.job;
         self.collector = Collector::new(
             self.started_ns,
@@ -117,9 +124,16 @@ impl<'a> Coordinator<'a> {
             },
             tls: self.prepared.job.tls.as_ref().map(|tls| tls.ready()),
             threads: self.threads.clone(),
-            started_unix_ns: unix_ns() + NOTICE_NS,
+            started_unix_ns,
             started_monotonic_ns: self.started_ns,
         }));
+        self.log = start_log(
+            job,
+            Started {
+                unix_ns: started_unix_ns,
+                monotonic_ns: self.started_ns,
+            },
+        )?;
         let window = match self.window_mode {
             Window::All => Some(self.plan_window(self.started_ns, u64::MAX)),
             Window::Fixed {
@@ -135,6 +149,7 @@ impl<'a> Coordinator<'a> {
             at_ns: self.started_ns,
             window,
         });
+        Ok(())
     }
 
     fn plan_window(&mut self, opens_ns: u64, closes_ns: u64) -> Span {
@@ -174,11 +189,20 @@ impl<'a> Coordinator<'a> {
         let (totals, window) = self
             .collector
             .finish(stopped_ns, in_order, &self.threads, &names);
+        // Every thread has handed over its rows before its last segment.
+        let log = match (&self.prepared.job.log, self.log) {
+            (Some(log), Some(writer)) => {
+                log.end();
+                writer.join().ok()
+            }
+            _ => None,
+        };
         self.output.write(&Event::Finished(Box::new(Finished {
             reason,
             elapsed_ms: ms(stopped_ns.saturating_sub(self.started_ns)),
             totals,
             window,
+            log,
         })));
         Ok(())
     }
@@ -256,4 +280,16 @@ impl<'a> Coordinator<'a> {
             self.team.tell_all(Order::Stop { at_ns });
         }
     }
+}
+
+/// The thread that writes the request log, where there is one, on the load's CPUs.
+fn start_log(job: &Job, started: Started) -> Result<Option<JoinHandle<LogReport>>, String> {
+    let Some(file) = job.log.as_ref().and_then(Log::take_file) else {
+        return Ok(None);
+    };
+    std::thread::Builder::new()
+        .name("log".to_owned())
+        .spawn(move || file.write_all(started))
+        .map(Some)
+        .map_err(|error| format!("the thread of the request log cannot be started: {error}"))
 }

@@ -1,6 +1,7 @@
 //! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
+mod logging;
 mod open;
 mod parts;
 mod pool;
@@ -29,6 +30,7 @@ use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
 use crate::rig::{self, LATE_NS, Rig};
 use crate::user::{Phase, User};
+use logging::Logging;
 use open::Open;
 use parts::Parts;
 use retire::Retirement;
@@ -174,6 +176,8 @@ struct Worker<'a, D: Driver> {
     send_group: usize,
     /// `None` unless the plan asks for the parts of its requests' times.
     parts: Option<Box<Parts>>,
+    /// `None` unless the plan asks for a log of its requests.
+    logging: Option<Box<Logging>>,
     /// Requests that may be sent without asking the quota.
     portion: u64,
     /// Of the target: where the next connection goes.
@@ -244,6 +248,10 @@ impl<'a, D: Driver> Worker<'a, D> {
             // Where the end of each send matters, none is made to wait for others.
             send_group: if job.parts { 1 } else { D::SEND_GROUP },
             parts: job.parts.then(|| Box::new(Parts::new(users))),
+            logging: job
+                .log
+                .is_some()
+                .then(|| Box::new(Logging::new(users, post.thread))),
             portion: 0,
             next_address: post.thread % job.addresses.len(),
             next_mark: 0,
@@ -334,6 +342,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     fn cut(&mut self, cut: Cut, at_ns: u64) {
         self.count_offered(at_ns);
+        if let (Some(logging), Some(log)) = (&mut self.logging, &self.job.log) {
+            logging.hand_over(log);
+        }
         let at_end = match cut {
             Cut::WindowCloses(_) | Cut::Stop => AtEnd {
                 overdue: self.overdue(at_ns),

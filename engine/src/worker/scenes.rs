@@ -221,6 +221,9 @@ impl<D: Driver> Worker<'_, D> {
             outgoing
         };
         self.recorder.counters.bytes_sent += now.wire_bytes();
+        if let Some(logging) = &mut self.logging {
+            logging.sends(index, now.wire_bytes(), Some(now.bytes()));
+        }
         self.driver.send(index, Payload::Owned(now));
     }
 
@@ -234,6 +237,9 @@ impl<D: Driver> Worker<'_, D> {
             if let Some(parts) = &mut self.parts {
                 // What has come so far only asked for the body.
                 parts.begin(index);
+            }
+            if let Some(logging) = &mut self.logging {
+                logging.sends(index, body.wire_bytes(), None);
             }
             self.driver.send(index, Payload::Owned(body));
         }

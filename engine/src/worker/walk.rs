@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Worker;
+use super::logging::End;
 use super::scenes::{LONGEST_HELD_NS, Moved};
 use crate::http::expect::Unmet;
 use crate::http::head::BadAnswer;
@@ -88,6 +89,9 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(figures) = self.recorder.address(user.address) {
             figures.connect_attempts += 1;
         }
+        if let Some(logging) = &mut self.logging {
+            logging.connecting(index);
+        }
         self.driver.connect(index, address);
     }
 
@@ -137,6 +141,9 @@ impl<D: Driver> Worker<'_, D> {
         // The bytes of a request that was written anew were counted when they were.
         let bytes = self.job.fixed.get(fixed as usize).map_or(0, Vec::len);
         self.recorder.sent(at_ns, bytes as u64);
+        if let Some(logging) = &mut self.logging {
+            logging.sends(index, bytes as u64, None);
+        }
         if let Some(figures) = self.recorder.address(user.address) {
             figures.sent += 1;
         }
@@ -158,9 +165,11 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         let counters = &mut self.recorder.counters;
         counters.connections_opened += 1;
-        counters
-            .connect_time
-            .record(self.now_ns.saturating_sub(user.sent_ns));
+        let took_ns = self.now_ns.saturating_sub(user.sent_ns);
+        counters.connect_time.record(took_ns);
+        if let Some(logging) = &mut self.logging {
+            logging.connected(index, took_ns);
+        }
         self.recorder.connections_open += 1;
         if let Some(figures) = self.recorder.address(user.address) {
             figures.connections_opened += 1;
@@ -183,7 +192,11 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn on_secured(&mut self, index: ConnId, secured: Secured) -> io::Result<()> {
         let began_ns = self.users[index as usize].sent_ns;
         let counters = &mut self.recorder.counters;
-        counters.secured(secured, self.now_ns.saturating_sub(began_ns));
+        let took_ns = self.now_ns.saturating_sub(began_ns);
+        counters.secured(secured, took_ns);
+        if let Some(logging) = &mut self.logging {
+            logging.secured(index, took_ns);
+        }
         self.on_usable(index)
     }
 
@@ -244,6 +257,7 @@ impl<D: Driver> Worker<'_, D> {
         self.request_ended();
         self.recorder.counters.fail(kind);
         self.step_failed(index);
+        self.log_failure(index, self.users[index as usize].since_ns, kind);
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;
@@ -272,6 +286,9 @@ impl<D: Driver> Worker<'_, D> {
         let tls_alert;
         let continues;
         let result = if user.phase == Phase::InFlight {
+            if let Some(logging) = &mut self.logging {
+                logging.received(index, bytes.len(), self.now_ns);
+            }
             let step = &self.job.steps[usize::from(user.step)];
             let mut exchange = Exchange {
                 head_request: step.head_request,
@@ -361,6 +378,15 @@ impl<D: Driver> Worker<'_, D> {
             self.recorder
                 .step_completed(figure, service_ns, answer.status, failed.is_some());
         }
+        if self.logging.is_some() {
+            let end = End {
+                status: Some(answer.status),
+                error: failed,
+                body_bytes: answer.body_bytes,
+            };
+            self.log_end(index, self.users[index as usize].sent_ns, end);
+        }
+        let user = &self.users[index as usize];
         let last = user.on_connection >= self.job.max_requests;
         let unsent = self.driver.is_sending(index) || self.scenes.holds(index);
         if last || closed || !answer.keep_alive || unsent {
@@ -407,6 +433,7 @@ impl<D: Driver> Worker<'_, D> {
             self.recorder.lost(self.now_ns, kind);
             self.step_failed(index);
         }
+        self.log_failure(index, self.users[index as usize].sent_ns, kind);
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
         user.since_ns = NOT_SINCE;

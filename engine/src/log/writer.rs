@@ -1,0 +1,248 @@
+//! The file of the request log and the thread that writes it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Batch, COLUMNS, Costs, Message, Row, target_of};
+use crate::check::{PlanError, refuse};
+use crate::measure::counters::ErrorKind;
+use crate::net::sys::thread_cpu_ns;
+use crate::plan::Plan;
+use crate::report::seconds;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// What became of the request log, and what it cost.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LogReport {
+    pub path: String,
+    /// Requests in the file.
+    pub rows: u64,
+    pub bytes: u64,
+    /// Requests that are not in it: 0, unless it could not be written.
+    pub rows_lost: u64,
+    /// Why it could not be written.
+    pub error: Option<String>,
+    /// How long the measuring threads waited for the writer.
+    pub waited_s: f64,
+    /// CPU time of the thread that wrote it, which is not part of the measuring threads' figures.
+    pub writer_cpu_s: f64,
+}
+
+/// What is the same in all rows of a step.
+#[derive(Debug)]
+struct StepCells {
+    scenario: String,
+    name: String,
+    /// Within its scenario, from 0.
+    index: usize,
+    method: String,
+    path: Box<str>,
+}
+
+/// A file that counts what it took.
+#[derive(Debug)]
+struct Counted {
+    file: File,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.file.write(bytes)?;
+        self.bytes += taken as u64;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// See the module.
+pub struct LogFile {
+    path: PathBuf,
+    csv: csv::Writer<Counted>,
+    inbox: Receiver<Message>,
+    costs: Arc<Costs>,
+    steps: Vec<StepCells>,
+    errors: Vec<String>,
+    rows: u64,
+    error: Option<String>,
+}
+
+impl std::fmt::Debug for LogFile {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "LogFile({})", self.path.display())
+    }
+}
+
+/// As in the counters.
+fn name_of(kind: &ErrorKind) -> String {
+    let name = serde_json::to_value(kind).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}
+
+/// When the run started.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    pub unix_ns: u64,
+    pub monotonic_ns: u64,
+}
+
+impl LogFile {
+    pub(super) fn create(
+        path: &Path,
+        plan: &Plan,
+        fixed: &[Option<&[u8]>],
+        inbox: Receiver<Message>,
+        costs: Arc<Costs>,
+    ) -> Result<Self, PlanError> {
+        let cannot = |error: &dyn std::fmt::Display| {
+            refuse(format!(
+                "log is {}, which cannot be written: {error}",
+                path.display()
+            ))
+        };
+        let file = match File::create(path) {
+            Ok(file) => file,
+            Err(error) => return cannot(&error),
+        };
+        let mut csv = csv::WriterBuilder::new()
+            .buffer_capacity(BUFFER_BYTES)
+            .from_writer(Counted { file, bytes: 0 });
+        if let Err(error) = csv.write_record(COLUMNS) {
+            return cannot(&error);
+        }
+        let all = plan.scenarios.iter().flat_map(|scenario| {
+            let steps = scenario.steps.iter().enumerate();
+            steps.map(move |(index, step)| (scenario, index, step))
+        });
+        let steps = all.zip(fixed).map(|((scenario, index, step), fixed)| {
+            let name = step.name.clone();
+            StepCells {
+                scenario: scenario.name.clone(),
+                name: name.unwrap_or_else(|| format!("{} {}", step.method, step.path)),
+                index,
+                method: step.method.clone(),
+                path: fixed
+                    .and_then(target_of)
+                    .unwrap_or_else(|| step.path.as_str().into()),
+            }
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            csv,
+            inbox,
+            costs,
+            steps: steps.collect(),
+            errors: ErrorKind::ALL.iter().map(name_of).collect(),
+            rows: 0,
+            error: None,
+        })
+    }
+
+    /// Writes until nothing more comes. After a failure it only counts, so that no measuring thread is held up.
+    pub fn write_all(mut self, started: Started) -> LogReport {
+        let mut ended = false;
+        while !ended {
+            let message = match self.inbox.try_recv() {
+                Ok(message) => message,
+                Err(TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Empty) => {
+                    self.flush();
+                    match self.inbox.recv() {
+                        Ok(message) => message,
+                        Err(_) => break,
+                    }
+                }
+            };
+            match message {
+                Message::Rows(batch) => self.write_batch(&batch, started),
+                Message::End => ended = true,
+            }
+        }
+        self.flush();
+        LogReport {
+            path: self.path.display().to_string(),
+            rows: self.rows,
+            bytes: self.csv.get_ref().bytes,
+            rows_lost: self.costs.lost.load(Ordering::Relaxed),
+            error: self.error,
+            waited_s: seconds(self.costs.waited_ns.load(Ordering::Relaxed).into()),
+            writer_cpu_s: seconds(thread_cpu_ns().into()),
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.error.is_none()
+            && let Err(error) = self.csv.flush()
+        {
+            self.give_up(&error);
+        }
+    }
+
+    /// How many rows the file took whole is not known then: all are called lost, those that follow too.
+    fn give_up(&mut self, error: &dyn std::fmt::Display) {
+        eprintln!(
+            "prony-engine: the request log {} cannot be written: {error}; the run goes on without it",
+            self.path.display()
+        );
+        self.error = Some(error.to_string());
+        let rows = std::mem::take(&mut self.rows);
+        self.costs.lost.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    fn write_batch(&mut self, batch: &Batch, started: Started) {
+        for (at, row) in batch.rows.iter().enumerate() {
+            let written = match self.error {
+                None => self.write_row(row, batch.thread, started),
+                Some(_) => Ok(()),
+            };
+            if let Err(error) = written {
+                self.give_up(&error);
+            }
+            if self.error.is_some() {
+                let left = (batch.rows.len() - at) as u64;
+                self.costs.lost.fetch_add(left, Ordering::Relaxed);
+                return;
+            }
+            self.rows += 1;
+        }
+    }
+
+    fn write_row(&mut self, row: &Row, thread: usize, started: Started) -> csv::Result<()> {
+        let step = &self.steps[usize::from(row.step)];
+        let csv = &mut self.csv;
+        let start_ns = row.start_ns.saturating_sub(started.monotonic_ns);
+        let mut number = itoa::Buffer::new();
+        csv.write_field(number.format((started.unix_ns + start_ns) / 1_000_000))?;
+        for value in [start_ns, row.latency_ns, row.service_ns] {
+            csv.write_field(number.format(value))?;
+        }
+        for value in [row.connect_ns, row.tls_ns, row.first_byte_ns] {
+            csv.write_field(value.map_or("", |value| number.format(value)))?;
+        }
+        csv.write_field(&step.scenario)?;
+        csv.write_field(&step.name)?;
+        csv.write_field(number.format(step.index))?;
+        csv.write_field(&step.method)?;
+        csv.write_field(row.path.as_deref().unwrap_or(&step.path))?;
+        csv.write_field(number.format(row.user))?;
+        csv.write_field(number.format(thread))?;
+        csv.write_field(row.status.map_or("", |status| number.format(status)))?;
+        csv.write_field(row.error.map_or("", |kind| &self.errors[kind as usize]))?;
+        for value in [row.bytes_out, row.bytes_in, row.body_bytes] {
+            csv.write_field(number.format(value))?;
+        }
+        csv.write_field(number.format(row.users))?;
+        csv.write_record(None::<&[u8]>)
+    }
+}

@@ -1,0 +1,100 @@
+"""Reads the engine's request log (docs/engine.md): one row per request, one at a time. Must not know what is
+made of them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import EnvironmentFault
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One request that ended. None: there was no such thing."""
+
+    start_unix_ms: int
+    start_ns: int
+    """Of the actual send, after the start of the run."""
+    latency_ns: int
+    """From the intended send to the end."""
+    service_ns: int
+    """From the actual send to the end."""
+    connect_ns: int | None
+    """Of the connection, in the row of its first request; it lies before `start_ns`, like `tls_ns`."""
+    tls_ns: int | None
+    first_byte_ns: int | None
+    """From the actual send."""
+    scenario: str
+    step: str
+    step_index: int
+    method: str
+    path: str
+    user: int
+    thread: int
+    status: int | None
+    error: str | None
+    """A kind of error of docs/engine.md, such as `expect_body`; None: answered as expected."""
+    bytes_out: int
+    bytes_in: int
+    body_bytes: int
+    users: int
+    """Alive in this thread at the end of the request."""
+
+
+COLUMNS = tuple(LoggedRequest.__slots__)
+
+
+def read_log(file: Path) -> Iterator[LoggedRequest]:
+    """The rows, in the order of the file: by their end within a thread. Raises EnvironmentFault for a
+    file that is no request log.
+    """
+    with file.open(newline="", encoding="utf-8") as text:
+        lines = csv.reader(text)
+        found = next(lines, [])
+        if tuple(found) != COLUMNS:
+            raise EnvironmentFault(
+                f"{file} begins with '{','.join(found)[:80]}', expected the columns of a request log of this "
+                "version: start_unix_ms,start_ns,…"
+            )
+        for line in lines:
+            try:
+                yield _row(line)
+            except (ValueError, TypeError) as fault:
+                raise EnvironmentFault(
+                    f"{file}, line {lines.line_num}: '{','.join(line)[:120]}' is no row of a request log; "
+                    "was the run ended before it was finished?"
+                ) from fault
+
+
+def _row(line: list[str]) -> LoggedRequest:
+    at = dict(zip(COLUMNS, line, strict=True))
+
+    def optional(name: str) -> int | None:
+        return int(at[name]) if at[name] else None
+
+    return LoggedRequest(
+        start_unix_ms=int(at["start_unix_ms"]),
+        start_ns=int(at["start_ns"]),
+        latency_ns=int(at["latency_ns"]),
+        service_ns=int(at["service_ns"]),
+        connect_ns=optional("connect_ns"),
+        tls_ns=optional("tls_ns"),
+        first_byte_ns=optional("first_byte_ns"),
+        scenario=at["scenario"],
+        step=at["step"],
+        step_index=int(at["step_index"]),
+        method=at["method"],
+        path=at["path"],
+        user=int(at["user"]),
+        thread=int(at["thread"]),
+        status=optional("status"),
+        error=at["error"] or None,
+        bytes_out=int(at["bytes_out"]),
+        bytes_in=int(at["bytes_in"]),
+        body_bytes=int(at["body_bytes"]),
+        users=int(at["users"]),
+    )
