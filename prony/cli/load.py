@@ -122,6 +122,9 @@ def command(
         "--parts",
         help="Take the time of each request apart: send, wait, receive; costs the client some.",
     ),
+    log: Path | None = typer.Option(
+        None, "--log", help="Also write one row per request into this CSV file (docs/engine.md)."
+    ),
     driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
     client_cpus: str | None = typer.Option(
         None, "--client-cpus", help="CPUs for the engine [default: chosen]."
@@ -167,6 +170,7 @@ def command(
         tls=_tls(target.tls, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption),
         seed=options.seed(seed),
         parts=parts,
+        log=log,
     )
     store = Store.open(db)
     return measured_load(load, prepare(None, client_cpus), store, json)

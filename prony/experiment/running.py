@@ -10,6 +10,7 @@ import socket
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -108,6 +109,8 @@ class RunningLoad:
     """What the result is called; without it by the URL."""
     parts: bool = False
     """Takes the time of each request apart."""
+    log: Path | None = None
+    """A file for one row per request (`prony.load.request_log`)."""
 
     @property
     def plan(self) -> TrialPlan:
@@ -194,7 +197,7 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         ended_at=datetime.now(UTC),
         evidence=evidence,
         failure=failure,
-        notes=(*notes, *((INTERRUPTED,) if run.interrupted else ())),
+        notes=(*notes, *((INTERRUPTED,) if run.interrupted else ()), *_log_notes(evidence)),
         fingerprint_key=bench.fingerprint.key,
     )
     ended = conclude(record)
@@ -222,6 +225,14 @@ def _clean_up(load: RunningLoad, progress: Progress) -> tuple[str, ...]:
     progress.phase("clean-up", None)
     wrong = walk_once(load.target.base, load.workload, load.workload.cleanup, tls=load.tls)
     return () if wrong is None else (f"what comes after the load failed: {wrong}",)
+
+
+def _log_notes(evidence: Evidence) -> tuple[str, ...]:
+    """What must be said of the request log: nothing when it is whole."""
+    log = None if evidence.engine is None else evidence.engine.log
+    if log is None or log.error is None:
+        return ()
+    return (f"the request log {log.path} is not whole, {log.rows_lost} requests are missing: {log.error}",)
 
 
 def _usual_bytes(evidence: Evidence) -> int | None:
@@ -313,6 +324,7 @@ def engine_load(load: RunningLoad, cpus: tuple[int, ...]) -> EngineLoad:
         connect_timeout_ms=load.connect_timeout_ms,
         seed=load.seed,
         parts=load.parts,
+        log=load.log,
     )
 
 

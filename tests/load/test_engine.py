@@ -214,7 +214,7 @@ def test_a_missing_engine_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_each_request_of_a_run_is_read_back_from_its_log(reference: Reference, tmp_path: Path) -> None:
     file = tmp_path / "requests.csv"
-    report = EngineRun(load(reference.url, log=file, total_requests=50)).follow()
+    report = EngineRun(load(reference.url, log=file, total_requests=50)).run_to_end(60)
     assert report.log is not None
     assert (report.log.rows, report.log.rows_lost) == (50, 0)
     rows = list(read_log(file))

@@ -3,6 +3,7 @@
 
 mod logging;
 mod open;
+mod outcome;
 mod parts;
 mod pool;
 mod retire;

@@ -3,11 +3,9 @@
 use std::io;
 
 use super::Worker;
-use super::logging::End;
 use super::scenes::{LONGEST_HELD_NS, Moved};
-use crate::http::expect::Unmet;
 use crate::http::head::BadAnswer;
-use crate::http::response::{Answer, Exchange};
+use crate::http::response::Exchange;
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Payload, Received};
@@ -30,7 +28,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     #[inline]
-    fn request_ended(&mut self) {
+    pub(super) fn request_ended(&mut self) {
         self.outstanding -= 1;
         self.ended_ns = self.now_ns;
     }
@@ -58,7 +56,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    fn connect(&mut self, index: u32) {
+    pub(super) fn connect(&mut self, index: u32) {
         let user = &mut self.users[index as usize];
         let first = user.since_ns == NOT_SINCE;
         let under_way = user.phase == Phase::Warming;
@@ -337,110 +335,6 @@ impl<D: Driver> Worker<'_, D> {
         Ok(())
     }
 
-    fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
-        let mark = self.number_completed();
-        self.request_ended();
-        let user = &mut self.users[index as usize];
-        self.recorder
-            .completed(self.now_ns, user.sent_ns, answer.status, answer.body_bytes);
-        if self.parts.is_some() {
-            self.record_parts(index);
-        }
-        if self.open.is_some() {
-            self.record_latency(index);
-        }
-        let user = &mut self.users[index as usize];
-        self.recorder.cycle(user.since_ns, self.now_ns);
-        user.since_ns = NOT_SINCE;
-        let step = usize::from(user.step);
-        if !self.head_told {
-            self.head_told = true;
-            self.recorder.counters.first_head = self.steps[step].recent.text();
-        }
-        let looked = if self.job.steps[step].looks {
-            self.look(index, &answer)
-        } else {
-            None
-        };
-        let user = &mut self.users[index as usize];
-        let failed = match answer.unmet {
-            Some(Unmet::Status) => Some(ErrorKind::ExpectStatus),
-            Some(Unmet::Header) => Some(ErrorKind::ExpectHeader),
-            Some(Unmet::Body) => Some(ErrorKind::ExpectBody),
-            None => looked.or(answer.surplus.then_some(ErrorKind::Protocol)),
-        };
-        if let Some(kind) = failed {
-            self.recorder.counters.fail(kind);
-        }
-        if self.recorder.counts_steps() {
-            let figure = self.job.scenarios.steps[step].figure;
-            let service_ns = self.now_ns.saturating_sub(user.sent_ns);
-            self.recorder
-                .step_completed(figure, service_ns, answer.status, failed.is_some());
-        }
-        if self.logging.is_some() {
-            let end = End {
-                status: Some(answer.status),
-                error: failed,
-                body_bytes: answer.body_bytes,
-            };
-            self.log_end(index, self.users[index as usize].sent_ns, end);
-        }
-        let user = &self.users[index as usize];
-        let last = user.on_connection >= self.job.max_requests;
-        let unsent = self.driver.is_sending(index) || self.scenes.holds(index);
-        if last || closed || !answer.keep_alive || unsent {
-            // Who ends it: the server when it announces or makes the end without being asked for it.
-            let by_server = closed || !(answer.keep_alive || last || answer.surplus);
-            self.close(index, !by_server);
-        }
-        if let Some(mark) = mark {
-            self.reach_mark(mark);
-        }
-        self.advance(index)
-    }
-
-    /// The step of this user's request failed.
-    fn step_failed(&mut self, index: u32) {
-        let step = usize::from(self.users[index as usize].step);
-        let figure = self.job.scenarios.steps[step].figure;
-        self.recorder.step_failed(figure, None);
-    }
-
-    /// The same, with the time that it had: as in the totals it is kept as a sample.
-    fn step_timed_out(&mut self, index: u32) {
-        let user = &self.users[index as usize];
-        let figure = self.job.scenarios.steps[usize::from(user.step)].figure;
-        let service_ns = self.now_ns.saturating_sub(user.sent_ns);
-        self.recorder.step_failed(figure, Some(service_ns));
-    }
-
-    /// A request in flight ended without an answer; its connection is of no more use.
-    fn lose(&mut self, index: u32, kind: ErrorKind, by_client: bool) -> io::Result<()> {
-        if rig::has(Rig::HiddenRetry) {
-            self.recorder.unsend();
-            self.close(index, by_client);
-            self.connect(index);
-            return Ok(());
-        }
-        self.request_ended();
-        let user = &mut self.users[index as usize];
-        if kind == ErrorKind::Timeout {
-            self.recorder.timed_out(self.now_ns, user.sent_ns);
-            self.record_latency(index);
-            self.step_timed_out(index);
-        } else {
-            self.recorder.lost(self.now_ns, kind);
-            self.step_failed(index);
-        }
-        self.log_failure(index, self.users[index as usize].sent_ns, kind);
-        let user = &mut self.users[index as usize];
-        self.recorder.cycle(user.since_ns, self.now_ns);
-        user.since_ns = NOT_SINCE;
-        self.close(index, by_client);
-        self.advance(index)
-    }
-
     pub(super) fn on_closed(&mut self, index: ConnId) -> io::Result<()> {
         let user = &mut self.users[index as usize];
         match user.phase {
@@ -502,7 +396,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// After a request: on to the next step, thinking first where users think.
-    fn advance(&mut self, index: u32) -> io::Result<()> {
+    pub(super) fn advance(&mut self, index: u32) -> io::Result<()> {
         let before = usize::from(self.users[index as usize].step);
         if rig::has(Rig::SilentDeath) && index % 10 == 9 {
             self.users[index as usize].phase = Phase::Ended;
