@@ -68,6 +68,14 @@ def test_through_a_proxy_the_whole_url_is_asked_for(serve: Callable[..., Served]
     assert ours.recorded().replace(b"http://example.org:80/", b"http://example.org/") == theirs.recorded()
 
 
+def test_a_connection_that_ends_at_once_takes_no_other_with_it(serve: Callable[..., Served]) -> None:
+    """The server's loop once ended the sending side of the next connection in the same slot."""
+    server = serve()
+    totals = offered(translate(["-n", "1500", "-c", "3", f"{server.url}/"]).load).totals
+    assert (totals.completed, totals.errors) == (1500, {})
+    assert server.ended()["connections"] == 1500
+
+
 def lines_of(out: str) -> list[str]:
     """The words of a report, without its numbers and what stands above it."""
     kept = out[out.index("Server Software") :].splitlines()
@@ -244,7 +252,6 @@ def test_a_sum_has_the_sum_of_the_means_and_keeps_the_count() -> None:
         ("-H 'A: 1' -H 'A: 2' http://h/", "the header A twice"),
         ("-H nothing http://h/", "expected a name, a colon and a value"),
         ("-X nowhere http://h/", "expected a host and a port"),
-        ("-g x.tsv http://h/", "ab: -g is not supported"),
         ("-X p:1 https://h/", "https through a proxy"),
     ],
 )

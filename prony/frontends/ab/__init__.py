@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import IO
 
 from prony.evidence.engine import IntervalRow
-from prony.frontends.ab import html, layout
+from prony.frontends.ab import html, layout, logged
 from prony.frontends.ab.arguments import TOOL, USAGE, Arguments, parse
-from prony.frontends.ab.figures import Figures, Times, figures, times_of
+from prony.frontends.ab.figures import Figures, Times, figures, length_lost, times_of
 from prony.frontends.ab.translate import request_headers, server_name, translated
 from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
 
 RESET, REFUSED, TIMED_OUT = 104, 111, 119
@@ -20,6 +24,8 @@ TOLERATED_CONNECTS = 10
 QUIET_BELOW = 150
 BARS = 10
 LEAST_STEP = 100
+MOST_KEPT = 1_000_000
+"""Requests whose times are kept one by one (some 150 MB in a temporary file); of more, histograms."""
 
 
 class Heartbeat(SilentProgress):
@@ -71,8 +77,13 @@ def run(argv: Sequence[str], desk: Desk) -> int:
     heartbeat = Heartbeat(asked, desk.stderr)
     desk.stdout.write(html.BANNER if asked.html else layout.BANNER)
     _begin(asked, heartbeat, desk.stdout)
-    ran = desk.measure(made, heartbeat)
-    found = figures(asked, ran.window, ran.report.totals)
+    with tempfile.TemporaryDirectory(prefix="prony-ab-") as folder:
+        log = Path(folder) / "requests.csv" if _keeps_all(asked) else None
+        ran = desk.measure(replace(made, load=replace(made.load, log=log)), heartbeat)
+        requests = logged.kept(read_log(log)) if log is not None else []
+    totals = ran.report.totals
+    found = figures(asked, ran.window, totals)
+    found = logged.with_lengths(found, requests, asked.any_length, length_lost(totals))
     _log(asked, ran, desk.stdout)
     heartbeat.ended(found.complete)
     if heartbeat.silent:
@@ -82,12 +93,20 @@ def run(argv: Sequence[str], desk: Desk) -> int:
         sentence, code = broken
         print(f"{sentence}\nTotal of {found.complete} requests completed", file=desk.stderr)
         return desk.end(ran, code)
-    times = times_of(ran.window, ran.report.totals)
+    times = logged.times(requests) or times_of(ran.window, totals)
     _print(_report(asked, ran, found, times), desk.stdout)
     if asked.csv is not None and times is not None:
         with asked.csv.open("w", encoding="ascii") as file:
             _print(layout.csv(times.total), file)
+    if asked.gnuplot is not None:
+        with asked.gnuplot.open("w", encoding="utf-8") as file:
+            _print(logged.gnuplot(requests), file)
     return desk.end(ran, 1 if ran.interrupted else 0)
+
+
+def _keeps_all(asked: Arguments) -> bool:
+    """Whether every request is kept, as ab does; of very many only where a line for each is asked for."""
+    return asked.gnuplot is not None or asked.requests <= MOST_KEPT
 
 
 def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:

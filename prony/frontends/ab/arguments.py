@@ -46,6 +46,7 @@ How it is counted and shown:
     -l              The length of answers may vary
     -r              Go on after a connection broke
     -e file         Percentiles as CSV
+    -g file         A line per request, for gnuplot
     -w              HTML tables; -x, -y, -z: attributes of table, tr, td
     -d              No table of percentiles
     -S              No standard deviations, medians and warnings
@@ -53,7 +54,7 @@ How it is counted and shown:
     -v level        2 shows the request, 3 the answers' status codes
     -V              The version
     -h              This text
-Refused, each with a sentence: -b, -g, -I, -Z, and TLS older than 1.2.
+Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.
 """
 
 
@@ -81,6 +82,7 @@ class Arguments:
     any_length: bool = False
     carry_on: bool = False
     csv: Path | None = None
+    gnuplot: Path | None = None
     html: bool = False
     table: str = ""
     row: str = ""
@@ -152,6 +154,8 @@ def _take(into: Arguments, flag: str, value: str) -> None:
             into.certificate = _file(flag, value)
         case "-e":
             into.csv = _writable(flag, value)
+        case "-g":
+            into.gnuplot = _writable(flag, value)
         case "-H":
             into.headers.append(value)
         case _:
@@ -174,10 +178,6 @@ def _plain(into: Arguments, flag: str, value: str) -> None:
     else:
         what, instead = {
             "-b": (f"a socket buffer of {value} bytes", "leave it out: the kernel sizes buffers by itself"),
-            "-g": (
-                "a line per request",
-                "use -e for the percentiles; every run is stored with its histograms",
-            ),
             "-I": ("TLS without a server name", "leave it out, or name the server by its IP address"),
             "-Z": (f"the cipher suites {value}", "leave it out, or choose the version with -f TLS1.2"),
         }[flag]

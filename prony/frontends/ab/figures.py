@@ -141,7 +141,7 @@ def figures(asked: Arguments, window: Window, totals: Counters) -> Figures:
         complete=totals.completed + lost(totals),
         connect_failed=_sum(totals.errors, CONNECT_KINDS),
         receive_failed=_sum(totals.errors, RECEIVE_KINDS),
-        length_failed=_sum(totals.errors, LENGTH_KINDS) + (0 if asked.any_length else other_length),
+        length_failed=length_lost(totals) + (0 if asked.any_length else other_length),
         exceptions=_sum(totals.errors, EXCEPTION_KINDS),
         write_errors=totals.errors.get("write", 0),
         other_status=sum(n for code, n in totals.status.items() if not code.startswith("2")),
@@ -156,6 +156,11 @@ def figures(asked: Arguments, window: Window, totals: Counters) -> Figures:
 def lost(totals: Counters) -> int:
     """Requests that went out and got no whole answer; ab counts them among the complete ones."""
     return _sum(totals.errors, (*RECEIVE_KINDS, *LENGTH_KINDS, "write"))
+
+
+def length_lost(totals: Counters) -> int:
+    """Answers that ended too early: ab counts them among those of another length."""
+    return _sum(totals.errors, LENGTH_KINDS)
 
 
 def kept_alive(totals: Counters) -> int:

@@ -1,0 +1,89 @@
+"""ab's times and lengths from the engine's request log: a row per request, as ab keeps them itself. Must not
+know layouts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from prony.frontends.ab.figures import Figures, Spread, Times
+from prony.load.request_log import LoggedRequest
+
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What ab keeps of a request that was answered; times in ms."""
+
+    start_unix_s: float
+    """When its connection was begun, or when it was sent on one that was open."""
+    connect_ms: float
+    processing_ms: float
+    waiting_ms: float
+    body_bytes: int
+
+    @property
+    def total_ms(self) -> float:
+        """From the begin of the connection to the last byte."""
+        return self.connect_ms + self.processing_ms
+
+
+def kept(rows: Iterable[LoggedRequest]) -> list[Kept]:
+    """The answered requests in the order of the log."""
+    found: list[Kept] = []
+    for row in rows:
+        if row.status is None:
+            continue
+        connect_ms = ((row.connect_ns or 0) + (row.tls_ns or 0)) / NS_PER_MS
+        processing_ms = row.service_ns / NS_PER_MS
+        first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
+        found.append(
+            Kept(
+                start_unix_s=(row.start_unix_ms - connect_ms) / 1000,
+                connect_ms=connect_ms,
+                processing_ms=processing_ms,
+                waiting_ms=first_ns / NS_PER_MS,
+                body_bytes=row.body_bytes,
+            )
+        )
+    return found
+
+
+def times(requests: list[Kept]) -> Times | None:
+    """ab's four lines; None when nothing was answered."""
+    if not requests:
+        return None
+    return Times(
+        connect=Spread.of([one.connect_ms for one in requests]),
+        processing=Spread.of([one.processing_ms for one in requests]),
+        waiting=Spread.of([one.waiting_ms for one in requests]),
+        total=Spread.of([one.total_ms for one in requests]),
+    )
+
+
+def with_lengths(figures: Figures, requests: list[Kept], any_length: bool, lost: int) -> Figures:
+    """The lengths as ab sees them: the first answer's is the right one. `lost`: requests without an answer,
+    which have no length either.
+    """
+    if not requests:
+        return figures
+    first = requests[0].body_bytes
+    other = 0 if any_length else sum(one.body_bytes != first for one in requests)
+    return replace(
+        figures,
+        document_bytes=first,
+        length_failed=lost + other,
+        body_bytes=sum(one.body_bytes for one in requests),
+    )
+
+
+def gnuplot(requests: list[Kept]) -> Iterator[str]:
+    """-g: a line per request, the quickest first, times in whole ms."""
+    yield "starttime\tseconds\tctime\tdtime\tttime\twait"
+    for one in sorted(requests, key=lambda one: one.total_ms):
+        began = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(one.start_unix_s))
+        columns = (one.connect_ms, one.processing_ms, one.total_ms, one.waiting_ms)
+        yield "\t".join([began, str(int(one.start_unix_s)), *(f"{int(ms + 0.5)}" for ms in columns)])
