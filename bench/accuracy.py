@@ -17,13 +17,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bench.kernel import start_pinned
 from bench.session import two_cpus
 from bench.table import Sheet, markdown, print_sheets
 from prony.errors import EnvironmentFault, PronyError
 from prony.evidence.engine import Window
 from prony.judge.histogram import Decoded, decode
 from prony.load.engine import find_engine
+from prony.peers.kernel import start_pinned
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 DRIVERS = ("io_uring", "epoll")

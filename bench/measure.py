@@ -13,9 +13,9 @@ from typing import IO
 
 from bench import disturbance
 from bench.disturbance import Disturbance
-from bench.kernel import process_cpu_s, process_gone, start_pinned, wait
 from bench.server import Certificate, Counts, ReferenceServer
 from bench.tools import Claim, NotOffered, Request, Tool
+from prony.peers.kernel import process_cpu_s, process_gone, start_pinned, wait
 
 END_GRACE_S = 10.0
 """A tool that has not ended so long after its time is killed and said not to offer the case."""

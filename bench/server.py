@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.kernel import process_cpu_s, start_pinned
 from prony.errors import EnvironmentFault
 from prony.load.engine import find_engine
+from prony.peers.kernel import process_cpu_s, start_pinned
 
 BODY = "Hello, World!"
 DRIVER = "epoll"

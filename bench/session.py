@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import Case
-from bench.kernel import process_cpu_s
 from bench.measure import Run, Setting, ToolFailed, run_once
 from bench.rounds import turns
 from bench.server import BODY, make_certificate
 from bench.summary import Row, rows
 from bench.tools import TOOLS, NotOffered, Request, Tool
-from bench.tools.base import on_path
 from prony.errors import EnvironmentFault, UsageError
 from prony.host.affinity import pin_self
 from prony.host.limits import raise_descriptors
 from prony.host.partition import partition
+from prony.peers.base import on_path
+from prony.peers.kernel import process_cpu_s
 
 MEASURED_FROM = 1 / 3
 """The part of a run that is warm-up, at most MAX_WARM_S."""

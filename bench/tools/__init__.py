@@ -2,13 +2,13 @@
 not know what was measured about it.
 """
 
-from bench.tools.ab import Ab
-from bench.tools.base import Claim, Command, NotOffered, Request, Tool
-from bench.tools.h2load import H2load
-from bench.tools.oha import Oha
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta
-from bench.tools.wrk import Wrk
+from prony.peers.ab import Ab
+from prony.peers.base import Claim, Command, NotOffered, Request, Tool
+from prony.peers.h2load import H2load
+from prony.peers.oha import Oha
+from prony.peers.wrk import Wrk
 
 TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), H2load(), Oha(), Vegeta(), Prony("io_uring"), Prony("epoll"))
 

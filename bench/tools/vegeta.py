@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bench.tools.base import Claim, Command, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, Request, last_line, on_path, output_of
 
 REPORT_TIMEOUT_S = 60.0
 

@@ -27,6 +27,7 @@ from prony.cli import (
     report,
     results,
     run,
+    second_opinion,
     selftest,
     servers,
     sweep,
@@ -54,6 +55,7 @@ app.command("run")(run.command)
 app.command("load")(load.command)
 app.command("sweep")(sweep.command)
 app.command("capacity")(capacity.command)
+app.command("second-opinion")(second_opinion.command)
 app.add_typer(servers.app, name="servers")
 app.command("doctor")(doctor.command)
 app.command("selftest")(selftest.command)

@@ -9,12 +9,12 @@ import pytest
 
 from bench.cases import CASES, Case
 from bench.tools import TOOLS, NotOffered, Request, Tool
-from bench.tools.ab import Ab
-from bench.tools.h2load import H2load
-from bench.tools.oha import Oha
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta, read_report
-from bench.tools.wrk import Wrk
+from prony.peers.ab import Ab
+from prony.peers.h2load import H2load
+from prony.peers.oha import Oha
+from prony.peers.wrk import Wrk
 
 WRK = """Running 2s test @ http://127.0.0.1:8080/
   1 threads and 64 connections

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from bench.cases import CASES
-from bench.kernel import start_pinned, wait
 from bench.measure import Setting, ToolFailed, run_once
 from bench.server import BODY
 from bench.tools import Claim, Command, Request, Tool
 from bench.tools.prony import Prony
-from bench.tools.wrk import Wrk
 from prony.errors import EnvironmentFault
 from prony.host.affinity import granted_cpus
 from prony.host.partition import partition
 from prony.load.engine import find_engine
+from prony.peers.kernel import start_pinned, wait
+from prony.peers.wrk import Wrk
 
 pytestmark = pytest.mark.e2e
 CLOSED = next(case for case in CASES if case.name == "closed-64")

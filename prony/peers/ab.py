@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bench.tools.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
 
 ENOUGH_REQUESTS = 5_000_000
 """-t alone ends after 50,000 requests; this many do not end before the time does."""

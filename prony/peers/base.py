@@ -1,21 +1,47 @@
-"""What every adapter offers. Must not know any tool."""
+"""What every adapter of another load generator offers: build the command, run it, read what it claims.
+
+Must not know any tool.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bench.cases import Case
+
+class Offered(Protocol):
+    """A way of offering load, alike to every tool."""
+
+    @property
+    def connections(self) -> int:
+        """Open at once."""
+        ...
+
+    @property
+    def tls(self) -> bool:
+        """Over https."""
+        ...
+
+    @property
+    def per_request(self) -> bool:
+        """A new connection for every request."""
+        ...
+
+    @property
+    def rate_per_s(self) -> int | None:
+        """Requests per second; None: a closed loop, as fast as the answers come."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a tool is asked for: a case against a server, for whole seconds that begin with a warm-up."""
+    """What a tool is asked for: a load on a server, for whole seconds that begin with a warm-up."""
 
-    case: Case
+    case: Offered
     url: str
     seconds: int
     warm_s: float
@@ -30,6 +56,8 @@ class Command:
 
     argv: tuple[str, ...]
     stdin: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name -> text: written into the folder in which it is started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bench.tools.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
 
 
 class Wrk:

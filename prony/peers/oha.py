@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from bench.tools.base import Claim, Command, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, Request, last_line, on_path, output_of
 
 DEADLINE = "aborted due to deadline"
 """What it calls the requests that were in flight at the end of its time."""

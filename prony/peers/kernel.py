@@ -6,8 +6,9 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from prony.errors import EnvironmentFault
@@ -44,9 +45,15 @@ def peak_rss_bytes(pid: int) -> int | None:
 
 
 def start_pinned(
-    argv: Sequence[str], cpu: int, *, stdout: IO[bytes] | int, stderr: IO[bytes] | int
+    argv: Sequence[str],
+    cpus: int | Collection[int],
+    *,
+    stdout: IO[bytes] | int,
+    stderr: IO[bytes] | int,
+    folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program that may run on this CPU alone, and its children too. Raises EnvironmentFault."""
+    """Start a program that may run on these CPUs alone, and its children too. Raises EnvironmentFault."""
+    allowed = {cpus} if isinstance(cpus, int) else set(cpus)
     try:
         # No threads run here, so code between fork and exec is harmless; `taskset` would be one more exec.
         return subprocess.Popen(
@@ -55,10 +62,11 @@ def start_pinned(
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+            cwd=folder,
+            preexec_fn=lambda: os.sched_setaffinity(0, allowed),
         )
     except (OSError, subprocess.SubprocessError) as fault:
-        raise EnvironmentFault(f"{argv[0]} could not be started on CPU {cpu}: {fault}") from fault
+        raise EnvironmentFault(f"{argv[0]} could not be started on CPU {sorted(allowed)}: {fault}") from fault
 
 
 @dataclass(frozen=True, slots=True)

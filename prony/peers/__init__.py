@@ -1,0 +1,16 @@
+"""Other load generators, one adapter each: how it is asked for a load, and what it claims afterwards.
+
+An adapter must not know what was measured about it.
+"""
+
+from prony.peers.ab import Ab
+from prony.peers.artillery import Artillery
+from prony.peers.base import Claim, Command, NotOffered, Offered, Request, Tool
+from prony.peers.h2load import H2load
+from prony.peers.jmeter import Jmeter
+from prony.peers.oha import Oha
+from prony.peers.wrk import Wrk
+
+PEERS: tuple[Tool, ...] = (Wrk(), Ab(), H2load(), Oha(), Jmeter(), Artillery())
+
+__all__ = ["PEERS", "Claim", "Command", "NotOffered", "Offered", "Request", "Tool"]

@@ -1,0 +1,128 @@
+"""Second opinion: other tools beside Prony, counted by the server, and what explains a difference."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prony.experiment.second_opinion import PRONY, Asked, SecondOpinion, Turn, counter_of, opinions
+from prony.peers import PEERS, Claim, Command, NotOffered, Request
+from prony.peers.artillery import Artillery
+from prony.peers.jmeter import Jmeter
+from prony.report.second_opinion import as_json, lines
+from tests.frontends.conftest import Served, front, serve  # noqa: F401 - fixtures
+
+PRONY_COMMAND = Path(sys.executable).parent / "prony"
+REQUEST = Request(Asked(4, 1), "http://127.0.0.1:8080/a?b=1", 1, 0.0, "", 0)
+
+
+def turn(tool: str, requests: int, **changes: object) -> Turn:
+    values: dict[str, object] = {
+        "tool": tool, "round": 1, "requests": requests, "errors": 0, "seconds": 1.0, "client_cpu_s": 0.3,
+        "wall_s": 1.0, "counted": requests,
+    }  # fmt: skip
+    return Turn(**(values | changes))  # type: ignore[arg-type]
+
+
+def judged(*turns: Turn) -> tuple[bool | None, str | None, str]:
+    found = opinions([turn(PRONY, 10_000), *turns], {"wrk": "4"}, 2)[1]
+    return found.agrees, found.check, found.why
+
+
+def test_what_agrees_needs_no_explanation() -> None:
+    assert judged(turn("wrk", 9_800), turn("wrk", 10_200)) == (True, None, "")
+
+
+@pytest.mark.parametrize(
+    ("found", "check", "words"),
+    [
+        (turn("wrk", 5_000, client_cpu_s=0.97), "client", "97%"),
+        (turn("wrk", 5_000, errors=900), "errors", "900 of its 5000"),
+        (turn("wrk", 5_000, counted=9_000), "counts", "the server counted 9000"),
+        (turn("wrk", 0, failure="it ended with exit code 1: no"), "errors", "exit code 1"),
+        (turn("wrk", 5_000), None, "more rounds would tell"),
+    ],
+)
+def test_a_difference_is_explained_by_a_check(found: Turn, check: str | None, words: str) -> None:
+    _, named, why = judged(found)
+    assert named == check
+    assert words in why
+
+
+def test_pronys_own_finding_explains_too() -> None:
+    own = turn(PRONY, 10_000, verdict="invalid", finding="client: its CPU was full", identifier="x")
+    found = opinions([own, turn("ab", 15_000)], {"ab": "2.3"}, 2)
+    assert (found[1].check, found[1].why) == ("client", "of Prony's own run: its CPU was full")
+    whole = SecondOpinion(
+        "http://h/", Asked(4, 1), 1, 1, (0, 1), found, {"oha": "it is not installed: cargo …"}
+    )
+    said = "\n".join(lines(whole))
+    assert "ab disagrees with prony by +50.0%. client: of Prony's own run: its CPU was full" in said
+    assert "oha was left out: it is not installed" in said
+    assert json.loads(json.dumps(as_json(whole)))["opinions"][1]["tool"] == "ab"
+
+
+def test_every_peer_can_be_asked_or_says_why_not() -> None:
+    for peer in PEERS:
+        assert peer.install
+        asked = 0
+        for offered in (Asked(4, 1), Asked(4, 1, 10)):
+            try:
+                command = peer.command(Path(peer.name), Request(offered, REQUEST.url, 1, 0.0, "", 0))
+            except NotOffered as reason:
+                assert str(reason)  # noqa: PT017 - either is right
+                continue
+            assert isinstance(command, Command)
+            asked += 1
+        assert asked
+
+
+def test_what_artillery_and_jmeter_print() -> None:
+    said = (
+        "http.responses: .... 7\nSummary report @ 1\nerrors.ETIMEDOUT: ...... 2\nhttp.codes.200: .... 38\n"
+        "http.codes.503: .... 2\nhttp.responses: ...... 40\n"
+    )
+    assert Artillery().claim(said, "", 0) == Claim(requests=40, errors=4)
+    with pytest.raises(ValueError, match="no script"):
+        Artillery().claim("", "no script", 1)
+    table = (
+        "summary +   90 in 00:00:01 =  90.0/s Avg: 1 Min: 0 Max: 9 Err:     0 (0.00%) Active: 4\n"
+        "summary =  190 in 00:00:02 =  95.0/s Avg: 1 Min: 0 Max: 9 Err:     3 (1.58%)\n"
+    )
+    assert Jmeter().claim(table, "", 0) == Claim(requests=190, errors=3)
+    plan = Jmeter().command(Path("jmeter"), REQUEST).files["plan.jmx"]
+    assert '<stringProp name="HTTPSampler.path">/a?b=1</stringProp>' in plan
+
+
+def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_path: Path) -> None:  # noqa: F811
+    server = serve("--delay", "5ms")
+    found = subprocess.run(
+        [PRONY_COMMAND, "second-opinion", f"{server.url}/", "--with", "wrk,ab", "-c", "2", "-d", "1s",
+         "--rounds", "1", "--json", "--db", tmp_path / "r.db"],
+        capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    result = json.loads(found.stdout)
+    ran = {one["tool"]: one for one in result["opinions"]}
+    assert set(ran) | set(result["left_out"]) == {PRONY, "wrk", "ab"}
+    for name, one in ran.items():
+        (only,) = one["turns"]
+        assert only["failure"] is None
+        assert only["counted"] is not None, name
+        assert abs(only["counted"] - only["requests"]) <= 4, name
+        assert only["client_cpu_s"] > 0
+    assert counter_of(server.url)() == server.ended()["requests"]
+
+
+def test_names_that_nobody_knows() -> None:
+    found = subprocess.run(
+        [PRONY_COMMAND, "second-opinion", "http://127.0.0.1:9/", "--with", "wrkk"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert found.returncode == 2
+    assert "did you mean 'wrk'" in found.stderr
