@@ -41,11 +41,13 @@ def command(
     load generator really offered.
     """
     from prony.cli.bench import prepare
+    from prony.cli.series_showing import show_series
     from prony.cli.showing import progress_for
     from prony.cli.targets import Chosen
     from prony.experiment.capacity import capacity
+    from prony.experiment.points import recorded
+    from prony.experiment.series import CapacitySpec
     from prony.plan.objective import objectives
-    from prony.report.scaling import show_capacity
     from prony.store import Store
 
     wanted = objectives(slo)
@@ -64,16 +66,27 @@ def command(
     store = Store.open(db)
     bench = prepare(server_cpus, client_cpus)
     with progress_for(json) as progress:
-        made = capacity(
-            chosen.points(store, bench, progress),
-            wanted,
-            note=progress.note,
-            arrivals_poisson=poisson,
-            start_per_s=start,
+        points = chosen.points(store, bench, progress)
+        asked = CapacitySpec(
+            target=points.name,
+            objectives=slo,
             highest_per_s=options.MAX_RATE_PER_S if highest is None else highest,
-            users=options.users(users),
             resolution=resolution / 100,
             most_trials=most,
+            window_s=points.window_s,
+            seed=chosen.seed,
         )
-    show_capacity(made, as_json=json, report=report)
-    return ExitCode.OK if made.found.held_per_s is not None else ExitCode.INVALID
+        title = f"capacity of {points.name} with {slo}"
+        with recorded(points, title, asked.model_dump(mode="json"), most) as identifier:
+            capacity(
+                points,
+                wanted,
+                note=progress.note,
+                arrivals_poisson=poisson,
+                start_per_s=start,
+                highest_per_s=asked.highest_per_s,
+                users=options.users(users),
+                resolution=asked.resolution,
+                most_trials=most,
+            )
+    return show_series(store, identifier, as_json=json, report=report) or ExitCode.OK

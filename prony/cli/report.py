@@ -16,13 +16,14 @@ def command(
 ) -> int:
     """Write the HTML report of a stored experiment; the page needs no network."""
     from prony.cli.plan_showing import write_plan_page
+    from prony.cli.series_showing import write_series_page
     from prony.cli.viewing import experiment_view
     from prony.report.html import write_html
     from prony.store import Store
 
     options.writable(output, "--output")
     store = Store.open(db)
-    if not write_plan_page(store, which, output):
+    if not write_plan_page(store, which, output) and not write_series_page(store, which, output):
         write_html(experiment_view(store, which), output)
     typer.echo(f"report: {output}")
     return 0

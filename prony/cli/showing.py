@@ -40,15 +40,17 @@ def show_experiment(
     printed.
     """
     from prony.cli.plan_showing import show_plan
+    from prony.cli.series_showing import show_series
     from prony.cli.viewing import experiment_view
     from prony.report.delivery import deliver
     from prony.report.export import to_json
     from prony.report.html import render_html
     from prony.report.terminal import render
 
-    code = show_plan(store, which, as_json=as_json, report=report)
-    if code is not None:
-        return code
+    for special in (show_plan, show_series):
+        code = special(store, which, as_json=as_json, report=report)
+        if code is not None:
+            return code
     shown = replace(experiment_view(store, which), passes=tuple(passes))
     deliver(
         as_json=as_json,

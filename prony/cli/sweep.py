@@ -33,10 +33,13 @@ def command(
     more users stop paying.
     """
     from prony.cli.bench import prepare
+    from prony.cli.series_showing import show_series
     from prony.cli.showing import progress_for
     from prony.cli.targets import Chosen
+    from prony.experiment.points import recorded
+    from prony.experiment.series import SweepSpec
     from prony.experiment.sweep import sweep
-    from prony.report.scaling import show_sweep
+    from prony.plan.load import ClosedLoad
     from prony.store import Store
 
     numbers = user_list(users)
@@ -47,9 +50,16 @@ def command(
     store = Store.open(db)
     bench = prepare(server_cpus, client_cpus)
     with progress_for(json) as progress:
-        made = sweep(chosen.points(store, bench, progress), numbers, times, chosen.seed, progress.note)
-    show_sweep(made, as_json=json, report=report)
-    return ExitCode.OK if any(trial.counts for trial in made.trials) else ExitCode.INVALID
+        points = chosen.points(store, bench, progress)
+        for number in numbers:
+            points.check(ClosedLoad(users=number))
+        asked = SweepSpec(
+            target=points.name, users=numbers, repeats=times, window_s=points.window_s, seed=chosen.seed
+        )
+        title = f"sweep of {points.name}"
+        with recorded(points, title, asked.model_dump(mode="json"), len(numbers) * times) as identifier:
+            sweep(points, numbers, times, chosen.seed, progress.note)
+    return show_series(store, identifier, as_json=json, report=report) or ExitCode.OK
 
 
 def user_list(text: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.experiment.bench import Bench
-    from prony.experiment.points import Points
+    from prony.experiment.points import RealPoints
     from prony.report.progress import AnyProgress
     from prony.store import Store
 
@@ -35,12 +35,12 @@ class Chosen:
         """A URL names its scheme; everything else is a server of the catalogue."""
         return "://" in self.target
 
-    def points(self, store: Store, bench: Bench, progress: AnyProgress) -> Points:
+    def points(self, store: Store, bench: Bench, progress: AnyProgress) -> RealPoints:
         """The target, ready to be put under any load. Raises UsageError."""
         driver: Any = options.one_of(self.driver, "--driver", ("auto", "io_uring", "epoll"))
         return (self._url if self.is_url else self._server)(store, bench, progress, driver)
 
-    def _url(self, store: Store, bench: Bench, progress: AnyProgress, driver: Any) -> Points:
+    def _url(self, store: Store, bench: Bench, progress: AnyProgress, driver: Any) -> RealPoints:
         from prony.cli.load import request
         from prony.experiment.points import UrlPoints
         from prony.experiment.running import RunningLoad, Target
@@ -68,9 +68,9 @@ class Chosen:
             driver=driver,
             seed=self.seed,
         )
-        return UrlPoints(like, window_s, bench, store, progress)
+        return UrlPoints(like, window_s, bench, store, progress, quick=self.quick)
 
-    def _server(self, store: Store, bench: Bench, progress: AnyProgress, driver: Any) -> Points:
+    def _server(self, store: Store, bench: Bench, progress: AnyProgress, driver: Any) -> RealPoints:
         from prony.experiment.points import ServerPoints
         from prony.experiment.run import check_workload
         from prony.plan import workload as workloads
@@ -91,7 +91,7 @@ class Chosen:
             trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
         return ServerPoints(
             server=spec.name,
-            specs={spec.name: spec},
+            spec=spec,
             trial=trial,
             window_s=trial.measured_s,
             bench=bench,

@@ -1,22 +1,28 @@
-"""The same target under one load after the other, each measured, judged and stored on its own.
+"""One target under one load after the other: every point is measured, judged and stored as a trial of one
+experiment.
 
 Must not know why a load is tried, nor how results are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from prony.experiment.bench import Bench, Progress
-from prony.experiment.run import Experiment
-from prony.experiment.running import RunningLoad, measure_running
+from prony.experiment.conclude import refuse
+from prony.experiment.one_trial import Place, Trials, trial_id
+from prony.experiment.recording import begin, until_ended
+from prony.experiment.running import Into, RunningLoad, measure_running, reach
 from prony.judge.finding import Judgement, Status
-from prony.plan.load import Load
-from prony.plan.spec import ExperimentPlan, TrialPlan
+from prony.plan.load import ClosedLoad, Load, OpenLoad
+from prony.plan.spec import START_S, STOP_S, TrialPlan
+from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import Store, StoredTrial
+from prony.trial.runner import trial_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class PointTrial:
     """What one trial under one load came to. `figures` is empty when it may not be printed."""
 
     load: Load
-    experiment_id: str
+    trial_id: str
     judgement: Judgement
     failure: str | None
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -49,13 +55,19 @@ class PointTrial:
         return next((f.status for f in self.judgement.findings if f.check == check), None)
 
     @classmethod
-    def of(cls, load: Load, stored: StoredTrial) -> PointTrial:
+    def of(cls, stored: StoredTrial) -> PointTrial:
         """From the store."""
         record = stored.record
         window = record.evidence.engine.window if record.evidence.engine is not None else None
+        asked = record.evidence.load
+        load: Load
+        if asked.model == "closed":
+            load = ClosedLoad(users=asked.users or 1)
+        else:
+            load = OpenLoad(rate_per_s=asked.offered_per_s or 1.0, arrivals=asked.arrivals or "constant")
         return cls(
             load=load,
-            experiment_id=record.experiment_id,
+            trial_id=record.id,
             judgement=stored.judgement,
             failure=record.failure,
             figures=dict(stored.figures),
@@ -88,15 +100,35 @@ class UrlPoints:
     bench: Bench
     store: Store
     progress: Progress
+    identifier: str = ""
+    """Of the experiment; set by `recorded`."""
+    made: int = 0
+    quick: bool = False
 
     @property
     def name(self) -> str:
         return self.like.target.url
 
+    @property
+    def seed(self) -> int:
+        return self.like.seed
+
+    @property
+    def each_s(self) -> float:
+        return self.like.warm_up_s + self.window_s + 4
+
+    def check(self, load: Load) -> None:
+        refuse(replace(self.like, load=load).facts, self.bench.limits)
+
+    def prepare(self) -> None:
+        reach(self.like)
+
     def measure(self, load: Load) -> PointTrial:
+        self.made += 1
         wanted = replace(self.like, load=load)
-        identifier = measure_running(wanted, self.bench, self.store, self.progress)
-        return PointTrial.of(load, self.store.trials(identifier)[0])
+        into = Into(self.identifier, self.made)
+        measure_running(wanted, self.bench, self.store, self.progress, into)
+        return _newest(self)
 
 
 @dataclass(slots=True)
@@ -104,7 +136,7 @@ class ServerPoints:
     """A server of the catalogue: a fresh process for every trial."""
 
     server: str
-    specs: Mapping[str, ServerSpec]
+    spec: ServerSpec
     trial: TrialPlan
     window_s: float
     bench: Bench
@@ -113,24 +145,69 @@ class ServerPoints:
     seed: int
     jdk: str | None = None
     quick: bool = False
-    _made: int = 0
+    identifier: str = ""
+    made: int = 0
+    _built: Built | None = None
+    _trials: Trials | None = None
 
     @property
     def name(self) -> str:
         return self.server
 
+    @property
+    def each_s(self) -> float:
+        warm = self.trial.warm_up
+        return START_S + warm.min_s + warm.settle_min_s + self.window_s + STOP_S
+
+    def check(self, load: Load) -> None:
+        facts = trial_facts(self._plan(load), self.spec.ceilings.closes_after, self.spec.scheme)
+        refuse(facts, self.bench.limits)
+
+    def prepare(self) -> None:
+        self._built = build([self.spec], jdk=self.jdk, on_line=self.progress.build)[0]
+
     def measure(self, load: Load) -> PointTrial:
-        self._made += 1
-        plan = ExperimentPlan(
-            title=f"{self.server} under {load.name}",
-            servers=(self.server,),
-            trial=self.trial.model_copy(update={"load": load}),
-            trials=1,
+        assert self._built is not None, "recorded() prepares"
+        self.check(load)
+        self.made += 1
+        if self._trials is None:
+            self._trials = Trials(self.identifier, self.store, self.bench, self.progress)
+        place = Place(
+            index=self.made,
+            server=self.server,
+            block=self.made - 1,
+            position=0,
+            seed=(self.seed + self.made) % 2**63,
             quick=self.quick,
-            seed=(self.seed + self._made) % 2**63,
         )
-        experiment = Experiment(plan, self.specs, self.store, self.bench, self.progress, jdk=self.jdk)
-        return PointTrial.of(load, self.store.trials(experiment.run())[0])
+        self._trials.run(place, self._plan(load), self._built)
+        return _newest(self)
+
+    def _plan(self, load: Load) -> TrialPlan:
+        return self.trial.model_copy(update={"load": load})
+
+
+RealPoints = UrlPoints | ServerPoints
+
+
+@contextmanager
+def recorded(points: RealPoints, title: str, spec: Mapping[str, Any], trials: int) -> Iterator[str]:
+    """One experiment in the store for all points that are measured within; yields its id. What had ended is
+    kept whatever happens. `trials`: about how many there will be, for the progress.
+    """
+    points.prepare()
+    points.progress.experiment_started(trials, trials * points.each_s)
+    points.identifier = begin(
+        points.store, points.bench, name=title, spec=spec, seed=points.seed, quick=points.quick
+    )
+    with until_ended(points.store, points.identifier):
+        yield points.identifier
+
+
+def _newest(points: RealPoints) -> PointTrial:
+    wanted = trial_id(points.identifier, points.made)
+    stored = next(t for t in points.store.trials(points.identifier) if t.record.id == wanted)
+    return PointTrial.of(stored)
 
 
 Note = Callable[[str], None]

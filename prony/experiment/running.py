@@ -20,6 +20,7 @@ from prony.evidence.server import Probe, ServerWindow
 from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import conclude, refuse
+from prony.experiment.one_trial import trial_id
 from prony.experiment.recording import ready
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
@@ -145,6 +146,15 @@ class RunningLoad:
         return facts.model_copy(update={"driver": self.driver, "asked_first": self.asks_first})
 
 
+@dataclass(frozen=True, slots=True)
+class Into:
+    """The experiment, already begun, that a measurement is a trial of; who began it ends it."""
+
+    identifier: str
+    index: int
+    """From 1; the end of the trial's id."""
+
+
 class KeptInterrupt(KeyboardInterrupt):
     """The user ended the measurement; what had been measured is judged and stored under `identifier`."""
 
@@ -153,16 +163,22 @@ class KeptInterrupt(KeyboardInterrupt):
         self.identifier = identifier
 
 
-def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Progress) -> str:
-    """Measure, judge, store; returns the id. Raises EnvironmentFault when the server cannot be reached, and
-    KeptInterrupt when the user ended it after a while.
+def measure_running(
+    load: RunningLoad, bench: Bench, store: Store, progress: Progress, into: Into | None = None
+) -> str:
+    """Measure, judge, store, as an experiment of its own or `into` one; returns its id. Raises
+    EnvironmentFault when the server cannot be reached, and KeptInterrupt when the user ended it after a
+    while.
     """
     refuse(load.facts, bench.limits)
-    probes = _reach(load)
-    ready(store, bench)
+    probes = reach(load)
+    if into is None:
+        ready(store, bench)
     estimate = load.warm_up_s + load.plan.measured_s + 4
-    progress.experiment_started(1, estimate)
-    progress.trial_started(1, load.target.base, 0)
+    if into is None:
+        progress.experiment_started(1, estimate)
+    index = 1 if into is None else into.index
+    progress.trial_started(index, load.target.base, 0)
     begun, started_at = time.monotonic(), datetime.now(UTC)
     calibration = None
     if probes:
@@ -177,20 +193,14 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
         progress.phase("calibrate", 2.5)
         calibration = _calibrate(load, bench, usual_bytes)
     evidence = evidence.model_copy(update={"calibration": calibration})
-    identifier = store.create_experiment(
-        name=load.title or f"load {load.target.url}",
-        spec=_spec(load),
-        fingerprint=bench.fingerprint,
-        seed=load.seed,
-        quick=False,
-    )
+    identifier = _created(load, bench, store) if into is None else into.identifier
     record = TrialRecord(
-        id=f"{identifier}-001",
+        id=trial_id(identifier, index),
         experiment_id=identifier,
         server=load.target.base,
         workload=load.workload.name,
         load_name=load.plan.load_name,
-        block=0,
+        block=index - 1,
         position=0,
         seed=load.seed,
         started_at=started_at,
@@ -202,7 +212,8 @@ def measure_running(load: RunningLoad, bench: Bench, store: Store, progress: Pro
     )
     ended = conclude(record)
     store.add_trial(record, ended.judgement, ended.figures)
-    store.finish_experiment(identifier, "interrupted" if run.interrupted else "finished")
+    if into is None:
+        store.finish_experiment(identifier, "interrupted" if run.interrupted else "finished")
     progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
     if run.interrupted:
         raise KeptInterrupt(identifier)
@@ -235,6 +246,16 @@ def _log_notes(evidence: Evidence) -> tuple[str, ...]:
     return (f"the request log {log.path} is not whole, {log.rows_lost} requests are missing: {log.error}",)
 
 
+def _created(load: RunningLoad, bench: Bench, store: Store) -> str:
+    return store.create_experiment(
+        name=load.title or f"load {load.target.url}",
+        spec=_spec(load),
+        fingerprint=bench.fingerprint,
+        seed=load.seed,
+        quick=False,
+    )
+
+
 def _usual_bytes(evidence: Evidence) -> int | None:
     """The length of the most frequent answer; None when nothing was answered."""
     answers = evidence.engine.totals.answers if evidence.engine is not None else ()
@@ -263,7 +284,8 @@ def _spec(load: RunningLoad) -> dict[str, object]:
     }
 
 
-def _reach(load: RunningLoad) -> tuple[Probe, ...]:
+def reach(load: RunningLoad) -> tuple[Probe, ...]:
+    """What it answers before the load, step by step; raises EnvironmentFault when that is nothing, or wrong."""
     target = load.target
     if not load.asks_first:
         _connect(*_goes_to(load))

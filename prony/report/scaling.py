@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,43 +49,42 @@ class Shown:
     lines: tuple[Line, ...]
 
 
-def show_sweep(sweep: Sweep, *, as_json: bool, report: Path | None) -> None:
+def show_sweep(sweep: Sweep, identifier: str, *, as_json: bool, report: Path | None) -> None:
     """Print the sweep, and write its page where asked for."""
-    shown = sweep_shown(sweep)
-
-    def page() -> str:
-        from prony.report.html.scaling import sweep_page
-
-        return sweep_page(sweep, shown)
-
     deliver(
         as_json=as_json,
-        as_object=partial(sweep_json, sweep),
-        table=partial(_table, shown),
-        page=page,
+        as_object=lambda: {"id": identifier, **sweep_json(sweep)},
+        table=partial(_table, sweep_shown(sweep), identifier),
+        page=partial(page_of, sweep, identifier),
         report=report,
     )
 
 
-def show_capacity(found: Capacity, *, as_json: bool, report: Path | None) -> None:
+def show_capacity(found: Capacity, identifier: str, *, as_json: bool, report: Path | None) -> None:
     """Print what the search came to, and write its page where asked for."""
-    shown = capacity_shown(found)
-
-    def page() -> str:
-        from prony.report.html.scaling import capacity_page
-
-        return capacity_page(found, shown)
-
     deliver(
         as_json=as_json,
-        as_object=partial(capacity_json, found),
-        table=partial(_table, shown),
-        page=page,
+        as_object=lambda: {"id": identifier, **capacity_json(found)},
+        table=partial(_table, capacity_shown(found), identifier),
+        page=partial(page_of, found, identifier),
         report=report,
     )
 
 
-def _table(shown: Shown, console: Console) -> None:
+def page_of(made: Sweep | Capacity, identifier: str) -> str:
+    """Its self-contained page, as text."""
+    from prony.report.html.scaling import capacity_page, sweep_page
+
+    if isinstance(made, Sweep):
+        return sweep_page(made, _named(sweep_shown(made), identifier))
+    return capacity_page(made, _named(capacity_shown(made), identifier))
+
+
+def _named(shown: Shown, identifier: str) -> Shown:
+    return replace(shown, sentences=(*shown.sentences, f"Stored as {identifier}."))
+
+
+def _table(shown: Shown, identifier: str, console: Console) -> None:
     console.print()
     console.print(Text(shown.title, style="bold"))
     for sentence in shown.sentences:
@@ -102,6 +101,7 @@ def _table(shown: Shown, console: Console) -> None:
             whys.setdefault(line.why, []).append(line.cells[0])
     for why, where in whys.items():
         console.print(Text(f"{', '.join(where)}: {why}", style="dim"))
+    console.print(Text(f"stored as {identifier}: prony results show {identifier}", style="dim"))
 
 
 def sweep_shown(sweep: Sweep) -> Shown:
@@ -236,6 +236,8 @@ def _capacity_words(capacity: Capacity) -> str:
         return f"It carries at least {held}, the highest rate that was to be tried ({trials})."
     known = f"it carries {held}" if held is not None else "no rate held so far"
     known += f" and not {failed}" if failed is not None else ""
+    if found.end is None:
+        return f"The search was interrupted after {trials}: {known}."
     if found.end is End.TRIALS:
         return f"The search ended after {trials}: {known}; allow more with --max-trials."
     return f"Trials were judged invalid again and again ({trials}): {known}; the findings below say why."
@@ -304,7 +306,7 @@ def capacity_json(capacity: Capacity) -> dict[str, Any]:
 
 def _trial_json(trial: PointTrial) -> dict[str, Any]:
     return {
-        "id": trial.experiment_id,
+        "id": trial.trial_id,
         "verdict": trial.judgement.verdict.value,
         "bound_by": trial.judgement.bound_by,
         "failure": trial.failure,

@@ -21,6 +21,13 @@ def test_a_sweep_of_a_running_server(lab: Lab) -> None:
         for trial in point["trials"]:
             assert trial["figures"].get("requests_per_s", 0) <= 101 * point["users"]
     assert "how it scales" in page.read_text(encoding="utf-8")
+    # One object in the store, shown again as it was.
+    assert all(trial["id"].startswith(shown["id"]) for trial in trials)
+    assert lab.json("results", "show", shown["id"]) == shown
+    assert len(lab.json("results", "list")["experiments"]) == 1
+    again = lab.folder / "again.html"
+    assert lab.run("report", shown["id"], "--output", str(again)).returncode == 0
+    assert again.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 
 def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) -> None:
@@ -38,6 +45,7 @@ def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
         shown = lab.json("capacity", url + "/", *words, *SHORT)
     assert shown["end"] is not None
     assert shown["tried"]
+    assert lab.json("results", "show", "latest") == shown
     if shown["held_per_s"] is not None:
         assert shown["held_per_s"] <= 60
     assert all(one["outcome"] != "met" for one in shown["tried"] if one["rate_per_s"] >= 75)

@@ -97,16 +97,18 @@ class TestSweep:
     def test_outputs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         made = sweep(Made(), (1, 4, 16, 64, 256), 1, seed=1, note=quiet)
         page = tmp_path / "page.html"
-        show_sweep(made, as_json=True, report=page)
+        show_sweep(made, "e-1", as_json=True, report=page)
         printed = json.loads(capsys.readouterr().out)
-        assert printed == sweep_json(made)
+        assert printed == {"id": "e-1", **sweep_json(made)}
         assert printed["law"]["peak_seen"] is True
         text = page.read_text(encoding="utf-8")
         assert "<svg" in text
         assert "http://127.0.0.1:1/: how it scales" in text
         assert "src=" not in text
-        show_sweep(made, as_json=False, report=None)
-        assert "Sweet spot" in capsys.readouterr().out
+        show_sweep(made, "e-1", as_json=False, report=None)
+        said = capsys.readouterr().out
+        assert "Sweet spot" in said
+        assert "prony results show e-1" in said
 
 
 class TestCapacity:
