@@ -285,7 +285,7 @@ def _spec(load: RunningLoad) -> dict[str, object]:
 
 
 def reach(load: RunningLoad) -> tuple[Probe, ...]:
-    """What it answers before the load, step by step; raises EnvironmentFault when that is nothing, or wrong."""
+    """What it answers before the load, by step. Raises EnvironmentFault when that is nothing, or wrong."""
     target = load.target
     if not load.asks_first:
         _connect(*_goes_to(load))
