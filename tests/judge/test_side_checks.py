@@ -114,6 +114,17 @@ class TestBoundBy:
         two = f.part(f.healthy(), "server_window", granted_cpus=2)
         assert bound_by(two, LIMITS).status is Status.INVALID
 
+    @pytest.mark.parametrize(
+        ("others", "status"), [(0.67, Status.VALID), (0.3, Status.INVALID), (0.99, Status.INVALID)]
+    )
+    def test_what_neighbours_took_was_not_the_servers(self, others: float, status: Status) -> None:
+        crowded = f.part(idle_server(f.healthy()), "host_window", others_on_server_cpus=others)
+        assert bound_by(crowded, LIMITS).status is status
+
+    def test_an_idle_server_beside_a_neighbour_is_idle(self) -> None:
+        crowded = f.part(idle_server(f.healthy(), 0.02), "host_window", others_on_server_cpus=0.75)
+        assert bound_by(crowded, LIMITS).status is Status.INVALID
+
     def test_idle_server_describes_the_load_generator(self) -> None:
         finding = bound_by(idle_server(f.healthy()), LIMITS)
         assert finding.status is Status.INVALID

@@ -18,6 +18,8 @@ CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
 SERVICE_CPU = "service-cpu"
+LEAST_LEFT = 0.05
+"""Where others leave less than this of the server's CPUs, its share of the rest is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
         return Bound(CLIENT, share, f"the load generator was saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, cpu)
+    left = _left_by_others(evidence)
+    if share is not None and left is not None and share >= limits.bound_cpu_min * left:
+        text = f"{cpu}, of which others left it {percent(left)} (see isolation)"
+        return Bound(SERVER_CPU, share, text)
     service = _service(evidence, share, cpu, limits)
     if service is not None:
         return service
@@ -89,6 +95,19 @@ def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
         "more users; if the rate then stays, the server waits for something: declare it as a ceiling "
         "(worker threads ÷ delay, a pool, a database)",
     )
+
+
+def _left_by_others(evidence: Evidence) -> float | None:
+    """What neighbours and the hypervisor left of the server's CPUs, as a share; None where nothing was taken or
+    too little is left to tell. How bad that is, isolation says; here it bounds the server like a smaller machine.
+    """
+    host, sides = evidence.host_window, evidence.partition
+    if host is None or sides is None:
+        return None
+    steals = [cpu.steal for cpu in host.cpus if cpu.cpu in sides.server]
+    steal = sum(steals) / len(steals) if steals else 0.0
+    left = 1.0 - (host.others_on_server_cpus or 0.0) - steal
+    return left if LEAST_LEFT <= left < 1.0 else None
 
 
 def _level_per_s(evidence: Evidence, rate: float) -> float:
