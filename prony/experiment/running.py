@@ -174,9 +174,7 @@ def measure_running(
     probes = reach(load)
     if into is None:
         ready(store, bench)
-    estimate = load.warm_up_s + load.plan.measured_s + 4
-    if into is None:
-        progress.experiment_started(1, estimate)
+        progress.experiment_started(1, load.warm_up_s + load.plan.measured_s + 4)
     index = 1 if into is None else into.index
     progress.trial_started(index, load.target.base, 0)
     begun, started_at = time.monotonic(), datetime.now(UTC)

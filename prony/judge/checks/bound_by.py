@@ -99,8 +99,8 @@ def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
 
 def _left_by_others(evidence: Evidence) -> float | None:
     """What neighbours and the hypervisor left of the server's CPUs, as a share; None where nothing was
-    taken or too little is left to tell. How bad that is, isolation says; here it bounds the server as a smaller
-    machine would.
+    taken or too little is left to tell. How bad that is, isolation says; here it bounds the server as a
+    smaller machine would.
     """
     host, sides = evidence.host_window, evidence.partition
     if host is None or sides is None:
