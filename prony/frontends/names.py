@@ -6,5 +6,6 @@ SUMMARIES = {
     "ab": "ApacheBench: prony ab [flags] URL.",
     "fhb": "Faban's HTTP bench: prony fhb [flags] URL.",
     "artillery": "Artillery's command line: prony artillery run [flags] SCRIPT.",
+    "jmeter": "JMeter without a window: prony jmeter -n -t PLAN.jmx [flags].",
 }
 """Name (a module of this package that has a `FRONT_END`) -> its line in `prony --help`."""

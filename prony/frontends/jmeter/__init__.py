@@ -1,0 +1,133 @@
+"""`prony jmeter`: JMeter's command line without a window, a test plan (.jmx), and its summariser's lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import IO
+
+from prony.evidence.engine import IntervalRow
+from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
+from prony.frontends.jmeter.summary import Count, Threads, line, moment
+from prony.frontends.jmeter.translate import Plan, plan
+from prony.judge.histogram import decode
+from prony.report.progress import SilentProgress
+
+EVERY_S = 30
+"""JMeter's summariser.interval."""
+
+
+class Summariser(SilentProgress):
+    """A pair of lines at every half minute of the clock, as JMeter prints them."""
+
+    def __init__(self, stream: IO[str], users: int) -> None:
+        self._stream = stream
+        self._users = users
+        self._rows: list[IntervalRow] = []
+        self._all: list[IntervalRow] = []
+        self._next_s = (int(time.time()) // EVERY_S + 1) * EVERY_S
+
+    def row(self, row: IntervalRow) -> None:
+        """A second has passed."""
+        self._rows.append(row)
+        if time.time() >= self._next_s:
+            self._next_s += EVERY_S
+            self.say()
+
+    def say(self) -> None:
+        """The rows since the last line, and all of them."""
+        if not any(row.completed + row.failed for row in self._rows):
+            return
+        active = self._rows[-1].users or 0
+        started = max(max((row.users or 0) for row in [*self._all, *self._rows]), active)
+        self._all += self._rows
+        print(line(_of(self._rows), Threads(active, started, started - active)), file=self._stream)
+        if len(self._all) > len(self._rows):
+            print(line(_of(self._all)), file=self._stream)
+        self._stream.flush()
+        self._rows = []
+
+    @property
+    def said(self) -> bool:
+        """Whether a line has been printed, so that the rest has one too."""
+        return bool(self._all)
+
+
+def _of(rows: Sequence[IntervalRow]) -> Count:
+    requests = sum(row.completed for row in rows)
+    weight = sum((row.mean_ns or 0.0) * row.completed for row in rows)
+    errors = sum(sum(row.errors.values()) for row in rows)
+    total = sum(row.completed + _lost(row) for row in rows)
+    return Count(
+        requests=total,
+        errors=min(errors, total),
+        elapsed_s=sum(row.duration_ms for row in rows) / 1000,
+        mean_ms=weight / requests / 1e6 if requests else 0.0,
+        min_ms=min((row.p50_ns or 0 for row in rows if row.completed), default=0) / 1e6,
+        max_ms=max((row.max_ns or 0 for row in rows), default=0) / 1e6,
+    )
+
+
+def _lost(row: IntervalRow) -> int:
+    """Requests without an answer: not those whose answer was another than expected."""
+    return sum(
+        count for kind, count in row.errors.items() if not kind.startswith("expect") and kind != "capture"
+    )
+
+
+def total(ran: Ran) -> Count:
+    """The whole run, an error being an answer that is wrong, or none."""
+    window = ran.window
+    wrong = sum(window.errors.values())
+    lost = sum(
+        count for kind, count in window.errors.items() if not kind.startswith("expect") and kind != "capture"
+    )
+    times = None if window.service_time is None else decode(window.service_time)
+    requests = window.completed + lost
+    return Count(
+        requests=requests,
+        errors=min(wrong, requests),
+        elapsed_s=window.duration_s,
+        mean_ms=0.0 if times is None or not times.count else (window.service_time.mean_ns or 0.0) / 1e6
+        if window.service_time else 0.0,
+        min_ms=0.0 if window.service_time is None else (window.service_time.min_ns or 0) / 1e6,
+        max_ms=0.0 if window.service_time is None else (window.service_time.max_ns or 0) / 1e6,
+    )  # fmt: skip
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """JMeter's arguments as a load. Raises UsageError."""
+    return plan(parse(argv)).translated
+
+
+def run(argv: Sequence[str], desk: Desk) -> int:
+    """One run, from JMeter's first line to the exit code."""
+    asked = parse(argv)
+    if asked.help or asked.version:
+        desk.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
+        return 0
+    made = plan(asked)
+    if desk.asked.explain:
+        return desk.explained(made.translated)
+    return _run(asked, made, desk)
+
+
+def _run(asked: Arguments, made: Plan, desk: Desk) -> int:
+    out = desk.stdout
+    print("Creating summariser <summary>", file=out)
+    print(f"Created the tree successfully using {asked.plan}", file=out)
+    print(f"Starting standalone test {moment(time.time())}", file=out, flush=True)
+    if made.delay_s:
+        time.sleep(made.delay_s)
+    summariser = Summariser(out, made.users)
+    ran = desk.measure(made.translated, summariser)
+    if summariser.said:
+        summariser.say()
+    print(line(total(ran)), file=out)
+    print(f"Tidying up ...    {moment(time.time())}", file=out)
+    print("... end of run", file=out)
+    return desk.end(ran, 0)
+
+
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

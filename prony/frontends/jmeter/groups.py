@@ -1,0 +1,177 @@
+"""A thread group into a load: users, their ramp, loops and schedule, or an open model.
+
+Must not know requests.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from prony.frontends.jmeter.functions import Values
+from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.tree import loops
+from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
+
+CLOSED, OPEN = "ThreadGroup", "OpenModelThreadGroup"
+ELSEWHERE = {
+    "SetupThreadGroup": "send it beforehand with a plan of its own",
+    "PostThreadGroup": "send it afterwards with a plan of its own",
+}
+MOST_USERS = 10_000_000
+UNIT_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0,
+          "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
+          "day": 86400.0, "days": 86400.0}  # fmt: skip
+CALL = re.compile(r"\s*(?://[^\n]*\n|/\*.*?\*/|(\w+)\s*\(([^()]*)\))", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """How many, how fast, how long."""
+
+    node: Node
+    load: Load
+    measured: WholeRun
+    users: int | None
+    """None in an open model."""
+    loops: int
+    """-1: until the time is over."""
+    delay_s: float = 0.0
+    """Before the first user starts."""
+    new_users: bool = False
+    """Each iteration is somebody else's: a new connection, and no cookies."""
+
+
+def group(node: Node, values: Values) -> Group:
+    """Raises Refused and UsageError."""
+    found = _closed(node, values) if node.tag == CLOSED else _open(node, values)
+    node.finish()
+    return found
+
+
+def _closed(node: Node, values: Values) -> Group:
+    on_error = node.value("ThreadGroup.on_sample_error", "continue") or "continue"
+    if on_error != "continue":
+        raise node.refused(
+            f"'{on_error}' after a sampler's error", "let it continue; the verdict counts the errors"
+        )
+    users = values.whole(node.value("ThreadGroup.num_threads", "1"), node, "ThreadGroup.num_threads", 1)
+    ramp_s = values.number(node.value("ThreadGroup.ramp_time"), node, "ThreadGroup.ramp_time", 0.0)
+    if not 1 <= users <= MOST_USERS or ramp_s < 0:
+        raise node.wrong(
+            f"1 to {MOST_USERS} threads and a ramp-up of at least 0, found {users} and {ramp_s:g}"
+        )
+    main = node.property("ThreadGroup.main_controller")
+    number = 1 if main is None else loops(main, values)
+    duration_s, delay_s = None, 0.0
+    if node.flag("ThreadGroup.scheduler"):
+        duration_s = (
+            values.number(node.value("ThreadGroup.duration"), node, "ThreadGroup.duration", 0.0) or None
+        )
+        delay_s = values.number(node.value("ThreadGroup.delay"), node, "ThreadGroup.delay", 0.0)
+    if number < 1 and duration_s is None:
+        raise node.refused(
+            "a run without an end" if number < 0 else "no loops",
+            "give it loops, or a scheduler with a duration",
+        )
+    if delay_s < 0 or (duration_s is not None and duration_s < 0):
+        raise node.wrong("a duration and a delay of at least 0")
+    node.ignore("ThreadGroup.start_time", "ThreadGroup.end_time", "ThreadGroup.duration", "ThreadGroup.delay",
+                "ThreadGroup.delayedStart")  # fmt: skip
+    new_users = not node.flag("ThreadGroup.same_user_on_next_iteration", True) and number != 1
+    iterations = None if number < 1 else number
+    return Group(
+        node,
+        ClosedLoad(users=users, ramp_up_s=ramp_s),
+        WholeRun(duration_s=duration_s, iterations_per_user=iterations),
+        users,
+        max(number, -1),
+        delay_s,
+        new_users,
+    )
+
+
+def _open(node: Node, values: Values) -> Group:
+    schedule = values.constant(node.value("OpenModelThreadGroup.schedule"), node)
+    node.ignore("OpenModelThreadGroup.random_seed", "ThreadGroup.main_controller", "ThreadGroup.num_threads")
+    on_error = node.value("ThreadGroup.on_sample_error", "continue") or "continue"
+    if on_error != "continue":
+        raise node.refused(
+            f"'{on_error}' after a sampler's error", "let it continue; the verdict counts the errors"
+        )
+    phases, random = _phases(schedule, node)
+    load = OpenLoad(
+        phases=tuple(phases), arrivals="poisson" if random else "constant", session="user", max_users=10_000
+    )
+    values.note(
+        "an arrival that finds 10000 users at work is counted as blocked and not sent "
+        "(JMeter would start another thread)"
+    )
+    return Group(node, load, WholeRun(), None, 1)
+
+
+def _phases(schedule: str, node: Node) -> tuple[list[RatePhase], bool]:
+    """`rate(10/s) random_arrivals(1 min) rate(20/s) even_arrivals(30 s) pause(2 s)`."""
+    phases: list[RatePhase] = []
+    kinds: set[str] = set()
+    rate: float | None = None
+    waiting: tuple[float, float] | None = None
+    at = 0
+    text = schedule.strip()
+
+    def settle(last: float) -> None:
+        nonlocal waiting
+        if waiting is not None:
+            duration_s, first = waiting
+            phases.append(RatePhase(duration_s=duration_s, from_per_s=first, to_per_s=last))
+            waiting = None
+
+    while at < len(text):
+        match = CALL.match(text, at)
+        if match is None:
+            raise node.wrong(
+                f"rate(…), random_arrivals(…), even_arrivals(…) or pause(…), found '{text[at : at + 20]}'"
+            )
+        at = match.end()
+        name, argument = match.group(1), match.group(2)
+        match name:
+            case None:
+                continue
+            case "rate":
+                rate = _rate(argument, node)
+                settle(rate)
+            case "random_arrivals" | "even_arrivals":
+                kinds.add(name)
+                settle(rate or 0.0)
+                if rate is None:
+                    raise node.wrong(f"a rate(…) before {name}({argument})")
+                waiting = (_seconds(argument, node), rate)
+            case "pause":
+                settle(rate or 0.0)
+                phases.append(RatePhase(duration_s=_seconds(argument, node), from_per_s=0, to_per_s=0))
+            case _:
+                raise node.refused(
+                    f"{name}({argument}) in the schedule",
+                    "use rate, random_arrivals, even_arrivals and pause",
+                )
+    settle(rate or 0.0)
+    if len(kinds) > 1:
+        raise node.refused("random and even arrivals in one schedule", "use one of them")
+    if not any(phase.from_per_s or phase.to_per_s for phase in phases):
+        raise node.wrong("a schedule with a rate above 0")
+    return phases, "random_arrivals" in kinds
+
+
+def _rate(text: str, node: Node) -> float:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*(\w+)\s*|\s*(0)\s*", text)
+    if found is None or (found.group(2) and found.group(2) not in UNIT_S):
+        raise node.wrong(f"a rate such as rate(10/s), found rate({text})")
+    return 0.0 if found.group(3) else float(found.group(1)) / UNIT_S[found.group(2)]
+
+
+def _seconds(text: str, node: Node) -> float:
+    pieces = re.findall(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
+    total = sum(float(number) * UNIT_S.get(unit, -1e9) for number, unit in pieces)
+    if not pieces or re.sub(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)|\s", "", text) or not 0 < total < 1e9:
+        raise node.wrong(f"a time such as 30 s or 1 min, found '{text}'")
+    return total

@@ -1,0 +1,208 @@
+"""A .jmx file as a tree of JMeter's elements, each with its line.
+
+XML is read without any DTD, so that no entity can be declared and nothing outside of the file is opened.
+Must not know what an element means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from prony.errors import UsageError
+from prony.frontends.base import Refused
+
+DEEPEST = 200
+"""Levels of XML; a plan that people made has about 20."""
+LONGEST_BYTES = 64 * 1024 * 1024
+SIMPLE = frozenset({"stringProp", "boolProp", "intProp", "longProp", "floatProp", "doubleProp"})
+UNSET = frozenset({"", "false"})
+"""Values that ask for nothing."""
+REMARKS = frozenset({"TestPlan.comments", "TestElement.enabled", "TestElement.gui_class", "TestElement.name",
+                     "TestElement.test_class"})  # fmt: skip
+
+
+@dataclass(slots=True)
+class Node:
+    """An XML element."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    file: str
+    text: str = ""
+    children: list[Node] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    """Names of the properties that were asked for."""
+    below: list[Node] = field(default_factory=list)
+    """Of a test element: those in its hashTree."""
+
+    @property
+    def label(self) -> str:
+        """Its name in the plan."""
+        return self.attributes.get("testname", "") or self.attributes.get("name", "") or self.tag
+
+    @property
+    def enabled(self) -> bool:
+        """JMeter leaves out what is not, with all below it."""
+        return self.attributes.get("enabled", "true").lower() != "false"
+
+    @property
+    def element(self) -> str:
+        """What it is called in messages."""
+        return f"{self.tag} '{self.label}'" if self.label != self.tag else self.tag
+
+    def property(self, name: str) -> Node | None:
+        """The property of this name; it then counts as understood."""
+        self.read.add(name)
+        return next((child for child in self.children if child.attributes.get("name") == name), None)
+
+    def value(self, name: str, default: str = "") -> str:
+        """The text of a simple property."""
+        found = self.property(name)
+        if found is None:
+            return default
+        if found.tag not in SIMPLE:
+            raise found.wrong(f"the property {name} as a text, not as {found.tag}")
+        return found.text
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A property that is true or false."""
+        text = self.value(name, str(default)).strip().lower()
+        if text not in ("true", "false", ""):
+            raise self.wrong(f"{name} to be true or false, found '{text}'")
+        return text == "true"
+
+    def members(self, name: str, inner: str = "") -> list[Node]:
+        """The entries of a collection; `inner`: it stands in an elementProp of that name."""
+        holder = self if not inner else self.property(inner)
+        found = None if holder is None else holder.property(name)
+        return [] if found is None else list(found.children)
+
+    def ignore(self, *names: str) -> None:
+        """These properties change nothing that is sent or measured."""
+        self.read.update(names)
+
+    def finish(self) -> None:
+        """Refuse a property that is set and that nobody has asked for."""
+        for child in self.children:
+            name = child.attributes.get("name", child.tag)
+            if name in self.read or name in REMARKS or _unset(child):
+                continue
+            found = f"'{child.text.strip()}'" if child.tag in SIMPLE else child.tag
+            raise Refused(
+                self.element, self.file, child.line, f"the property {name} is {found}",
+                "leave it empty, or remove it",
+            )  # fmt: skip
+
+    def refused(self, found: str, instead: str) -> Refused:
+        """What this element asks for and Prony does not do."""
+        return Refused(self.element, self.file, self.line, found, instead)
+
+    def wrong(self, expected: str) -> UsageError:
+        """The element is not as JMeter writes it."""
+        return UsageError(f"{self.file}:{self.line}: {self.element}: expected {expected}; correct the plan")
+
+    def everything(self) -> Iterator[Node]:
+        """This element and all enabled ones below."""
+        yield self
+        for node in self.below:
+            if node.enabled:
+                yield from node.everything()
+
+
+def _unset(node: Node) -> bool:
+    if node.tag in SIMPLE:
+        return node.text.strip().lower() in UNSET
+    return all(_unset(child) for child in node.children)
+
+
+def read(path: Path) -> Node:
+    """The test plan. Raises UsageError when the file is none, is no XML, or brings a DTD."""
+    try:
+        if path.stat().st_size > LONGEST_BYTES:
+            raise UsageError(f"{path} has more than {LONGEST_BYTES >> 20} MiB; a test plan is shorter")
+        content = path.read_bytes()
+    except OSError as fault:
+        raise UsageError(f"the test plan {path} cannot be read: {fault.strerror or fault}") from fault
+    return parse(content, str(path))
+
+
+def parse(content: bytes, file: str) -> Node:
+    """The test plan in these bytes; its children are what stands below TestPlan's place in the tree."""
+    root = _xml(content, file)
+    if root.tag != "jmeterTestPlan":
+        raise root.wrong("jmeterTestPlan, as JMeter saves a test plan")
+    tops = _elements(root)
+    plans = [top for top in tops if top.tag == "TestPlan"]
+    if len(plans) != 1 or len(tops) != 1:
+        raise root.wrong(
+            f"one TestPlan (a WorkBench is saved no more since JMeter 4), found {len(tops)} elements"
+        )
+    return plans[0]
+
+
+def _elements(holder: Node) -> list[Node]:
+    """The elements of the hashTrees below, each followed by the hashTree of what stands under it."""
+    found: list[Node] = []
+    for tree in holder.children:
+        if tree.tag != "hashTree":
+            raise tree.wrong("a hashTree here")
+        found += _pairs(tree)
+    return found
+
+
+def _pairs(tree: Node) -> list[Node]:
+    found: list[Node] = []
+    for child in tree.children:
+        if child.tag == "hashTree":
+            if not found:
+                raise child.wrong("an element before its hashTree")
+            found[-1].below += _pairs(child)
+        else:
+            found.append(child)
+    return found
+
+
+def _xml(content: bytes, file: str) -> Node:
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    open_nodes: list[Node] = []
+    roots: list[Node] = []
+
+    def begin(tag: str, attributes: dict[str, str]) -> None:
+        node = Node(tag, attributes, parser.CurrentLineNumber, file)
+        if len(open_nodes) >= DEEPEST:
+            raise UsageError(f"{file}:{node.line}: {tag} stands {DEEPEST} levels deep; expected fewer")
+        (open_nodes[-1].children if open_nodes else roots).append(node)
+        open_nodes.append(node)
+
+    def end(_tag: str) -> None:
+        open_nodes.pop()
+
+    def text(data: str) -> None:
+        if open_nodes:
+            open_nodes[-1].text += data
+
+    def doctype(name: str, *_rest: object) -> None:
+        raise Refused(
+            "DOCTYPE", file, parser.CurrentLineNumber, f"a document type ({name}) can open other files",
+            "remove the DOCTYPE and write the text of its entities out",
+        )  # fmt: skip
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as fault:
+        raise UsageError(
+            f"{file}:{fault.lineno}: this is no XML: {expat.ErrorString(fault.code)}; "
+            "save the plan with JMeter again"
+        ) from fault
+    except (ValueError, LookupError) as fault:
+        raise UsageError(f"{file}: this is no XML in a known encoding: {fault}; save it as UTF-8") from fault
+    return roots[0]

@@ -1,0 +1,306 @@
+"""An HTTP sampler into a step: the request that JMeter's HttpClient4 would send, and where it goes.
+
+Must not know loops or groups.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from pydantic import ValidationError
+
+from prony.frontends.jmeter.answers import captures, expectation
+from prony.frontends.jmeter.functions import Part, Text, Values
+from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.scope import Scope, Shared
+from prony.plan.workload import Step
+
+SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+WITH_BODY = ("POST", "PUT", "PATCH")
+QUERY_ONLY = ("GET", "DELETE", "OPTIONS")
+AGENT = "Apache-HttpClient/4.5.14 (Java/17.0.15)"
+"""What JMeter 5.6.3 says of itself; the version of Java is that of the reference runs."""
+FORM = "application/x-www-form-urlencoded; charset=UTF-8"
+RAW = "text/plain; charset=UTF-8"
+PORTS = {"http": 80, "https": 443}
+MEANINGLESS = ("HTTPSampler.embedded_url_re", "HTTPSampler.embedded_url_exclude_re",
+               "HTTPSampler.concurrentPool", "HTTPSampler.ipSourceType",
+               "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
+               "HTTPSampler.DO_MULTIPART_POST.boundary", "HTTPSampler.monitor")  # fmt: skip
+"""They only matter beside something that is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A step, and what belongs to the load as a whole."""
+
+    step: Step
+    base: str
+    """Scheme, host and port."""
+    keep_alive: bool
+    connect_ms: int | None
+    response_ms: int | None
+    node: Node
+    scope: Scope
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A sampler's properties with the defaults behind them."""
+
+    node: Node
+    scope: Scope
+    values: Values
+
+    def raw(self, name: str) -> str:
+        own = self.node.value(name)
+        if own:
+            return own
+        return next((found for node in self.scope.defaults if (found := node.value(name))), "")
+
+    def constant(self, name: str) -> str:
+        return self.values.constant(self.raw(name), self.node).strip()
+
+    def time_ms(self, name: str) -> int | None:
+        found = self.values.whole(self.raw(name), self.node, name, 0)
+        return found if found > 0 else None
+
+
+def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request:
+    """The sampler at this place. Raises Refused and UsageError."""
+    asked = _Asked(node, scope, values)
+    _refuse_extras(asked)
+    method = (asked.constant("HTTPSampler.method") or "GET").upper()
+    if method not in METHODS:
+        raise node.refused(f"the method {method}", f"use one of {', '.join(METHODS)}")
+    base, path = _where(asked)
+    follows = node.flag("HTTPSampler.follow_redirects") or node.flag("HTTPSampler.auto_redirects")
+    keep_alive = node.flag("HTTPSampler.use_keepalive", True)
+    if follows:
+        values.note(
+            "redirects are not followed: an answer 301, 302, 303, 307 or 308 counts as an error where JMeter "
+            "would go on; name the place itself, or untick 'Follow redirects'"
+        )
+    body, body_file, query, form = _content(asked, method, shared)
+    if query.parts:
+        mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
+        path = path + Text.of(mark) + query
+    headers = _headers(asked, method, base, keep_alive, body, body_file, form)
+    name = values.constant(node.label, node)
+    expect = expectation(scope.assertions, follows, values)
+    given: dict[str, Any] = {
+        "name": name,
+        "method": method,
+        "path": path.engine,
+        "headers": headers,
+        "body": None if body is None else body.engine,
+        "body_file": body_file,
+        "expect": expect,
+        "auth": _auth(scope, base, path),
+    }
+    connect_ms, response_ms = (
+        asked.time_ms("HTTPSampler.connect_timeout"),
+        asked.time_ms("HTTPSampler.response_timeout"),
+    )
+    node.finish()
+    for default in scope.defaults:
+        default.finish()
+    given["capture"] = captures(scope.extractors, values)
+    try:
+        step = Step.model_validate(given)
+    except ValidationError as fault:
+        raise node.wrong(
+            fault.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("expected ")
+        ) from fault
+    return Request(step, base, keep_alive, connect_ms, response_ms, node, scope)
+
+
+def _refuse_extras(asked: _Asked) -> None:
+    node = asked.node
+    for holder in (node, *asked.scope.defaults):
+        if holder.flag("HTTPSampler.image_parser"):
+            raise holder.refused(
+                "embedded resources", "give each of them a sampler, or untick 'Retrieve All'"
+            )
+        if holder.flag("HTTPSampler.md5"):
+            raise holder.refused("the body as an MD5 hash", "test its size or a text in it")
+        if holder.value("HTTPSampler.proxyHost"):
+            raise holder.refused("a proxy", "name the server itself")
+        if holder.value("HTTPSampler.ipSource"):
+            raise holder.refused("a source address", "leave it empty")
+        holder.ignore(*MEANINGLESS)
+        concurrent = holder.property("HTTPSampler.concurrentDwn")
+        if concurrent is not None and concurrent.text.strip() == "true":
+            raise holder.refused("parallel downloads", "untick them: there are no embedded resources")
+        implementation = holder.value("HTTPSampler.implementation")
+        if implementation not in ("", "HttpClient4"):
+            raise holder.refused(
+                f"the implementation {implementation}", "use HttpClient4, whose requests Prony sends"
+            )
+    if node.flag("HTTPSampler.DO_MULTIPART_POST"):
+        raise node.refused("multipart/form-data", "send the file alone as the body, without a parameter name")
+
+
+def _where(asked: _Asked) -> tuple[str, Text]:
+    """Scheme, host and port, and the path. A whole URL in the path is taken apart."""
+    node, values = asked.node, asked.values
+    path = values.text(asked.raw("HTTPSampler.path"), node)
+    start = path.parts[0].text if path.parts and not path.parts[0].dynamic else ""
+    protocol = (asked.constant("HTTPSampler.protocol") or "http").lower()
+    host, port = asked.constant("HTTPSampler.domain"), asked.constant("HTTPSampler.port")
+    whole = re.match(r"(https?)://([^/?#]*)", start, re.IGNORECASE)
+    if whole is not None:
+        try:
+            parts = urlsplit(whole.group(0))
+            protocol, host, port = parts.scheme, parts.hostname or "", str(parts.port or "")
+        except ValueError as fault:
+            raise node.wrong(f"a URL in the path; {fault}") from fault
+        path = Text((Part(start[whole.end() :]), *path.parts[1:]))
+    if protocol not in PORTS:
+        raise node.refused(f"the protocol {protocol}", "use http or https")
+    if not host:
+        raise node.wrong("a server name, here or in HTTP Request Defaults")
+    if re.search(r"[\s/?#@\[\]]", host):
+        raise node.wrong(f"a server name without a path, found '{host}'")
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise node.wrong(f"a port from 1 to 65535, found '{port}'")
+    number = int(port) if port else PORTS[protocol]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{protocol}://{shown}:{number}", _escaped(path)
+
+
+def _escaped(path: Text) -> Text:
+    """As java.net.URI writes it: what may not stand in a URL is escaped, what is escaped stays."""
+    first = path.parts[0].text if path.parts else ""
+    if not path.parts or path.parts[0].dynamic or not first.startswith("/"):
+        path = Text.of("/") + path
+    parts = [
+        part if part.dynamic else Part(quote(part.text.partition("#")[0], safe="/?&=%:;,+@!$'()*~[]-._"))
+        for part in path.parts
+    ]
+    return Text(tuple(parts))
+
+
+def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, str | None, Text, bool]:
+    """Body, file of the body, query, and whether the body is a form."""
+    node, values = asked.node, asked.values
+    arguments = node.members("Arguments.arguments", "HTTPsampler.Arguments")
+    for default in asked.scope.defaults:
+        arguments = default.members("Arguments.arguments", "HTTPsampler.Arguments") + arguments
+    files = node.members("HTTPFileArgs.files", "HTTPsampler.Files")
+    raw = node.flag("HTTPSampler.postBodyRaw")
+    encoding = values.constant(node.value("HTTPSampler.contentEncoding"), node).upper()
+    if encoding not in ("", "UTF-8", "US-ASCII"):
+        raise node.refused(f"the encoding {encoding}", "use UTF-8")
+    if files:
+        return None, _file(node, files, method, values, shared), Text(), False
+    if raw:
+        if method not in (*WITH_BODY, "DELETE"):
+            raise node.refused(f"a body with {method}", "use parameters, or a method that has a body")
+        text = Text()
+        for argument in arguments:
+            text = text + values.text(argument.value("Argument.value"), argument)
+            argument.ignore("Argument.metadata", "HTTPArgument.always_encode", "HTTPArgument.use_equals",
+                            "HTTPArgument.content_type", "Argument.name")  # fmt: skip
+        if encoding != "UTF-8" and any(not part.text.isascii() for part in text.parts if not part.dynamic):
+            values.note(f"{node.element}: its body is sent as UTF-8")
+        return text, None, Text(), False
+    pairs = [_pair(argument, values) for argument in arguments]
+    joined = Text()
+    for index, pair in enumerate(pairs):
+        joined = joined + (Text.of("&") if index else Text()) + pair
+    if method in WITH_BODY:
+        return (joined if pairs or method == "POST" else None), None, Text(), bool(pairs) or method == "POST"
+    if pairs and method not in QUERY_ONLY:
+        raise node.refused(f"parameters with {method}", "write them in the path, behind a '?'")
+    return None, None, joined, False
+
+
+def _pair(argument: Node, values: Values) -> Text:
+    encode = argument.flag("HTTPArgument.always_encode", True)
+    equals = argument.flag("HTTPArgument.use_equals", True)
+    argument.ignore("Argument.metadata", "Argument.desc", "HTTPArgument.content_type")
+    name = values.text(argument.value("Argument.name"), argument)
+    value = values.text(argument.value("Argument.value"), argument)
+    argument.finish()
+    written = name.encoded(not encode)
+    if not equals and not value.parts:
+        return written
+    return written + Text.of("=") + value.encoded(not encode)
+
+
+def _file(node: Node, files: list[Node], method: str, values: Values, shared: Shared) -> str:
+    """One file without a parameter name is the body."""
+    if len(files) != 1 or method not in WITH_BODY:
+        raise node.refused(
+            f"{len(files)} files with {method}", "send one file as the body of a POST, PUT or PATCH"
+        )
+    file = files[0]
+    if file.value("File.paramname"):
+        raise node.refused(
+            "a file as a part of a form", "send the file alone as the body, without a parameter name"
+        )
+    path = shared.folder / values.constant(file.value("File.path"), file)
+    if not path.is_file():
+        raise file.wrong(f"a file that can be read; {path} is not there")
+    kind = values.constant(file.value("File.mimetype"), file)
+    if kind:
+        node.attributes["content-type"] = kind
+    file.finish()
+    return str(path.absolute())
+
+
+def _headers(
+    asked: _Asked,
+    method: str,
+    base: str,
+    keep_alive: bool,
+    body: Text | None,
+    body_file: str | None,
+    form: bool,
+) -> Mapping[str, str]:
+    """In the order in which HttpClient4 writes them."""
+    found: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
+    for name, value in asked.scope.headers.entries:
+        if name.lower() == "connection":
+            found.pop("Connection", None)
+        if name.lower() == "content-length":
+            raise asked.node.refused(
+                "a header Content-Length", "leave it out, the length is written for every request"
+            )
+        found[name] = value.engine
+    has = {name.lower() for name in found}
+    kind = asked.node.attributes.get("content-type", "")
+    if "content-type" not in has and (body is not None or kind):
+        found["Content-Type"] = kind or (FORM if form else RAW)
+    if body is not None and body.constant is not None:
+        found["Content-Length"] = str(len(body.constant.encode()))
+    elif body is None and body_file is None and method in (*WITH_BODY, "DELETE"):
+        found["Content-Length"] = "0"
+    host = urlsplit(base)
+    usual = PORTS[host.scheme] == host.port
+    if "host" not in has:
+        found["Host"] = host.netloc.rpartition(":")[0] if usual else host.netloc
+    if "user-agent" not in has:
+        found["User-Agent"] = AGENT
+    return found
+
+
+def _auth(scope: Scope, base: str, path: Text) -> Any:
+    constant = path.constant
+    for prefix, auth in scope.auth:
+        whole = base + (constant or path.engine)
+        given = urlsplit(prefix if "://" in prefix else base + "/" + prefix.lstrip("/"))
+        try:
+            port = given.port or PORTS.get(given.scheme, 0)
+        except ValueError:
+            continue
+        full = f"{given.scheme}://{(given.netloc if given.port else f'{given.netloc}:{port}')}{given.path}"
+        if not prefix or whole.startswith(full):
+            return auth
+    return None
