@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from prony.evidence.engine import IntervalRow
-from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.frontends.base import Desk, FrontEnd, Ran, Refused, Translated
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.translate import Plan, plan
@@ -108,9 +108,17 @@ def run(argv: Sequence[str], desk: Desk) -> int:
         desk.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
         return 0
     made = plan(asked)
+    _refuse_log(asked)
     if desk.asked.explain:
         return desk.explained(made.translated)
     return _run(asked, made, desk)
+
+
+def _refuse_log(asked: Arguments) -> None:
+    if asked.log is not None:
+        raise Refused(
+            "-l", TOOL, None, f"the log {asked.log}", "leave it out; prony results keeps the figures"
+        )
 
 
 def _run(asked: Arguments, made: Plan, desk: Desk) -> int:

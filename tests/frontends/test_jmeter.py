@@ -1,0 +1,475 @@
+"""prony jmeter: test plans become loads or are refused, and the requests are JMeter's to the byte."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prony.errors import UsageError
+from prony.frontends import jmeter
+from prony.frontends.base import Refused, explain
+from prony.frontends.jmeter import jmx, summary
+from prony.frontends.jmeter.functions import Values
+from prony.frontends.jmeter.translate import of_tree
+from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
+from tests.frontends.conftest import Front, Served
+
+PLANS = Path(__file__).parent / "jmeter"
+REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
+needs_jmeter = pytest.mark.skipif(
+    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
+)
+SAMPLER = """<HTTPSamplerProxy testname="page"><stringProp name="HTTPSampler.domain">127.0.0.1</stringProp>
+<stringProp name="HTTPSampler.path">{path}</stringProp>{more}</HTTPSamplerProxy>
+<hashTree>{below}</hashTree>"""
+
+
+def sampler(path: str = "/", more: str = "", below: str = "") -> str:
+    return SAMPLER.format(path=path, more=more, below=below)
+
+
+def prop(name: str, value: object) -> str:
+    return f'<stringProp name="{name}">{value}</stringProp>'
+
+
+def element(tag: str, *properties: str, below: str = "") -> str:
+    return f'<{tag} testname="it">{"".join(properties)}</{tag}><hashTree>{below}</hashTree>'
+
+
+def document(inside: str, beside: str = "", group: str = "") -> bytes:
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<jmeterTestPlan><hashTree><TestPlan testname="T"/><hashTree>{beside}
+<ThreadGroup testname="G">{group}</ThreadGroup><hashTree>
+{inside}
+</hashTree></hashTree></hashTree></jmeterTestPlan>""".encode()
+
+
+def plan_of(content: bytes, **properties: str) -> object:
+    return of_tree(jmx.parse(content, "p.jmx"), PLANS / "p.jmx", properties)
+
+
+def load_of(inside: str, beside: str = "", group: str = "") -> object:
+    return of_tree(jmx.parse(document(inside, beside, group), "p.jmx"), PLANS / "p.jmx", {}).translated.load
+
+
+def translated(name: str, *more: str) -> jmeter.Translated:
+    return jmeter.translate(["-n", "-t", str(PLANS / name), *more])
+
+
+def test_the_customers_of_experiment_b() -> None:
+    made = translated("customers.jmx", "-Jport=9090", "-Jthreads=16", "-J", "loops=7")
+    load = made.load
+    assert load.target.base == "http://127.0.0.1:9090"
+    assert load.load == ClosedLoad(users=16)
+    assert load.measured == WholeRun(iterations_per_user=7)
+    assert [(s.name, s.method, s.path) for s in load.workload.steps] == [
+        ("read", "GET", "/customerservice/customers/123?view=short+%26+plain"),
+        ("create", "POST", "/customerservice/customers"),
+        ("change", "PUT", "/customerservice/customers"),
+        ("delete", "DELETE", "/customerservice/customers/123"),
+        ("search", "POST", "/customerservice/customers/search"),
+    ]
+    read, _, change, _, search = load.workload.steps
+    assert read.expect is not None
+    assert read.expect.status == (200,)
+    assert change.headers["Content-Length"] == "51"
+    assert search.body == "name=J*ck+%28the+1st%29%7E&all=yes+"
+    assert search.headers["Connection"] == "close"
+    assert load.request_timeout_ms == 20_000
+    assert not load.asks_first
+    assert "redirects are not followed" in made.notes[0]
+
+
+def test_the_sessions_of_experiment_d() -> None:
+    load = translated("sessions.jmx", "-Jrate=5", "-Jseconds=2").load
+    assert isinstance(load.load, OpenLoad)
+    assert load.load.session == "user"
+    assert load.load.arrivals == "constant"
+    assert [(p.duration_s, p.from_per_s, p.to_per_s) for p in load.load.phases] == [(2, 5, 5)]
+    (step,) = load.workload.steps
+    assert step.repeat == 50
+
+
+def test_the_real_users_of_experiment_a() -> None:
+    load = translated("people.jmx").load
+    assert load.load == ClosedLoad(users=1000, ramp_up_s=5)
+    create, read = load.workload.steps
+    assert create.body == '{"name":"${rows1.name} ${uuid}","age":${random int 1 99}}'
+    assert create.capture["id"].json_pointer == "/items/0/id"
+    assert "Content-Length" not in create.headers
+    assert read.path == "/people/${id}?town=${rows1.town | url}"
+    # The pause before a request of JMeter is the one after the request before it.
+    assert (create.think and create.think.min_ms, create.think and create.think.max_ms) == (110, 160)
+    assert (read.think and read.think.min_ms, read.think and read.think.max_ms) == (100, 150)
+    assert load.workload.cookies
+    assert load.workload.feeders["rows1"].at_end == "recycle"
+
+
+def test_what_is_explained_can_be_read_again() -> None:
+    from prony.experiment.url_plan import as_load
+    from prony.plan import urlplan
+
+    for name in ("customers.jmx", "sessions.jmx", "people.jmx"):
+        made = translated(name)
+        text = explain(made)
+        assert text.startswith("# ") or not made.notes
+        data = urlplan.UrlPlan.model_validate(yaml.safe_load(text))
+        assert as_load(data, 1).workload.all_steps == made.load.workload.all_steps
+
+
+REFUSED = {
+    "script": (element("JSR223Sampler"), "JSR223Sampler 'it' is not supported"),
+    "once": (element("OnceOnlyController", below=sampler()), "OnceOnlyController 'it'"),
+    "unknown": (element("kg.apc.Strange"), "kg.apc.Strange 'it'"),
+    "groovy": (sampler("/${__groovy(1+1)}"), "the function __groovy"),
+    "jexl": (
+        element("IfController", prop("IfController.condition", "${__jexl3(1==1)}"), below=sampler()),
+        "the function __jexl3",
+    ),
+    "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value"),
+    "embedded": (
+        sampler(more='<boolProp name="HTTPSampler.image_parser">true</boolProp>'),
+        "embedded resources",
+    ),
+    "property": (sampler(more=prop("HTTPSampler.novelty", "x")), "the property HTTPSampler.novelty is 'x'"),
+    "method": (sampler(more=prop("HTTPSampler.method", "TRACE")), "the method TRACE"),
+    "protocol": (sampler(more=prop("HTTPSampler.protocol", "ftp")), "the protocol ftp"),
+    "duration": (
+        sampler(below=element("DurationAssertion", prop("DurationAssertion.duration", 5))),
+        "in the percentiles",
+    ),
+    "path": (
+        sampler(below=element("JSONPathAssertion", prop("JSON_PATH", "$..id"))),
+        "may find several places",
+    ),
+    "no header": (
+        element("CSVDataSet", prop("filename", "people.csv"), prop("variableNames", "a,b")) + sampler(),
+        "first line holds values",
+    ),
+    "second server": (sampler("http://127.0.0.1:1/") + sampler("http://127.0.0.1:2/"), "a second server"),
+    "timers": (
+        element("UniformRandomTimer", prop("RandomTimer.range", 5))
+        + element("GaussianRandomTimer", prop("RandomTimer.range", 5))
+        + sampler(),
+        "second random timer",
+    ),
+    "forever": (
+        element("LoopController", prop("LoopController.loops", -1), below=sampler()),
+        "without an end",
+    ),
+    "long": (
+        element("LoopController", prop("LoopController.loops", 20000), below=sampler()),
+        "more than 10000",
+    ),
+    "listener": (element("ResultCollector", prop("filename", "a.jtl")) + sampler(), "it writes a.jtl"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_prony_does_not_do_is_refused_before_the_first_request(case: str) -> None:
+    inside, says = REFUSED[case]
+    with pytest.raises(Refused, match=re.escape(says)) as refused:
+        load_of(inside)
+    assert refused.value.file == "p.jmx"
+    assert refused.value.line is not None
+    assert refused.value.line >= 4
+    assert refused.value.instead
+
+
+def test_a_disabled_element_is_left_out_as_by_jmeter() -> None:
+    off = '<JSR223Sampler testname="x" enabled="false"/><hashTree>' + sampler("/never") + "</hashTree>"
+    load = load_of(off + sampler("/always"))
+    assert [step.path for step in load.workload.steps] == ["/always"]  # type: ignore[attr-defined]
+
+
+def test_two_groups_are_refused() -> None:
+    second = '<ThreadGroup testname="H"/><hashTree>' + sampler() + "</hashTree>"
+    with pytest.raises(Refused, match="the second of 2 thread groups"):
+        load_of(sampler(), beside=second)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>',
+        '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>',
+        '<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd">',
+    ],
+)
+def test_no_document_type_is_read(head: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.jmx"
+    file.write_text(f"<?xml version='1.0'?>\n{head}\n<jmeterTestPlan>&e;</jmeterTestPlan>")
+    with pytest.raises(Refused, match="DOCTYPE is not supported") as refused:
+        jmeter.translate(["-n", "-t", str(file)])
+    assert refused.value.line == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"<", b"<a></b>", b"<a/>", b"\xff\xfe\x00", b"<jmeterTestPlan/>"])
+def test_what_is_no_test_plan_is_one_sentence(content: bytes) -> None:
+    with pytest.raises(UsageError):
+        jmx.parse(content, "p.jmx")
+
+
+@pytest.mark.parametrize(
+    ("raw", "becomes"),
+    [
+        ("a${b}c", "a1c"),
+        ("${__P(x,${b})}", "1"),
+        ("${__P(known)}", "yes"),
+        ("${__property(known,,no)}", "yes"),
+        ("${__V(b)}", "1"),
+        ("${__Random(1,6)}", "${random int 1 6}"),
+        ("${__RandomString(2,ab)}", "${random choice a b}${random choice a b}"),
+        ("${__UUID}-${__UUID()}", "${uuid}-${uuid}"),
+        ("$x {y} $${b}", "$x {y} $1"),
+        ("\\${b}", "$${b}"),
+    ],
+)
+def test_functions_and_variables(raw: str, becomes: str) -> None:
+    from prony.frontends.jmeter.functions import Text
+
+    values = Values({"known": "yes"}, users=2, variables={"b": Text.of("1")})
+    assert values.text(raw, jmx.Node("x", {}, 1, "p.jmx")).engine == becomes
+
+
+def test_assertions_and_conditions() -> None:
+    code = element(
+        "ResponseAssertion",
+        '<collectionProp name="Asserion.test_strings">' + prop("1", 404) + "</collectionProp>",
+        prop("Assertion.test_field", "Assertion.response_code"),
+        prop("Assertion.test_type", 8),
+        prop("Assertion.assume_success", "true"),
+    )
+    never = element(
+        "IfController", prop("IfController.condition", '"a" == "b"'), below=element("JSR223Sampler")
+    )
+    (step,) = load_of(never + sampler("/x y#z", below=code)).workload.steps  # type: ignore[attr-defined]
+    assert step.expect.status == (404,)
+    assert step.path == "/x%20y"
+
+
+def test_a_throughput_timer_is_a_schedule() -> None:
+    timer = element("ConstantThroughputTimer", prop("throughput", 600), prop("calcMode", 0))
+    load = load_of(timer + sampler(), group=prop("ThreadGroup.num_threads", 3))
+    assert load.load.rate_per_s == 30  # type: ignore[attr-defined]
+    assert load.load.max_users == 3  # type: ignore[attr-defined]
+    assert load.measured.total_requests == 3  # type: ignore[attr-defined]
+
+
+VALUES = st.sampled_from(
+    [
+        "",
+        "0",
+        "1",
+        "-1",
+        "3",
+        "true",
+        "false",
+        "x",
+        "${y}",
+        "${__Random(1,2)}",
+        "${__P(a)}",
+        "http://127.0.0.1/",
+        "$.a",
+        "${",
+        "${__x(",
+        "é ü",
+        "99999999999999999999",
+    ]
+)
+NAMES = st.sampled_from(
+    [
+        "HTTPSampler.path",
+        "HTTPSampler.port",
+        "HTTPSampler.domain",
+        "HTTPSampler.method",
+        "LoopController.loops",
+        "ConstantTimer.delay",
+        "RandomTimer.range",
+        "throughput",
+        "calcMode",
+        "IfController.condition",
+        "Assertion.test_type",
+        "JSON_PATH",
+        "RegexExtractor.regex",
+        "RegexExtractor.refname",
+        "ThreadGroup.num_threads",
+        "OpenModelThreadGroup.schedule",
+        "filename",
+        "SizeAssertion.size",
+        "ThroughputController.style",
+        "Other",
+    ]
+)
+TAGS = st.sampled_from(
+    [
+        "HTTPSamplerProxy",
+        "LoopController",
+        "IfController",
+        "WhileController",
+        "RandomController",
+        "CSVDataSet",
+        "ThroughputController",
+        "TransactionController",
+        "ConstantTimer",
+        "UniformRandomTimer",
+        "HeaderManager",
+        "ConstantThroughputTimer",
+        "ResponseAssertion",
+        "SizeAssertion",
+        "JSONPathAssertion",
+        "RegexExtractor",
+        "BoundaryExtractor",
+        "JSONPostProcessor",
+        "CookieManager",
+        "CacheManager",
+        "AuthManager",
+        "Arguments",
+        "ThreadGroup",
+        "OpenModelThreadGroup",
+        "Nonsense",
+        "ConfigTestElement",
+    ]
+)
+
+
+def trees() -> st.SearchStrategy[str]:
+    def properties(tag: str, pairs: list[tuple[str, str]], below: str) -> str:
+        return element(tag, *(prop(name, value) for name, value in pairs), below=below)
+
+    some = st.lists(st.tuples(NAMES, VALUES), max_size=4)
+    leaf = st.just(sampler()) | st.builds(properties, TAGS, some, st.just(""))
+    return st.recursive(
+        leaf,
+        lambda inner: st.builds(properties, TAGS, some, st.lists(inner, max_size=3).map("".join)),
+        max_leaves=8,
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    inside=st.lists(trees(), max_size=4).map("".join),
+    beside=st.just("") | trees(),
+    group=st.lists(st.tuples(NAMES, VALUES), max_size=2),
+)
+def test_any_tree_is_translated_or_refused(inside: str, beside: str, group: list[tuple[str, str]]) -> None:
+    content = document(inside, beside, "".join(prop(name, value) for name, value in group))
+    try:
+        made = of_tree(jmx.parse(content, "p.jmx"), PLANS / "p.jmx", {})
+    except UsageError as refused:
+        said = str(refused)
+    else:
+        said = ""
+        assert made.translated.load.workload.all_steps
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["-t", "x.jmx"], "-n is missing"),
+        (["-n"], "-t is missing"),
+        (["-n", "-t", "nowhere.jmx"], "cannot be read"),
+        (["-n", "-t", "x", "-Jx"], "NAME=VALUE"),
+        (["-n", "-t", "x", "-R", "host"], "run prony jmeter on each host"),
+        (["-n", "-t", "x", "-Jjmeter.save.saveservice.url=false"], "changes what JMeter sends or writes"),
+        (["-n", "-t", "x", "--what"], "is not known"),
+    ],
+)
+def test_the_command_line(argv: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        jmeter.translate(argv)
+
+
+def test_properties_of_a_file_are_below_those_of_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "more.properties"
+    file.write_text("# remark\nthreads=4\nloops : 2\n")
+    load = translated("customers.jmx", "-q", str(file), "-Jloops=9").load
+    assert load.load == ClosedLoad(users=4)
+    assert load.measured == WholeRun(iterations_per_user=9)
+
+
+def test_lines_of_the_summariser() -> None:
+    count = summary.Count(5, 0, 0.371, 20.4, 1.2, 89.9)
+    assert summary.line(count) == (
+        "summary =      5 in 00:00:00 =   13.5/s Avg:    20 Min:     1 Max:    89 Err:     0 (0.00%)"
+    )
+    assert summary.line(summary.Count(10, 1, 3661, 1, 1, 1), summary.Threads(2, 3, 1)) == (
+        "summary +     10 in 01:01:01 =    0.0/s Avg:     1 Min:     1 Max:     1 Err:     1 (10.00%)"
+        " Active: 2 Started: 3 Finished: 1"
+    )
+    assert summary.moment(1795255576.027) == "@ 2026 Nov 21 10:06:16 UTC (1795255576027)"
+
+
+def customers(server: Served, threads: int, loops: int) -> list[str]:
+    return [
+        "-n",
+        "-t",
+        str(PLANS / "customers.jmx"),
+        f"-Jport={server.port}",
+        f"-Jthreads={threads}",
+        f"-Jloops={loops}",
+    ]
+
+
+def test_a_run_sends_the_plan_and_nothing_else(serve: Callable[..., Served], front: Front) -> None:
+    server = serve("--body-bytes", "12")
+    code = jmeter.run(customers(server, 2, 3), front.desk())
+    assert code in (0, 3)
+    assert server.ended()["requests"] == 30
+    lines = front.out.getvalue().splitlines()
+    assert lines[0] == "Creating summariser <summary>"
+    assert lines[2].startswith("Starting standalone test @ ")
+    assert lines[-3].startswith("summary =     30 in 00:00:")
+    assert lines[-3].endswith("Err:     0 (0.00%)")
+    assert lines[-1] == "... end of run"
+    assert front.err.getvalue().splitlines()[-2].startswith("prony: ")
+
+
+def test_wrong_answers_are_errors(serve: Callable[..., Served], front: Front) -> None:
+    server = serve("--status", "500")
+    jmeter.run(customers(server, 1, 2), front.desk())
+    assert "Err:    10 (100.00%)" in front.out.getvalue()
+
+
+def real(folder: Path, *argv: str) -> list[dict[str, str]]:
+    """The same through JMeter itself; the rows of its log."""
+    log = folder / "real.jtl"
+    assert REAL is not None
+    subprocess.run(
+        [REAL, *argv, "-l", str(log), "-j", str(folder / "jmeter.log")],
+        check=True,
+        timeout=240,
+        capture_output=True,
+        cwd=folder,
+    )
+    with log.open(newline="") as text:
+        return list(csv.DictReader(text))
+
+
+@needs_jmeter
+def test_jmeter_itself_sends_the_same_bytes(
+    serve: Callable[..., Served], front: Front, tmp_path: Path
+) -> None:
+    theirs, ours = serve("--body-bytes", "12"), serve("--body-bytes", "12")
+    rows = real(tmp_path, *customers(theirs, 1, 2))
+    jmeter.run(customers(ours, 1, 2), front.desk())
+    assert len(rows) == 10
+    counted = theirs.ended(), ours.ended()
+    assert counted[0]["requests"] == counted[1]["requests"] == 10
+
+    def plain(server: Served) -> bytes:
+        same = server.recorded().replace(str(server.port).encode(), b"PORT")
+        return re.sub(rb"\(Java/[^)]*\)", b"(Java)", same)
+
+    assert plain(theirs) == plain(ours)
