@@ -85,12 +85,15 @@ bench-million: setup ## A million users with think time on this machine: users r
 PIP_COMPILE := $(CURDIR)/$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host
 
-peers: tools/peers/node_modules/.bin/artillery ## Other load generators for comparing: Artillery from npm (wrk, ab and h2load are Debian packages)
+peers: tools/peers/node_modules/.bin/artillery tools/peers/jmeter/bin/jmeter ## Other load generators for comparing: Artillery from npm, JMeter from Maven Central (wrk, ab and h2load are Debian packages)
 
 tools/peers/node_modules/.bin/artillery: tools/peers/package-lock.json
 	@command -v npm >/dev/null || { echo "npm was not found: install Node.js 18 or newer, then try again"; exit 2; }
 	cd tools/peers && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+tools/peers/jmeter/bin/jmeter: tools/peers/jmeter.sh tools/peers/jmeter-pom.xml
+	tools/peers/jmeter.sh tools/peers/jmeter
 
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
 	$(PIP_COMPILE) --output-file=requirements/lock.txt pyproject.toml requirements/dev.in

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused, explain
-from prony.frontends.jmeter import jmx, summary
+from prony.frontends.jmeter import jmx, jtl, summary
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.translate import of_tree
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
@@ -442,6 +442,37 @@ def test_wrong_answers_are_errors(serve: Callable[..., Served], front: Front) ->
     assert "Err:    10 (100.00%)" in front.out.getvalue()
 
 
+def rows_of(log: Path) -> list[dict[str, str]]:
+    with log.open(newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def test_the_log_has_a_row_for_every_request(
+    serve: Callable[..., Served], front: Front, tmp_path: Path
+) -> None:
+    server, log = serve("--body-bytes", "12"), tmp_path / "out.jtl"
+    jmeter.run([*customers(server, 2, 2), "-l", str(log)], front.desk())
+    rows = rows_of(log)
+    assert len(rows) == server.ended()["requests"] == 20
+    assert tuple(rows[0]) == jtl.COLUMNS
+    assert {row["threadName"] for row in rows} == {"Clients 1-1", "Clients 1-2"}
+    assert [row["label"] for row in rows].count("read") == 4
+    read = next(row for row in rows if row["label"] == "read")
+    assert read["URL"] == f"{server.url}/customerservice/customers/123?view=short+%26+plain"
+    assert (read["responseCode"], read["responseMessage"], read["success"]) == ("200", "OK", "true")
+    assert not list(tmp_path.glob(".jtl-*"))
+    bad = serve("--status", "503")
+    jmeter.run([*customers(bad, 1, 1), "-l", str(log)], front.desk())
+    added = rows_of(log)
+    assert len(added) == 25
+    assert (added[-1]["responseCode"], added[-1]["success"]) == ("503", "false")
+
+
+def test_a_log_that_cannot_be_written_is_said_before_the_load(front: Front, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        jmeter.run(["-n", "-t", str(PLANS / "sessions.jmx"), "-l", str(tmp_path / "no" / "x")], front.desk())
+
+
 def real(folder: Path, *argv: str) -> list[dict[str, str]]:
     """The same through JMeter itself; the rows of its log."""
     log = folder / "real.jtl"
@@ -453,8 +484,7 @@ def real(folder: Path, *argv: str) -> list[dict[str, str]]:
         capture_output=True,
         cwd=folder,
     )
-    with log.open(newline="") as text:
-        return list(csv.DictReader(text))
+    return rows_of(log)
 
 
 @needs_jmeter
@@ -463,8 +493,27 @@ def test_jmeter_itself_sends_the_same_bytes(
 ) -> None:
     theirs, ours = serve("--body-bytes", "12"), serve("--body-bytes", "12")
     rows = real(tmp_path, *customers(theirs, 1, 2))
-    jmeter.run(customers(ours, 1, 2), front.desk())
-    assert len(rows) == 10
+    log = tmp_path / "ours.jtl"
+    jmeter.run([*customers(ours, 1, 2), "-l", str(log)], front.desk())
+    own = rows_of(log)
+    assert len(rows) == len(own) == 10
+    assert list(rows[0]) == list(own[0])
+    same = (
+        "label",
+        "responseCode",
+        "responseMessage",
+        "threadName",
+        "dataType",
+        "success",
+        "failureMessage",
+        "bytes",
+        "grpThreads",
+        "allThreads",
+        "IdleTime",
+    )
+    for one, other in zip(rows, own, strict=True):
+        assert [one[name] for name in same] == [other[name] for name in same]
+        assert one["URL"].replace(str(theirs.port), "") == other["URL"].replace(str(ours.port), "")
     counted = theirs.ended(), ours.ended()
     assert counted[0]["requests"] == counted[1]["requests"] == 10
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from prony.evidence.engine import IntervalRow
-from prony.frontends.base import Desk, FrontEnd, Ran, Refused, Translated
+from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.translate import Plan, plan
-from prony.judge.histogram import decode
+from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
 
 EVERY_S = 30
@@ -83,17 +87,16 @@ def total(ran: Ran) -> Count:
     lost = sum(
         count for kind, count in window.errors.items() if not kind.startswith("expect") and kind != "capture"
     )
-    times = None if window.service_time is None else decode(window.service_time)
+    times = window.service_time
     requests = window.completed + lost
     return Count(
         requests=requests,
         errors=min(wrong, requests),
         elapsed_s=window.duration_s,
-        mean_ms=0.0 if times is None or not times.count else (window.service_time.mean_ns or 0.0) / 1e6
-        if window.service_time else 0.0,
-        min_ms=0.0 if window.service_time is None else (window.service_time.min_ns or 0) / 1e6,
-        max_ms=0.0 if window.service_time is None else (window.service_time.max_ns or 0) / 1e6,
-    )  # fmt: skip
+        mean_ms=0.0 if times is None else (times.mean_ns or 0.0) / 1e6,
+        min_ms=0.0 if times is None else (times.min_ns or 0) / 1e6,
+        max_ms=0.0 if times is None else (times.max_ns or 0) / 1e6,
+    )
 
 
 def translate(argv: Sequence[str]) -> Translated:
@@ -108,17 +111,9 @@ def run(argv: Sequence[str], desk: Desk) -> int:
         desk.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
         return 0
     made = plan(asked)
-    _refuse_log(asked)
     if desk.asked.explain:
         return desk.explained(made.translated)
     return _run(asked, made, desk)
-
-
-def _refuse_log(asked: Arguments) -> None:
-    if asked.log is not None:
-        raise Refused(
-            "-l", TOOL, None, f"the log {asked.log}", "leave it out; prony results keeps the figures"
-        )
 
 
 def _run(asked: Arguments, made: Plan, desk: Desk) -> int:
@@ -129,13 +124,32 @@ def _run(asked: Arguments, made: Plan, desk: Desk) -> int:
     if made.delay_s:
         time.sleep(made.delay_s)
     summariser = Summariser(out, made.users)
-    ran = desk.measure(made.translated, summariser)
+    if asked.log is None:
+        ran = desk.measure(made.translated, summariser)
+    else:
+        ran = _logged(asked.log, asked.replace_log, made, desk, summariser)
     if summariser.said:
         summariser.say()
     print(line(total(ran)), file=out)
     print(f"Tidying up ...    {moment(time.time())}", file=out)
     print("... end of run", file=out)
     return desk.end(ran, 0)
+
+
+def _logged(path: Path, replace_log: bool, made: Plan, desk: Desk, progress: SilentProgress) -> Ran:
+    """The run with a row for every request, which become JMeter's lines when it has ended."""
+    load = made.translated.load
+    with (
+        jtl.open_log(path, replace_log) as file,
+        TemporaryDirectory(dir=path.parent, prefix=".jtl-") as folder,
+    ):
+        rows = Path(folder) / "requests.csv"
+        ran = desk.measure(replace(made.translated, load=replace(load, log=rows)), progress)
+        count = jtl.write(read_log(rows), file, load.target.base, made.group)
+    cost = ran.report.log
+    waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
+    print(f"prony: note: {path}: {count} requests{waited}", file=desk.stderr)
+    return ran
 
 
 FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

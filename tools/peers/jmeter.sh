@@ -2,7 +2,7 @@
 # Installs Apache JMeter (the version of jmeter-pom.xml) from Maven Central below the folder that is named; needs Java and Maven.
 # Only what HTTP plans need: protocol http, the functions and their dependencies.
 set -euo pipefail
-[ $# -eq 1 ] || { echo "usage: bench/peers/jmeter.sh FOLDER" >&2; exit 2; }
+[ $# -eq 1 ] || { echo "usage: tools/peers/jmeter.sh FOLDER" >&2; exit 2; }
 for tool in java mvn unzip; do
   command -v "$tool" >/dev/null || { echo "$tool was not found; install it with your distribution's packages, then try again" >&2; exit 2; }
 done

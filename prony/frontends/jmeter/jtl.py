@@ -1,0 +1,106 @@
+"""JMeter's log of samples (JTL, CSV with its default columns) out of the engine's request log.
+
+Must not know how requests were offered.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from http.client import responses
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from prony.errors import UsageError
+from prony.frontends.jmeter.requests import PORTS
+from prony.load.request_log import LoggedRequest
+
+COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
+           "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",
+           "IdleTime", "Connect")  # fmt: skip
+NS_PER_MS = 1_000_000
+JAVA = {
+    "connect_refused": ("org.apache.http.conn.HttpHostConnectException", "Connection refused"),
+    "connect_timeout": ("org.apache.http.conn.ConnectTimeoutException", "Connect timed out"),
+    "timeout": ("java.net.SocketTimeoutException", "Read timed out"),
+    "premature_close": ("org.apache.http.NoHttpResponseException", "The target server failed to respond"),
+    "read": ("java.net.SocketException", "Connection reset"),
+    "write": ("java.net.SocketException", "Broken pipe"),
+    "tls": ("javax.net.ssl.SSLException", "TLS failed"),
+    "address_unavailable": ("java.net.NoRouteToHostException", "Cannot assign requested address"),
+    "descriptors": ("java.net.SocketException", "Too many open files"),
+}
+"""Kinds of the engine's errors -> the exception that JMeter names, and its words."""
+OTHER = "org.apache.http.client.ClientProtocolException"
+
+
+def open_log(path: Path, replace: bool) -> IO[str]:
+    """The file for rows, with the line of names where it is new; else rows are added, as JMeter does.
+    Raises UsageError when it cannot be written.
+    """
+    try:
+        file = path.open("w" if replace else "a", newline="", encoding="utf-8")
+    except OSError as fault:
+        raise UsageError(
+            f"the log {path} cannot be written: {fault.strerror or fault}; "
+            "name a file in a folder that is there"
+        ) from fault
+    if file.tell() == 0:
+        file.write(",".join(COLUMNS) + "\n")
+    return file
+
+
+def write(rows: Iterable[LoggedRequest], file: IO[str], base: str, group: str) -> int:
+    """One line per request that ended; returns how many. `base`: scheme, host and port."""
+    lines = csv.writer(file, lineterminator="\n")
+    shown = _shown(base)
+    count = 0
+    for row in rows:
+        lines.writerow(fields(row, shown, group))
+        count += 1
+    return count
+
+
+def fields(row: LoggedRequest, base: str, group: str) -> tuple[str | int, ...]:
+    """In the order of the columns. Connecting belongs to a sample of JMeter, and lies at its start."""
+    connect_ns = (row.connect_ns or 0) + (row.tls_ns or 0)
+    code, message, failure = _outcome(row)
+    first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
+    return (
+        row.start_unix_ms - connect_ns // NS_PER_MS,
+        (row.service_ns + connect_ns) // NS_PER_MS,
+        row.step,
+        code,
+        message,
+        f"{group} 1-{row.user + 1}",
+        "text",
+        "true" if row.error is None else "false",
+        failure,
+        row.bytes_in,
+        row.bytes_out,
+        row.users,
+        row.users,
+        base + row.path,
+        (first_ns + connect_ns) // NS_PER_MS if row.status is not None else 0,
+        0,
+        connect_ns // NS_PER_MS,
+    )
+
+
+def _outcome(row: LoggedRequest) -> tuple[str, str, str]:
+    """Code, message, and why an answer that came was not taken for right."""
+    if row.status is None:
+        name, words = JAVA.get(row.error or "", (OTHER, row.error or "no answer"))
+        return f"Non HTTP response code: {name}", f"Non HTTP response message: {words}", ""
+    phrase = responses.get(row.status, "")
+    failure = ""
+    if row.error is not None and not (row.error == "expect_status" and row.status >= 400):
+        failure = f"Test failed: {row.error.replace('_', ' ')}"
+    return str(row.status), phrase, failure
+
+
+def _shown(base: str) -> str:
+    """A usual port is not written."""
+    parts = urlsplit(base)
+    return base.rpartition(":")[0] if parts.port == PORTS.get(parts.scheme) else base
