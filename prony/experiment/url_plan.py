@@ -36,6 +36,8 @@ def as_plan(load: RunningLoad, *, title: str = "", note: str = "") -> UrlPlan:
         connect_timeout_ms=load.connect_timeout_ms,
         driver=load.driver,
         asks_first=load.asks_first,
+        parts=load.parts,
+        log=_name(load.log),
     )
 
 
@@ -71,6 +73,8 @@ def as_load(plan: UrlPlan, seed: int) -> RunningLoad:
         addresses=plan.servers.addresses,
         source_addresses=plan.servers.source_addresses,
         title=plan.title,
+        parts=plan.parts,
+        log=_path(plan.log),
     )
 
 

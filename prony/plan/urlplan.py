@@ -57,6 +57,10 @@ class UrlPlan(Record):
     asks_first: bool = True
     """Whether one request per step is sent by hand before the load."""
     seed: int | None = Field(default=None, ge=0)
+    parts: bool = False
+    """Takes the time of each request apart."""
+    log: str | None = None
+    """A file for one row per request."""
 
     @field_validator("workload", mode="before")
     @classmethod

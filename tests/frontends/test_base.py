@@ -112,6 +112,7 @@ def test_the_plan_that_is_explained_is_the_load_again(
         target=Target.parse("https://127.0.0.1:8443"), workload=Workload(name="w", steps=(step,)), load=load,
         measured=measured, warm_up_s=0.0, driver="epoll", seed=5, connections=connections,
         request_timeout_ms=timeout_ms, connect_timeout_ms=77, asks_first=False, title="t",
+        addresses=("127.0.0.1:8",), source_addresses=("127.0.0.2",), parts=True, log=Path("/l.csv"),
     )  # fmt: skip
     file = tmp_path_factory.mktemp("plan") / "plan.yaml"
     file.write_text(explain(Translated("toy", one, ("two\nlines",))))
@@ -120,7 +121,8 @@ def test_the_plan_that_is_explained_is_the_load_again(
     again = as_load(plan, 5)
     assert again.target.base == one.target.base
     for name in ("workload", "load", "measured", "connections", "tls", "driver", "request_timeout_ms",
-                 "connect_timeout_ms", "asks_first", "title", "warm_up_s", "seed"):  # fmt: skip
+                 "connect_timeout_ms", "asks_first", "title", "warm_up_s", "seed", "addresses",
+                 "source_addresses", "parts", "log"):  # fmt: skip
         assert getattr(again, name) == getattr(one, name), name
 
 
