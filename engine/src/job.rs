@@ -91,6 +91,8 @@ pub struct Job {
     pub max_requests: u32,
     /// A user of an open load closes its connection when it leaves.
     pub per_session: bool,
+    /// So many requests go out together.
+    pub pipeline: u32,
     pub connect_timeout_ns: u64,
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
@@ -137,6 +139,11 @@ impl Job {
             return refuse(format!(
                 "body.file has {bytes} bytes, but over https a body is encrypted in memory, whole: expected at most {MAX_SEALED_BYTES}"
             ));
+        }
+        if longest.is_some_and(|bytes| bytes > 0) && plan.connection.pipeline > 1 {
+            return refuse(
+                "connection.pipeline is above 1, but a body is a file that is read while it goes out: expected files of at most 1 MiB",
+            );
         }
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
@@ -192,6 +199,7 @@ impl Job {
                 }
                 Reuse::PerRequest => 1,
             },
+            pipeline: plan.connection.pipeline,
             connect_timeout_ns: ms_to_ns(plan.timeouts.connect_ms),
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),

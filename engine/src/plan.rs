@@ -275,8 +275,8 @@ pub enum Think {
     },
 }
 
-/// How long a connection lives.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+/// How long a connection lives, and how it is used.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
     #[serde(default)]
@@ -284,6 +284,23 @@ pub struct Connection {
     /// Close after so many requests.
     #[serde(default)]
     pub max_requests: Option<u32>,
+    /// So many requests go out on a connection together before their answers are waited for.
+    #[serde(default = "default_pipeline")]
+    pub pipeline: u32,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self {
+            reuse: Reuse::default(),
+            max_requests: None,
+            pipeline: default_pipeline(),
+        }
+    }
+}
+
+fn default_pipeline() -> u32 {
+    1
 }
 
 /// A version of HTTP.

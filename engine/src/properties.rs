@@ -65,6 +65,8 @@ fn read(message: &[u8], cuts: &[usize], head_request: bool, recent: &mut Recent)
         recent,
         seen: None,
         continues: false,
+        more: false,
+        behind: 0,
     };
     let mut at = 0;
     for piece in pieces(message, cuts) {
@@ -217,8 +219,11 @@ pub fn template(text: &str) {
         template.render(place, &shared, &mut vars, &mut rng, &mut out);
         out
     };
-    for place in [Place::Path, Place::Header, Place::Body] {
-        assert_eq!(render(place), render(place));
+    // A UUID is another one in every run, whatever the seed.
+    if !text.contains("uuid") {
+        for place in [Place::Path, Place::Header, Place::Body] {
+            assert_eq!(render(place), render(place));
+        }
     }
     if !text.contains(['\r', '\n']) {
         assert!(!render(Place::Header).contains(&b'\n'));

@@ -69,6 +69,22 @@ fn totals(ended: &Ended) -> &Value {
 }
 
 #[test]
+fn requests_that_go_out_together_are_counted_one_by_one() {
+    let identity = Identity::new();
+    for driver in drivers() {
+        let server = identity.serve("--body-bytes 3000");
+        let ended = run(&https(&server, driver, &identity.ca(), |plan| {
+            plan["connection"] = json!({"pipeline": 9});
+        }));
+        assert_counts(
+            totals(&ended),
+            &json!({"sent": 200, "completed": 200, "failed": 0, "connections_opened": 4}),
+        );
+        assert_eq!(server.stop()["requests"], 200);
+    }
+}
+
+#[test]
 fn keep_alive_shakes_hands_once_per_connection() {
     let identity = Identity::new();
     for driver in drivers() {

@@ -98,6 +98,16 @@ def command(
     requests_per_connection: int | None = typer.Option(
         None, "--requests-per-connection", help="The client closes a connection after so many."
     ),
+    pipeline: int = typer.Option(
+        1, "--pipeline", help="So many requests go out together before their answers are waited for."
+    ),
+    http_version: str = typer.Option("1.1", "--http-version", help="1.1 or 1.0."),
+    address: list[str] = typer.Option(
+        [], "--address", help="Connect to HOST:PORT instead of the URL's host; given again, in turn."
+    ),
+    source: list[str] = typer.Option(
+        [], "--source", help="An address of this host that connections come from; given again, in turn."
+    ),
     ca: Path | None = typer.Option(
         None, "--ca", help="https: a PEM file with the certificates to trust, instead of the system's."
     ),
@@ -165,7 +175,16 @@ def command(
         load=offered,
         measured=measured,
         warm_up_s=_warm_up_s(warmup, measured, offered.ramp_up_s),
-        connections=_connections(connection_per_request, requests_per_connection, tls_version, no_resumption),
+        connections=_connections(
+            connection_per_request,
+            requests_per_connection,
+            tls_version,
+            no_resumption,
+            pipeline,
+            options.one_of(http_version, "--http-version", ("1.0", "1.1")),
+        ),
+        addresses=tuple(_host_and_port(each) for each in address),
+        source_addresses=tuple(source),
         driver=driven,
         tls=_tls(target.tls, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption),
         seed=options.seed(seed),
@@ -203,7 +222,12 @@ def _walked(name: str, path: str, given: list[Any]) -> Workload:
 
 
 def _connections(
-    per_request: bool, most: int | None, tls_version: str | None, no_resumption: bool
+    per_request: bool,
+    most: int | None,
+    tls_version: str | None,
+    no_resumption: bool,
+    pipeline: int = 1,
+    http_version: Any = "1.1",
 ) -> Connections:
     from prony.plan.load import Connections
 
@@ -213,10 +237,31 @@ def _connections(
         )
     if most is not None and not 1 <= most <= 2**31:
         raise UsageError(f"--requests-per-connection is {most}; expected at least 1")
+    if not 1 <= pipeline <= 1024:
+        raise UsageError(f"--pipeline is {pipeline}; expected 1 (no pipelining) to 1024")
+    if pipeline > 1 and (per_request or http_version == "1.0"):
+        raise UsageError(
+            "--pipeline does not go with --connection-per-request or --http-version 1.0; leave them out"
+        )
     only: Any = None if tls_version is None else options.one_of(tls_version, "--tls-version", ("1.2", "1.3"))
     return Connections(
-        keep_alive=not per_request, max_requests=most, tls_resumption=not no_resumption, tls_version=only
+        keep_alive=not per_request,
+        max_requests=most,
+        tls_resumption=not no_resumption,
+        tls_version=only,
+        pipeline=pipeline,
+        http_version=http_version,
     )
+
+
+def _host_and_port(address: str) -> str:
+    """The same, checked. Raises UsageError for what names no port."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(
+            f"--address is '{address}'; expected HOST:PORT, such as 127.0.0.2:8080 or [::1]:8080"
+        )
+    return address
 
 
 def _tls(

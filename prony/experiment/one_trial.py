@@ -57,7 +57,7 @@ class Trials:
     store: Store
     bench: Bench
     progress: Progress
-    _calibrations: dict[tuple[int, int], Calibration] = field(default_factory=dict)
+    _calibrations: dict[tuple[int, int, int], Calibration] = field(default_factory=dict)
 
     def run(
         self,
@@ -133,12 +133,13 @@ class Trials:
             return None
         body_bytes = evidence.probes[-1].body_bytes
         connections = min(plan.load.at_once, MOST_CONNECTIONS)
-        for (length, as_many), calibration in self._calibrations.items():
-            if as_many == connections and abs(length - body_bytes) <= max(64, length // 4):
+        depth = plan.connections.pipeline
+        for (length, *kind), calibration in self._calibrations.items():
+            if kind == [connections, depth] and abs(length - body_bytes) <= max(64, length // 4):
                 return calibration
         self.progress.phase("calibrate", 2.5)
-        found = calibrate(self.bench.partition, plan.workload, connections, body_bytes, plan.driver)
-        self._calibrations[body_bytes, connections] = found
+        found = calibrate(self.bench.partition, plan.workload, connections, body_bytes, plan.driver, depth)
+        self._calibrations[body_bytes, connections, depth] = found
         return found
 
 

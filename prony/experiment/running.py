@@ -143,7 +143,14 @@ class RunningLoad:
             duration_s=self.bound_s,
             tls=self.target.tls,
         )
-        return facts.model_copy(update={"driver": self.driver, "asked_first": self.asks_first})
+        return facts.model_copy(
+            update={
+                "driver": self.driver,
+                "asked_first": self.asks_first,
+                "sources": max(1, len(self.source_addresses)),
+                "destinations": max(1, len(self.addresses)),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +271,14 @@ def _calibrate(load: RunningLoad, bench: Bench, body_bytes: int) -> Calibration 
     """The reference server speaks plain HTTP: what is reached against it says nothing of a load over TLS."""
     if load.target.tls:
         return None
-    return calibrate(bench.partition, load.workload, load.load.at_once, body_bytes, load.driver)
+    return calibrate(
+        bench.partition,
+        load.workload,
+        load.load.at_once,
+        body_bytes,
+        load.driver,
+        load.connections.pipeline,
+    )
 
 
 def _spec(load: RunningLoad) -> dict[str, object]:
@@ -288,7 +302,7 @@ def reach(load: RunningLoad) -> tuple[Probe, ...]:
     if not load.asks_first:
         _connect(*_goes_to(load))
         return ()
-    probes = probe_workload(target.host, target.port, load.workload, tls=target.tls)
+    probes = probe_workload(*_goes_to(load), load.workload, tls=target.tls)
     if probes is None:
         raise EnvironmentFault(
             f"nothing answers HTTP at {target.base}: start the server first, or correct the address and port"

@@ -78,6 +78,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "connection": {
             "reuse": _reuse(load),
             "max_requests": load.connections.max_requests,
+            "pipeline": load.connections.pipeline,
         },
         "http_version": load.connections.http_version,
         "stop": {

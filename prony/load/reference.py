@@ -12,7 +12,7 @@ from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
-from prony.plan.load import ClosedLoad
+from prony.plan.load import ClosedLoad, Connections
 from prony.plan.workload import Expectation, Step, Workload
 
 WARM_S = 0.5
@@ -25,6 +25,7 @@ def calibrate(
     users: int,
     body_bytes: int,
     driver: Literal["auto", "io_uring", "epoll"] = "auto",
+    pipeline: int = 1,
 ) -> Calibration:
     """The rate that the engine reaches with this request and an answer of this length, on these CPUs.
 
@@ -40,6 +41,7 @@ def calibrate(
                 url=url,
                 workload=_for_reference(workload),
                 load=ClosedLoad(users=users),
+                connections=Connections(pipeline=pipeline),
                 cpus=partition.client,
                 driver=driver,
                 after_s=WARM_S + MEASURED_S + 3,

@@ -187,6 +187,8 @@ class Connections(Record):
     """With 1.0 a connection is only kept where client and server both ask for it."""
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after so many."""
+    pipeline: int = Field(default=1, ge=1, le=1024)
+    """So many requests go out together before their answers are waited for."""
     shared: bool = False
     """A user who arrives in an open load takes over a connection that another has left, instead of opening
     one and closing it when leaving, as browsers do. Only with session: user.

@@ -93,7 +93,9 @@ class TrialPlan(Record):
         if not self.connections.keep_alive:
             return f"{self.load.name}-close"
         most = self.connections.max_requests
-        return self.load.name if most is None else f"{self.load.name}-{most}-each"
+        name = self.load.name if most is None else f"{self.load.name}-{most}-each"
+        depth = self.connections.pipeline
+        return name if depth == 1 else f"{name}-pipeline-{depth}"
 
     @property
     def measured_s(self) -> float:

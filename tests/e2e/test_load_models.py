@@ -51,3 +51,24 @@ def test_users_who_think_are_judged_by_their_think_times(lab: Lab) -> None:
     assert "schedule" not in found
     # Four users, each once in 200 ms and a little more.
     assert shown["requests"] <= 4 * 11
+
+
+def test_requests_that_go_out_together_are_counted_one_by_one(lab: Lab) -> None:
+    with server() as url:
+        words = ("-c", "3", "--pipeline", "5", "-n", "300")
+        shown = lab.json("load", url + "/", *words)
+    assert shown["requests"] == 300
+    assert not shown["errors"]
+    found = findings(shown)
+    assert found["little"]["status"] != "invalid", found["little"]
+
+
+def test_connections_go_to_and_come_from_several_addresses_in_http_1_0(lab: Lab) -> None:
+    with server() as url:
+        port = url.rpartition(":")[2]
+        words = ("--address", f"127.0.0.1:{port}", "--source", "127.0.0.5", "--source", "127.0.0.6")
+        shown = lab.json(
+            "load", f"http://localhost:{port}/", *words, "--http-version", "1.0", "-n", "100", "-c", "2"
+        )
+    assert shown["requests"] == 100
+    assert not shown["errors"]

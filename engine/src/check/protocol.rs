@@ -1,7 +1,7 @@
 //! Refuses what a plan asks of HTTP and cannot have. Pure functions of the plan.
 
 use super::{PlanError, refuse};
-use crate::plan::{HttpVersion, Plan};
+use crate::plan::{HttpVersion, Load, Plan, Reuse};
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and reading it piece by piece takes a
 /// time that grows with its square.
@@ -19,7 +19,70 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.http_version == HttpVersion::V1_0 {
         check_http_1_0(plan)?;
     }
-    Ok(())
+    check_pipeline(plan)
+}
+
+/// Deeper pipelines measure queues in the system's buffers.
+const MAX_PIPELINE: u32 = 1_024;
+
+fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
+    let depth = plan.connection.pipeline;
+    if !(1..=MAX_PIPELINE).contains(&depth) {
+        return refuse(format!(
+            "connection.pipeline is {depth}, expected 1 (no pipelining) to {MAX_PIPELINE}"
+        ));
+    }
+    if depth == 1 {
+        return Ok(());
+    }
+    let steps = || plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
+    let looped = plan.scenarios.iter().any(|scenario| scenario.loops > 1);
+    let reasons = [
+        (
+            plan.connection.reuse == Reuse::PerRequest,
+            "connection.reuse is per_request, and several requests need a connection that stays",
+        ),
+        (
+            plan.http_version == HttpVersion::V1_0,
+            "http_version is 1.0, which has no pipelining",
+        ),
+        (
+            matches!(plan.load, Load::Open { .. }),
+            "load.model is open, where a request is sent when it is due and not with others",
+        ),
+        (
+            plan.scenarios.len() > 1 || looped || steps().any(|step| step.repeat > 1),
+            "the scenarios have loops, repeats or weights, expected one scenario whose steps are walked once each",
+        ),
+        (
+            plan.cookies || !plan.feeders.is_empty(),
+            "the users have cookies or feeders, which depend on the answer or the iteration before",
+        ),
+        (
+            steps().any(|step| !step.capture.is_empty() || !step.expect.json.is_empty()),
+            "a step captures or expects JSON, for which its answer must have come before the next request goes out",
+        ),
+        (
+            steps().any(|step| step.expect_continue),
+            "a step has expect_continue, and waits before its body goes out",
+        ),
+        (
+            steps().any(|step| step.think.is_some()),
+            "a step has a think time of its own, and its users do not pause between requests that go out together: expected load.think, which is the pause after all of them",
+        ),
+        (
+            plan.parts,
+            "parts is set, and requests that go out together have no times of sending of their own",
+        ),
+        (
+            plan.log.is_some(),
+            "log is set, and requests that go out together have no sends and no first bytes of their own",
+        ),
+    ];
+    match reasons.into_iter().find(|(holds, _)| *holds) {
+        Some((_, reason)) => refuse(format!("connection.pipeline is {depth}, but {reason}")),
+        None => Ok(()),
+    }
 }
 
 fn check_http_1_0(plan: &Plan) -> Result<(), PlanError> {
@@ -65,6 +128,53 @@ mod tests {
         }
         let other = refusal(|plan| plan["http_version"] = "2".into());
         assert!(other.contains("`1.0` or `1.1`"), "{other}");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_without_waiting_is_not_pipelined() {
+        type Edit = fn(&mut Value);
+        let cases: [(Edit, &str); 10] = [
+            (
+                |plan| plan["connection"]["reuse"] = "per_request".into(),
+                "per_request",
+            ),
+            (
+                |plan| plan["http_version"] = "1.0".into(),
+                "http_version is 1.0",
+            ),
+            (
+                |plan| plan["load"] = json!({"model": "open", "phases": [{"duration_ms": 1, "from_per_s": 1, "to_per_s": 1}]}),
+                "load.model is open",
+            ),
+            (|plan| plan["scenarios"][0]["loops"] = 2.into(), "loops"),
+            (|plan| plan["cookies"] = true.into(), "cookies"),
+            (
+                |plan| {
+                    plan["scenarios"][0]["steps"][0]["expect"] =
+                        json!({"json": [{"pointer": "/a"}]})
+                },
+                "expects JSON",
+            ),
+            (
+                |plan| {
+                    plan["scenarios"][0]["steps"][0]["think"] = json!({"kind": "constant", "ms": 1})
+                },
+                "load.think",
+            ),
+            (|plan| plan["parts"] = true.into(), "parts is set"),
+            (|plan| plan["log"] = "x.csv".into(), "log is set"),
+            (
+                |plan| plan["connection"]["pipeline"] = 0.into(),
+                "1 (no pipelining)",
+            ),
+        ];
+        for (edit, part) in cases {
+            let sentence = refusal(|plan| {
+                plan["connection"] = json!({"pipeline": 4});
+                edit(plan);
+            });
+            assert!(sentence.contains(part), "{sentence}");
+        }
     }
 
     #[test]

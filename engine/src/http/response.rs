@@ -17,6 +17,18 @@ pub struct Exchange<'a> {
     pub seen: Option<&'a mut Seen>,
     /// Set when the server asked for the body (100).
     pub continues: bool,
+    /// More answers are expected behind this one.
+    pub more: bool,
+    /// Set with an answer: so many bytes of the piece came behind it.
+    pub behind: usize,
+}
+
+impl Exchange<'_> {
+    /// Notes what came behind an answer; true when nothing should have.
+    fn is_surplus(&mut self, behind: usize) -> bool {
+        self.behind = behind;
+        behind > 0 && !self.more
+    }
 }
 
 /// A whole answer.
@@ -75,7 +87,7 @@ impl ResponseReader {
             && head.framing == Framing::Length((input.len() - length) as u64)
         {
             let (head_bytes, body) = input.split_at(length);
-            return Ok(Some(whole(head, head_bytes, body, exchange, false)));
+            return Ok(Some(whole(head, head_bytes, body, exchange, 0)));
         }
         self.feed_slowly(input, exchange)
     }
@@ -124,8 +136,8 @@ impl ResponseReader {
                 && bytes <= rest.len() as u64
             {
                 let body = &rest[..bytes as usize];
-                let surplus = body.len() < rest.len();
-                return Ok(Some(whole(head, head_bytes, body, exchange, surplus)));
+                let behind = rest.len() - body.len();
+                return Ok(Some(whole(head, head_bytes, body, exchange, behind)));
             }
             let left = match head.framing {
                 Framing::Length(bytes) => Left::Bytes(bytes),
@@ -180,7 +192,7 @@ impl ResponseReader {
             }
         };
         if done {
-            return Ok(Some(body.finish(exchange, used < input.len())));
+            return Ok(Some(body.finish(exchange, input.len() - used)));
         }
         self.partial = Some(Box::new(Partial::Body(body)));
         Ok(None)
@@ -190,7 +202,7 @@ impl ResponseReader {
     pub fn close(&mut self, exchange: &mut Exchange<'_>) -> Option<Answer> {
         match self.partial.take().map(|partial| *partial) {
             Some(Partial::Body(body)) if matches!(body.left, Left::UntilClose) => {
-                Some(body.finish(exchange, false))
+                Some(body.finish(exchange, 0))
             }
             _ => None,
         }
@@ -203,7 +215,8 @@ impl ResponseReader {
 }
 
 impl Body {
-    fn finish(self, exchange: &mut Exchange<'_>, surplus: bool) -> Answer {
+    fn finish(self, exchange: &mut Exchange<'_>, behind: usize) -> Answer {
+        let surplus = exchange.is_surplus(behind);
         if let (Some(wanted), Some(seen)) = (&mut exchange.seen, self.seen) {
             **wanted = *seen;
         }
@@ -227,8 +240,9 @@ fn whole(
     head_bytes: &[u8],
     body: &[u8],
     exchange: &mut Exchange<'_>,
-    surplus: bool,
+    behind: usize,
 ) -> Answer {
+    let surplus = exchange.is_surplus(behind);
     if let Some(seen) = &mut exchange.seen {
         seen.begin(head_bytes);
         seen.feed(body);
@@ -310,6 +324,8 @@ mod tests {
                 recent: &mut self.recent,
                 seen: None,
                 continues: false,
+                more: false,
+                behind: 0,
             };
             self.reader.feed(input, &mut exchange)
         }
@@ -322,6 +338,8 @@ mod tests {
                 recent: &mut self.recent,
                 seen: None,
                 continues: false,
+                more: false,
+                behind: 0,
             };
             self.reader.close(&mut exchange)
         }

@@ -5,6 +5,7 @@ mod logging;
 mod open;
 mod outcome;
 mod parts;
+mod pipeline;
 mod pool;
 mod retire;
 mod scenes;
@@ -34,6 +35,7 @@ use crate::user::{Phase, User};
 use logging::Logging;
 use open::Open;
 use parts::Parts;
+use pipeline::Pipeline;
 use retire::Retirement;
 use scenes::Scenes;
 
@@ -179,6 +181,8 @@ struct Worker<'a, D: Driver> {
     parts: Option<Box<Parts>>,
     /// `None` unless the plan asks for a log of its requests.
     logging: Option<Box<Logging>>,
+    /// `None` unless several requests go out together.
+    pipeline: Option<Box<Pipeline>>,
     /// Requests that may be sent without asking the quota.
     portion: u64,
     /// Of the target: where the next connection goes.
@@ -248,6 +252,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             queued: Vec::with_capacity(D::SEND_GROUP),
             // Where the end of each send matters, none is made to wait for others.
             send_group: if job.parts { 1 } else { D::SEND_GROUP },
+            pipeline: (job.pipeline > 1).then(|| Box::new(Pipeline::new(users))),
             parts: job.parts.then(|| Box::new(Parts::new(users))),
             logging: job
                 .log

@@ -12,7 +12,9 @@ use crate::rig::{self, Rig};
 use crate::user::NOT_SINCE;
 
 impl<D: Driver> Worker<'_, D> {
-    pub(super) fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
+    /// Records an answer of the step that the user is at; the mark that it reached.
+    #[inline]
+    pub(super) fn record_answer(&mut self, index: u32, answer: &Answer) -> Option<usize> {
         let mark = self.number_completed();
         self.request_ended();
         let user = &mut self.users[index as usize];
@@ -24,16 +26,13 @@ impl<D: Driver> Worker<'_, D> {
         if self.open.is_some() {
             self.record_latency(index);
         }
-        let user = &mut self.users[index as usize];
-        self.recorder.cycle(user.since_ns, self.now_ns);
-        user.since_ns = NOT_SINCE;
-        let step = usize::from(user.step);
+        let step = usize::from(self.users[index as usize].step);
         if !self.head_told {
             self.head_told = true;
             self.recorder.counters.first_head = self.steps[step].recent.text();
         }
         let looked = if self.job.steps[step].looks {
-            self.look(index, &answer)
+            self.look(index, answer)
         } else {
             None
         };
@@ -61,12 +60,21 @@ impl<D: Driver> Worker<'_, D> {
             };
             self.log_end(index, self.users[index as usize].sent_ns, end);
         }
-        let user = &self.users[index as usize];
+        mark
+    }
+
+    pub(super) fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
+        let mark = self.record_answer(index, &answer);
+        let user = &mut self.users[index as usize];
+        self.recorder.cycle(user.since_ns, self.now_ns);
+        user.since_ns = NOT_SINCE;
         let last = user.on_connection >= self.job.max_requests;
         let unsent = self.driver.is_sending(index) || self.scenes.holds(index);
-        if last || closed || !answer.keep_alive || unsent {
+        let unanswered = self.is_behind(index);
+        if last || closed || !answer.keep_alive || unsent || unanswered {
             // Who ends it: the server when it announces or makes the end without being asked for it.
             let by_server = closed || !(answer.keep_alive || last || answer.surplus);
+            self.lose_behind(index, ErrorKind::PrematureClose);
             self.close(index, !by_server);
         }
         if let Some(mark) = mark {
@@ -98,6 +106,17 @@ impl<D: Driver> Worker<'_, D> {
             self.connect(index);
             return Ok(());
         }
+        self.record_lost(index, kind);
+        self.lose_behind(index, kind);
+        let user = &mut self.users[index as usize];
+        self.recorder.cycle(user.since_ns, self.now_ns);
+        user.since_ns = NOT_SINCE;
+        self.close(index, by_client);
+        self.advance(index)
+    }
+
+    /// Records that the request of the step that the user is at, which was in flight, has no answer.
+    pub(super) fn record_lost(&mut self, index: u32, kind: ErrorKind) {
         self.request_ended();
         let user = &mut self.users[index as usize];
         if kind == ErrorKind::Timeout {
@@ -109,10 +128,5 @@ impl<D: Driver> Worker<'_, D> {
             self.step_failed(index);
         }
         self.log_failure(index, self.users[index as usize].sent_ns, kind);
-        let user = &mut self.users[index as usize];
-        self.recorder.cycle(user.since_ns, self.now_ns);
-        user.since_ns = NOT_SINCE;
-        self.close(index, by_client);
-        self.advance(index)
     }
 }

@@ -200,19 +200,29 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Writes the request of this step for this user, and hands it to the driver.
-    #[inline(never)]
-    pub(super) fn send_written(&mut self, index: u32, last: bool) {
-        let step = usize::from(self.users[index as usize].step);
-        let spare = self.driver.spare();
+    /// Writes the request of a step with this user's values.
+    pub(super) fn write_request(
+        &mut self,
+        index: u32,
+        step: usize,
+        last: bool,
+        spare: Vec<u8>,
+    ) -> Outgoing {
         let mut ink = Ink {
             shared: &self.job.scenarios.shared,
             vars: self.scenes.vars(index),
             rng: &mut self.rng,
         };
-        let outgoing = self.job.scenarios.steps[step]
-            .request
-            .write(last, &mut ink, spare);
+        let request = &self.job.scenarios.steps[step].request;
+        request.write(last, &mut ink, spare)
+    }
+
+    /// Writes the request of its step for this user, and hands it to the driver.
+    #[inline(never)]
+    pub(super) fn send_written(&mut self, index: u32, last: bool) {
+        let step = usize::from(self.users[index as usize].step);
+        let spare = self.driver.spare();
+        let outgoing = self.write_request(index, step, last, spare);
         let now = if self.job.scenarios.steps[step].request.expects_continue() {
             let (head, body) = outgoing.split_at_empty_line();
             self.scenes.held.insert(index, body);

@@ -109,6 +109,10 @@ impl<D: Driver> Worker<'_, D> {
         if user.phase != Phase::Queued {
             return false;
         }
+        if self.pipeline.is_some() {
+            self.send_together(index);
+            return true;
+        }
         user.on_connection = user.on_connection.saturating_add(1);
         let step = &self.job.steps[usize::from(user.step)];
         let fixed = step.request(user.on_connection >= self.job.max_requests);
@@ -124,6 +128,9 @@ impl<D: Driver> Worker<'_, D> {
     /// Records a request that was handed over, with the time of its send.
     #[inline]
     pub(super) fn sent(&mut self, index: u32, at_ns: u64) {
+        if self.pipeline.is_some() {
+            self.sent_together(index, at_ns);
+        }
         let user = &mut self.users[index as usize];
         user.phase = Phase::InFlight;
         user.sent_ns = at_ns;
@@ -136,8 +143,11 @@ impl<D: Driver> Worker<'_, D> {
         }
         let step = &self.job.steps[usize::from(user.step)];
         let fixed = step.request(user.on_connection >= self.job.max_requests);
-        // The bytes of a request that was written anew were counted when they were.
-        let bytes = self.job.fixed.get(fixed as usize).map_or(0, Vec::len);
+        // The bytes of a request that was written anew, or with others, were counted when they were.
+        let bytes = match self.pipeline {
+            None => self.job.fixed.get(fixed as usize).map_or(0, Vec::len),
+            Some(_) => 0,
+        };
         self.recorder.sent(at_ns, bytes as u64);
         if let Some(logging) = &mut self.logging {
             logging.sends(index, bytes as u64, None);
@@ -278,6 +288,9 @@ impl<D: Driver> Worker<'_, D> {
         if self.parts.is_some() {
             self.answer_begins(index);
         }
+        if self.pipeline.is_some() {
+            return self.on_pipelined(received);
+        }
         let user = &mut self.users[index as usize];
         let bytes = self.driver.bytes(&received);
         self.recorder.counters.bytes_received += bytes.len() as u64;
@@ -295,6 +308,8 @@ impl<D: Driver> Worker<'_, D> {
                 recent: &mut self.steps[usize::from(user.step)].recent,
                 seen: self.scenes.wanted(step),
                 continues: false,
+                more: false,
+                behind: 0,
             };
             let result = user.reader.feed(bytes, &mut exchange);
             tls_alert = result.is_err() && bytes.starts_with(&TLS_ALERT);
@@ -325,7 +340,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// Bytes on a connection without a request: the framing of the answer before was broken.
-    fn on_unasked(&mut self, index: u32) -> io::Result<()> {
+    pub(super) fn on_unasked(&mut self, index: u32) -> io::Result<()> {
         self.recorder.counters.fail(ErrorKind::Protocol);
         let queued = self.users[index as usize].phase == Phase::Queued;
         self.close(index, true);
@@ -347,6 +362,8 @@ impl<D: Driver> Worker<'_, D> {
                     recent: &mut self.steps[usize::from(user.step)].recent,
                     seen: self.scenes.wanted(step),
                     continues: false,
+                    more: false,
+                    behind: 0,
                 };
                 match user.reader.close(&mut exchange) {
                     Some(answer) => self.on_answer(index, answer, true),
