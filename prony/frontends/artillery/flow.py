@@ -39,6 +39,8 @@ class Walked:
     name: str
     """As it is printed."""
     scenarios: tuple[Scenario, ...]
+    steps: tuple[Step, ...]
+    """Of the last of them."""
     first: tuple[str, int]
     """The name of the first step, and how often a session sends steps of that name."""
     wanted: Mapping[str, Expected]
@@ -197,10 +199,10 @@ def walked(node: Node, index: int, scope: Scope, settings: Settings, defaults: N
         suffix = f" ({len(found) + 1})" if found else ""
         share = weight / math.prod(len(values) for values in lists.values())
         found.append(Scenario(name=called + suffix, weight=share, loops=loops, steps=tuple(walk.steps)))
-    first = found[0].steps[0].name
-    sends = sum(step.repeat for step in found[0].steps if step.name == first) * found[0].loops
+    first = walk.steps[0].name
+    sends = sum(step.repeat for step in walk.steps if step.name == first) * found[0].loops
     return Walked(
-        called, tuple(found), (first, sends), walk.wanted, frozenset(walk.matches), tuple(walk.notes),
+        called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches), tuple(walk.notes),
         bool(walk.cookies or settings.cookies),
     )  # fmt: skip
 

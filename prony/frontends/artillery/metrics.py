@@ -78,8 +78,9 @@ def aggregate(read: Read, ran: Ran) -> Metrics:
     began_ms = ran.report.ready.started_unix_ns // 1_000_000
     counters = _counters(read, window)
     summaries: dict[str, dict[str, float | None]] = {}
-    if window.service_time is not None and window.service_time.count:
-        summaries["http.response_time"] = summary(_decoded([window.service_time]))
+    answered = _answered(window)
+    if answered is not None:
+        summaries["http.response_time"] = answered
     for family, figures in _by_family(window).items():
         summaries[f"http.response_time.{family}"] = figures
     if window.session_time is not None and window.session_time.count:
@@ -223,9 +224,14 @@ def _by_name(window: Window) -> dict[str, list[StepFigures]]:
 def _by_family(window: Window) -> dict[str, dict[str, float | None]]:
     """2xx, 4xx …: only where all answers are of one family, since times are not kept by status."""
     families = {f"{code[0]}xx" for code, count in window.status.items() if count}
-    if len(families) != 1 or window.service_time is None or window.errors.get("timeout"):
-        return {}
-    return {families.pop(): summary(_decoded([window.service_time]))}
+    answered = _answered(window)
+    return {families.pop(): answered} if len(families) == 1 and answered is not None else {}
+
+
+def _answered(window: Window) -> dict[str, float | None] | None:
+    """Of answered requests, from the last byte of the request to the first of the answer."""
+    times = window.wait_time
+    return summary(_decoded([times])) if times is not None and times.count else None
 
 
 def _decoded(histograms: Iterable[Histogram]) -> Decoded:

@@ -42,8 +42,8 @@ HTTP_INSTEAD = {
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 REPORTED_DIFFERENCES = (
-    "http.response_time is up to the last byte of the answer (Artillery: to the first); redirects are counted"
-    " and not followed; answers other than 2xx are wrong for the verdict, unless the script expects them"
+    "redirects are counted and not followed; answers other than 2xx are wrong for the verdict, unless the "
+    "script expects them"
 )
 
 
@@ -117,6 +117,7 @@ def read(argv: Sequence[str]) -> Read:
         request_timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
         asks_first=False,
+        parts=True,
         title=f"artillery {Path(given.scripts[0]).name}",
     )
     told = Translated("artillery", load, (*notes, REPORTED_DIFFERENCES))
@@ -306,4 +307,4 @@ def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node
     found = walked(node, 0, scope, settings, defaults)
     if len(found.scenarios) != 1:
         raise node.refused(f"{key} with variables drawn from lists", "write the value")
-    return found.scenarios[0].steps * found.scenarios[0].loops
+    return found.steps * found.scenarios[0].loops
