@@ -202,7 +202,8 @@ def walked(node: Node, index: int, scope: Scope, settings: Settings, defaults: N
     first = walk.steps[0].name
     sends = sum(step.repeat for step in walk.steps if step.name == first) * found[0].loops
     return Walked(
-        called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches), tuple(walk.notes),
+        called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
+        tuple(walk.notes),
         bool(walk.cookies or settings.cookies),
     )  # fmt: skip
 
