@@ -1,0 +1,47 @@
+"""Each ready plan in miniature, a cell of it on its real server: structure and verdicts, never speed."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from prony.report.schema import json_schema
+from tests.e2e.conftest import Lab
+
+pytestmark = pytest.mark.e2e
+
+CELLS = {
+    "crud": ("throughput/crud:memory/person-get/*", 1),
+    "jaxrs": ("connection-per-request/*", 1),
+    "embedded-containers": ("as-published/spring-undertow/*", 1),
+    "sync-vs-async": ("sessions/tomcat/*", 1),
+    "container-scalability": ("servlet/tomcat:published/*", 2),
+}
+"""Plan -> cells that need neither memcached nor more than a few seconds, and how many are left of them."""
+ALWAYS = {"completed", "time_to_ready_s"}
+"""Figures that every trial has which may be printed, however busy the machine is."""
+
+
+@pytest.mark.parametrize("plan", CELLS)
+def test_a_ready_plan_runs_in_miniature(lab: Lab, plan: str) -> None:
+    only, cells = CELLS[plan]
+    page = lab.folder / "report.html"
+    done = lab.run("run", plan, "--miniature", "--only", only, "--json", "--report", str(page), timeout_s=600)
+    assert done.returncode in (0, 3), done.stderr
+    shown = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(json_schema()["plan"]).validate(shown)
+    assert shown["status"] == "finished"
+    assert shown["ended_trials"] == shown["planned_trials"] == cells
+    (part,) = (part for part in shown["parts"] if part["cells"])
+    assert len(part["cells"]) == cells
+    for cell in part["cells"]:
+        assert cell["verdict"] in ("valid", "suspect", "invalid", "unknown")
+        assert cell["why"] or cell["verdict"] == "valid", "what is not valid says why"
+        if cell["trials"]["counting"]:  # a busy machine may rightly make a trial invalid
+            assert set(cell["figures"]) >= ALWAYS
+            assert cell["figures"]["completed"]["median"] > 0
+    broken = {finding["check"] for finding in part["findings"] if finding["status"] == "invalid"}
+    assert not broken & {"conformance", "content", "identity"}, "whatever the noise, the server is right"
+    assert part["title"] in page.read_text()
