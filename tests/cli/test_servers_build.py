@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,20 +9,7 @@ import pytest
 from prony.cli.servers_build import everything
 from prony.errors import UsageError
 from prony.server.catalogue import Catalogue
-
-
-def prony(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """In this folder, with a cache and a width of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "prony.cli.main", *words],
-        cwd=folder,
-        env=os.environ
-        | {"PRONY_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "250"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+from tests.cli.conftest import Run
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -40,7 +24,7 @@ def servers(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_builds_what_is_named_and_says_what_it_did(servers: Path) -> None:
+def test_it_builds_what_is_named_and_says_what_it_did(prony: Run, servers: Path) -> None:
     (servers / "python" / "requirements.txt").write_text("", encoding="utf-8")
     first = prony(servers, "servers", "build", "./python", "./plain")
     assert first.returncode == 0, first.stderr
@@ -52,7 +36,7 @@ def test_it_builds_what_is_named_and_says_what_it_did(servers: Path) -> None:
     assert "was there" in again.stdout
 
 
-def test_one_that_fails_keeps_no_other_from_being_built(servers: Path) -> None:
+def test_one_that_fails_keeps_no_other_from_being_built(prony: Run, servers: Path) -> None:
     done = prony(servers, "servers", "build", "./python", "./plain")
     assert done.returncode == 4
     assert "python: the build of python needs a requirements.txt with hashes" in done.stderr
@@ -61,7 +45,7 @@ def test_one_that_fails_keeps_no_other_from_being_built(servers: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_unknown_one_is_said_before_anything_is_built(servers: Path) -> None:
+def test_an_unknown_one_is_said_before_anything_is_built(prony: Run, servers: Path) -> None:
     done = prony(servers, "servers", "build", "./python", "tomkat")
     assert done.returncode == 2
     assert "unknown server 'tomkat', did you mean 'tomcat'?" in done.stderr
@@ -82,7 +66,7 @@ def test_everything_is_each_server_and_what_is_built_otherwise(tmp_path: Path) -
         everything(Catalogue.load([tmp_path]))
 
 
-def test_the_list_says_how_variants_are_addressed(tmp_path: Path) -> None:
+def test_the_list_says_how_variants_are_addressed(prony: Run, tmp_path: Path) -> None:
     done = prony(tmp_path, "servers")
     assert done.returncode == 0
     (tomcat,) = (line for line in done.stdout.splitlines() if line.startswith("tomcat "))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from prony.server.sockets import free_port
+from tests.cli.conftest import Run
 
 SERVER = """
 import sys
@@ -54,22 +53,7 @@ def mine(tmp_path: Path) -> Path:
     return folder
 
 
-def prony(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "prony.cli.main", *words],
-        cwd=folder,
-        env=os.environ
-        | {"PRONY_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "250"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stdout + done.stderr, done.stderr
-    return done
-
-
-def test_a_server_of_ones_own_is_checked_from_any_folder(mine: Path) -> None:
+def test_a_server_of_ones_own_is_checked_from_any_folder(prony: Run, mine: Path) -> None:
     done = prony(mine.parent, "servers", "check", "./mine/server.yaml", "-w", "hello", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -82,7 +66,7 @@ def test_a_server_of_ones_own_is_checked_from_any_folder(mine: Path) -> None:
     assert checks["keep-alive"]["found"] == "20 answers on 1 connection"
 
 
-def test_what_is_wrong_is_shown_and_has_its_exit_code(mine: Path) -> None:
+def test_what_is_wrong_is_shown_and_has_its_exit_code(prony: Run, mine: Path) -> None:
     script = mine / "server.py"
     script.write_text(script.read_text().replace("do_HEAD = do_GET", ""))
     done = prony(mine.parent, "servers", "check", "./mine", "-w", "hello")
@@ -91,7 +75,7 @@ def test_what_is_wrong_is_shown_and_has_its_exit_code(mine: Path) -> None:
     assert "HEAD has the status 501, GET 200" in " ".join(done.stdout.split())
 
 
-def test_a_server_that_cannot_start_is_the_machines_fault(mine: Path) -> None:
+def test_a_server_that_cannot_start_is_the_machines_fault(prony: Run, mine: Path) -> None:
     (mine / "server.py").write_text("raise SystemExit('no licence')")
     done = prony(mine.parent, "servers", "check", "./mine", "-w", "hello")
     assert done.returncode == 4
@@ -110,20 +94,20 @@ def test_a_server_that_cannot_start_is_the_machines_fault(mine: Path) -> None:
         (["./yours"], "there is no yours"),
     ],
 )
-def test_bad_input_gets_one_sentence(mine: Path, words: list[str], sentence: str) -> None:
+def test_bad_input_gets_one_sentence(prony: Run, mine: Path, words: list[str], sentence: str) -> None:
     done = prony(mine.parent, "servers", "check", *words)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stdout == ""
 
 
-def test_a_setting_that_a_workload_does_not_have_is_refused_in_a_comparison(mine: Path) -> None:
+def test_a_setting_that_a_workload_does_not_have_is_refused_in_a_comparison(prony: Run, mine: Path) -> None:
     done = prony(mine.parent, "compare", "./mine", "reference", "-w", "hello", "--set", "delay_ms=5")
     assert done.returncode == 2
     assert "workload 'hello' has no setting 'delay_ms'; it has none" in done.stderr
 
 
-def test_the_list_of_servers_is_still_there(tmp_path: Path) -> None:
+def test_the_list_of_servers_is_still_there(prony: Run, tmp_path: Path) -> None:
     done = prony(tmp_path, "servers", "--json")
     assert done.returncode == 0
     assert {"reference", "spring-tomcat"} <= {one["name"] for one in json.loads(done.stdout)["servers"]}
