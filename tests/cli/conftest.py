@@ -17,8 +17,6 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def prony() -> Run:
     """Runs `prony WORDS` in a folder, with a cache and a width of its own. No output may hold a traceback."""
 
-    own = {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "250"}
-
     def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-m", "prony.cli.main", *words],
