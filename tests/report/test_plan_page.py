@@ -93,6 +93,7 @@ def test_the_page_draws_ceilings_percentiles_and_sockets(view: PlanView) -> None
     assert "spring-jetty: p50" in times
     sockets = [text for text in titles if "TCP sockets over" in text]
     assert len(sockets) == 4, "one for each server of each part"
+    assert sockets[0].startswith("spring-tomcat, hello-delay, closed-10: TCP sockets")
     assert any(text.startswith("p99 over users") for text in titles)
 
 

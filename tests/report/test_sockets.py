@@ -41,6 +41,7 @@ def test_a_chart_for_each_server_with_words_for_who_cannot_see() -> None:
     assert "sockets" in [e.attributes.get("id") for e in page.all("section")]
     titles = [e.text for e in page.all("title") if "TCP sockets over" in e.text]
     assert len(titles) == len(factory.SERVERS)
+    assert [text.partition(":")[0] for text in titles] == list(factory.SERVERS)
     assert "timewait 18 to 57" in titles[0]
     assert "orphaned 0 to 0" in titles[0]
     assert [name for name, _ in legend()] == [name for _, name in STATES]

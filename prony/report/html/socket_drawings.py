@@ -54,7 +54,7 @@ def counted_rows(trial: TrialView | None) -> list[HostRow]:
     return known[:: max(1, -(-len(known) // MOST_POINTS))]
 
 
-def drawn(name: str, place: int, rows: list[HostRow], key: str) -> Drawing:
+def drawn(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
     """The chart of one trial; `place` is that of its server."""
     lines: list[dict[str, object]] = []
     told = []
@@ -65,7 +65,7 @@ def drawn(name: str, place: int, rows: list[HostRow], key: str) -> Drawing:
             told.append(f"{name} {number(counts[0][1])} to {number(counts[-1][1])}")
     most = max(int(str(line["n"])) for line in lines)
     until_s = max(rows[-1].t_ms / 1000, 1.0)
-    words = f"{name}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
+    words = f"{heading}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
     unit, unit_s = next((u, s) for u, s in TIME_UNITS if until_s >= 3 * s or s == 1)
     step = round_step(until_s / unit_s / 4) * unit_s
     rise = round_step(max(most, 3) / 3)
@@ -100,4 +100,4 @@ def drawn(name: str, place: int, rows: list[HostRow], key: str) -> Drawing:
         .properties(width=WIDTH, height=HEIGHT)
     )
     svg = Markup(to_svg(chart, key=key, title=words))
-    return Drawing(words, svg, heading=name, server=place, note="median trial")
+    return Drawing(words, svg, heading=heading, server=place, note="median trial")
