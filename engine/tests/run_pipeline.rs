@@ -200,7 +200,7 @@ fn a_run_that_is_stopped_abandons_each_request_in_flight() {
         let server = Server::start("--delay fixed:10s");
         let totals = totals(&deep(&server, driver, 16, |plan| {
             plan["load"]["users"] = 3.into();
-            plan["stop"]["after_ms"] = 400.into();
+            plan["stop"]["after_ms"] = 1500.into();
         }));
         assert_counts(
             &totals,

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    url: str = typer.Argument(..., help="What to request, such as http://127.0.0.1:8080/path."),
+    url: str = typer.Argument(
+        ..., help="What to request, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
+    ),
     method: str | None = typer.Option(
         None, "--method", "-X", help="The method [default: GET, with a body POST]."
     ),
@@ -190,6 +192,7 @@ def command(
         seed=options.seed(seed),
         parts=parts,
         log=log,
+        asks_first=target.unix is None,
     )
     store = Store.open(db)
     return measured_load(load, prepare(None, client_cpus), store, json)

@@ -52,6 +52,8 @@ class LoadFacts(Record):
     tls: bool = False
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     """Asked of the engine before the run; during it the driver that it took."""
+    transport: Literal["tcp", "unix"] = "tcp"
+    """Unix: connections have no ports."""
     sources: int = 1
     destinations: int = 1
     duration_s: float | None = None

@@ -51,10 +51,14 @@ class Target:
     port: int
     tls: bool
     path: str
+    unix: str | None = None
+    """The path of a Unix socket, in place of host and port."""
 
     @classmethod
     def parse(cls, url: str) -> Target:
         """From what a user typed. Raises UsageError naming what is missing."""
+        if url.startswith("unix:"):
+            return cls._unix(url)
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
         except ValueError as fault:
@@ -73,9 +77,21 @@ class Target:
         tls = parts.scheme == "https"
         return cls(url, parts.hostname, port or (443 if tls else 80), tls, path)
 
+    @classmethod
+    def _unix(cls, url: str) -> Target:
+        """`unix:/path/of.sock`, and behind another colon what is requested: `unix:/run/app.sock:/hello`."""
+        file, colon, path = url.removeprefix("unix:").partition(":/")
+        if not file.startswith("/"):
+            raise UsageError(
+                f"the URL '{url}' names no socket; expected unix:/PATH/OF.sock or unix:/PATH/OF.sock:/PATH"
+            )
+        return cls(url, "localhost", 0, False, f"/{path}" if colon else "/", file)
+
     @property
     def base(self) -> str:
-        """Scheme, host and port."""
+        """Scheme, host and port, or the socket."""
+        if self.unix is not None:
+            return f"unix:{self.unix}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
@@ -147,6 +163,7 @@ class RunningLoad:
             update={
                 "driver": self.driver,
                 "asked_first": self.asks_first,
+                "transport": "tcp" if self.target.unix is None else "unix",
                 "sources": max(1, len(self.source_addresses)),
                 "destinations": max(1, len(self.addresses)),
             }
@@ -299,6 +316,14 @@ def _spec(load: RunningLoad) -> dict[str, object]:
 def reach(load: RunningLoad) -> tuple[Probe, ...]:
     """What it answers before the load, by step. Raises EnvironmentFault when that is nothing, or wrong."""
     target = load.target
+    if target.unix is not None:
+        if load.asks_first or load.workload.prepare or load.workload.cleanup or load.addresses:
+            raise UsageError(
+                f"{target.base} is a Unix socket, at which nothing is requested by hand: leave out prepare "
+                "and cleanup of the workload, other addresses, and asks_first (false)"
+            )
+        _connect_unix(target.unix)
+        return ()
     if not load.asks_first:
         _connect(*_goes_to(load))
         return ()
@@ -335,6 +360,18 @@ def _connect(host: str, port: int) -> None:
             f"nothing takes connections at {host}:{port} ({fault.strerror or 'no answer in time'}): "
             "start the server first, or correct the address and port"
         ) from fault
+
+
+def _connect_unix(file: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(REACH_TIMEOUT_S)
+        try:
+            client.connect(file)
+        except OSError as fault:
+            raise EnvironmentFault(
+                f"nothing takes connections at unix:{file} ({fault.strerror or fault}): "
+                "start the server first, or correct the path"
+            ) from fault
 
 
 def engine_load(load: RunningLoad, cpus: tuple[int, ...]) -> EngineLoad:
@@ -374,7 +411,7 @@ class _Run:
 
     def run(self) -> tuple[Evidence, str | None]:
         load, bench = self.load, self.bench
-        subject = ForeignServer(*_goes_to(load))
+        subject = ForeignServer(*_goes_to(load), load.target.unix)
         engine = EngineRun(engine_load(load, bench.partition.client))
         worth_keeping_s = WORTH_KEEPING_S if load.asks_first else 0.0  # tools print what they have
         session = Session(engine, subject, self.progress, worth_keeping_s)

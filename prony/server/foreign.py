@@ -14,19 +14,23 @@ from prony.server import proc, sockets, throttle
 
 
 class ForeignServer:
-    """The processes that hold the socket listening at `host`:`port` on this machine, and their
-    descendants.
+    """The processes that hold the socket listening at `host`:`port` on this machine, or the Unix socket at
+    this path, and their descendants.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, unix: str | None = None) -> None:
+        self._unix = unix
         self._host = host
         self._port = port
         self._holders = self._find()
 
     def _find(self) -> tuple[int, ...]:
         """Parents before children, so that the first one is the server's main process."""
-        found = sockets.listeners(self._port, self._host)
-        holders = sockets.holders({listener.inode for listener in found})
+        if self._unix is None:
+            inodes = {listener.inode for listener in sockets.listeners(self._port, self._host)}
+        else:
+            inodes = sockets.unix_listeners(self._unix)
+        holders = sockets.holders(inodes)
         return tuple(sorted(holders, key=lambda pid: (proc.parent_of(pid) in holders, pid)))
 
     @property
@@ -34,7 +38,7 @@ class ForeignServer:
         """What can be told from outside; the versions are not known."""
         pid = self._holders[0] if self._holders else None
         return ServerIdentity(
-            name=f"{self._host}:{self._port}",
+            name=f"{self._host}:{self._port}" if self._unix is None else f"unix:{self._unix}",
             runtime="" if pid is None else proc.program(pid),
             command=() if pid is None else proc.command_line(pid),
             pid=pid,

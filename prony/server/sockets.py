@@ -21,6 +21,8 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.server.proc import describe
 
 LISTEN = "0A"
+ACCEPTS = 0x10000
+"""In the flags of a Unix socket that listens (__SO_ACCEPTCON)."""
 OWN_PORTS = range(18_000, 28_000)
 """Where the laboratory puts its servers: below the usual ephemeral range, above most services."""
 
@@ -58,6 +60,22 @@ def listeners(port: int, host: str) -> list[Listener]:
         except OSError:
             continue
     return [listener for listener in found if listener.takes(host)]
+
+
+def unix_listeners(path: str) -> set[int]:
+    """Inodes of the sockets that listen at this path, of all processes, in this network namespace."""
+    found = set()
+    try:
+        with Path("/proc/net/unix").open(encoding="utf-8", errors="replace") as rows:
+            next(rows, None)
+            for row in rows:
+                # Num RefCount Protocol Flags Type St Inode Path
+                fields = row.rstrip("\n").split(maxsplit=7)
+                if len(fields) == 8 and fields[7] == path and int(fields[3], 16) & ACCEPTS:
+                    found.add(int(fields[6]))
+    except OSError:
+        return set()
+    return found
 
 
 def _listening(rows: Iterator[str]) -> Iterator[Listener]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from pathlib import Path
+
+from prony.load.engine import find_engine
 from tests.e2e.conftest import Lab
 from tests.load.test_load_models import server
 
@@ -72,3 +77,23 @@ def test_connections_go_to_and_come_from_several_addresses_in_http_1_0(lab: Lab)
         )
     assert shown["requests"] == 100
     assert not shown["errors"]
+
+
+def test_a_unix_socket_has_no_ports(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "app.sock"
+    command = [str(find_engine()), "serve", "--unix", str(file), "--stdin-guard"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        assert json.loads(serving.stdout.readline())["address"] == f"unix:{file}"
+        shown = lab.json("load", f"unix:{file}:/hello", "-n", "200", "-c", "2")
+        serving.communicate(timeout=30)
+    assert shown["requests"] == 200
+    found = findings(shown)
+    assert (found["ports"]["status"], found["ports"]["value"]) == ("valid", 0)
+    assert "no ports" in str(found["ports"]["reason"])
+
+
+def test_a_unix_socket_that_is_not_there_is_one_sentence(lab: Lab, tmp_path: Path) -> None:
+    done = lab.run("load", f"unix:{tmp_path}/none.sock")
+    assert done.returncode != 0
+    assert "nothing takes connections at unix:" in " ".join(done.stderr.split())

@@ -37,6 +37,8 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | N
     refuse."""
     limits = limits or CheckLimits()
     limit = _limit(limits)
+    if load.transport == "unix":
+        return _no_ports(limit)
     if host is None or host.ports is None:
         return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
     hold_s = _hold_s(host, limits)
@@ -80,6 +82,8 @@ def ports(evidence: Evidence, limits: CheckLimits) -> Finding:
     report = evidence.engine
     if report is None:
         return unknown(CHECK, "the engine reported nothing", limit=limit, source=SOURCE)
+    if report.ready.transport == "unix":
+        return _no_ports(limit)
     totals = report.totals
     refused = max(totals.eaddrnotavail or 0, totals.errors.get("address_unavailable", 0))
     host = evidence.limits
@@ -102,6 +106,18 @@ def ports(evidence: Evidence, limits: CheckLimits) -> Finding:
     need = _used(evidence, host, limits, totals, report.elapsed_ms / 1000)
     return _judged(
         need, evidence.load, host, limits, f"about {number(need.ports)} ports were taken at the same time"
+    )
+
+
+def _no_ports(limit: str) -> Finding:
+    return Finding(
+        check=CHECK,
+        status=Status.VALID,
+        value=0.0,
+        limit=limit,
+        reason="connections to a Unix socket take no ports",
+        advice="",
+        source=SOURCE,
     )
 
 
