@@ -192,6 +192,16 @@ def test_a_disabled_element_is_left_out_as_by_jmeter() -> None:
     assert [step.path for step in load.workload.steps] == ["/always"]  # type: ignore[attr-defined]
 
 
+def test_a_group_that_continues_for_ever_needs_a_duration() -> None:
+    inner = '<boolProp name="LoopController.continue_forever">{}</boolProp>' + prop("LoopController.loops", 2)
+    main = (
+        f'<elementProp name="ThreadGroup.main_controller" elementType="LoopController">{inner}</elementProp>'
+    )
+    with pytest.raises(Refused, match="a run without an end"):
+        load_of(sampler(), group=main.format("true"))
+    assert load_of(sampler(), group=main.format("false")).measured.iterations_per_user == 2  # type: ignore[attr-defined]
+
+
 def test_two_groups_are_refused() -> None:
     second = '<ThreadGroup testname="H"/><hashTree>' + sampler() + "</hashTree>"
     with pytest.raises(Refused, match="the second of 2 thread groups"):
@@ -492,6 +502,10 @@ def test_jmeter_itself_sends_the_same_bytes(
     serve: Callable[..., Served], front: Front, tmp_path: Path
 ) -> None:
     theirs, ours = serve("--body-bytes", "12"), serve("--body-bytes", "12")
+    methods = ["-n", "-t", str(PLANS / "methods.jmx")]
+    real(tmp_path, *methods, f"-Jport={theirs.port}")
+    (tmp_path / "real.jtl").unlink()
+    jmeter.run([*methods, f"-Jport={ours.port}"], front.desk())
     rows = real(tmp_path, *customers(theirs, 1, 2))
     log = tmp_path / "ours.jtl"
     jmeter.run([*customers(ours, 1, 2), "-l", str(log)], front.desk())
@@ -515,7 +529,7 @@ def test_jmeter_itself_sends_the_same_bytes(
         assert [one[name] for name in same] == [other[name] for name in same]
         assert one["URL"].replace(str(theirs.port), "") == other["URL"].replace(str(ours.port), "")
     counted = theirs.ended(), ours.ended()
-    assert counted[0]["requests"] == counted[1]["requests"] == 10
+    assert counted[0]["requests"] == counted[1]["requests"] == 26
 
     def plain(server: Served) -> bytes:
         same = server.recorded().replace(str(server.port).encode(), b"PORT")

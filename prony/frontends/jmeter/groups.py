@@ -63,6 +63,8 @@ def _closed(node: Node, values: Values) -> Group:
         )
     main = node.property("ThreadGroup.main_controller")
     number = 1 if main is None else loops(main, values)
+    if main is not None and main.flag("LoopController.continue_forever", True):
+        number = -1  # also beside a number of loops, as JMeter has it
     duration_s, delay_s = None, 0.0
     if node.flag("ThreadGroup.scheduler"):
         duration_s = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -27,6 +28,8 @@ AGENT = "Apache-HttpClient/4.5.14 (Java/17.0.15)"
 """What JMeter 5.6.3 says of itself; the version of Java is that of the reference runs."""
 FORM = "application/x-www-form-urlencoded; charset=UTF-8"
 RAW = "text/plain; charset=UTF-8"
+ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
+"""JMeter fails with a URISyntaxException."""
 PORTS = {"http": 80, "https": 443}
 MEANINGLESS = ("HTTPSampler.embedded_url_re", "HTTPSampler.embedded_url_exclude_re",
                "HTTPSampler.concurrentPool", "HTTPSampler.ipSourceType",
@@ -90,7 +93,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request
     if query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
         path = path + Text.of(mark) + query
-    headers = _headers(asked, method, base, keep_alive, body, body_file, form)
+    headers = _headers(asked, base, keep_alive, body, body_file, form)
     name = values.constant(node.label, node)
     expect = expectation(scope.assertions, follows, values)
     given: dict[str, Any] = {
@@ -171,11 +174,14 @@ def _where(asked: _Asked) -> tuple[str, Text]:
         raise node.wrong(f"a port from 1 to 65535, found '{port}'")
     number = int(port) if port else PORTS[protocol]
     shown = f"[{host}]" if ":" in host else host
-    return f"{protocol}://{shown}:{number}", _escaped(path)
+    return f"{protocol}://{shown}:{number}", _escaped(path, node)
 
 
-def _escaped(path: Text) -> Text:
-    """As java.net.URI writes it: what may not stand in a URL is escaped, what is escaped stays."""
+def _escaped(path: Text, node: Node) -> Text:
+    """Blanks and what is not ASCII as %XX; what is escaped stays. What java.net.URI refuses is wrong."""
+    for part in path.parts:
+        if not part.dynamic and ILLEGAL.search(part.text):
+            raise node.wrong(f"%XX for characters that no URL may hold, found '{part.text.strip()}'")
     first = path.parts[0].text if path.parts else ""
     if not path.parts or path.parts[0].dynamic or not first.startswith("/"):
         path = Text.of("/") + path
@@ -204,7 +210,8 @@ def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, s
             raise node.refused(f"a body with {method}", "use parameters, or a method that has a body")
         text = Text()
         for argument in arguments:
-            text = text + values.text(argument.value("Argument.value"), argument)
+            value = values.text(argument.value("Argument.value"), argument)
+            text = text + (value.encoded() if argument.flag("HTTPArgument.always_encode") else value)
             argument.ignore("Argument.metadata", "HTTPArgument.always_encode", "HTTPArgument.use_equals",
                             "HTTPArgument.content_type", "Argument.name")  # fmt: skip
         if encoding != "UTF-8" and any(not part.text.isascii() for part in text.parts if not part.dynamic):
@@ -215,14 +222,16 @@ def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, s
     for index, pair in enumerate(pairs):
         joined = joined + (Text.of("&") if index else Text()) + pair
     if method in WITH_BODY:
-        return (joined if pairs or method == "POST" else None), None, Text(), bool(pairs) or method == "POST"
+        return joined, None, Text(), True
+    if method == "DELETE":  # JMeter sends its parameters in both places
+        return joined, None, joined, True
     if pairs and method not in QUERY_ONLY:
         raise node.refused(f"parameters with {method}", "write them in the path, behind a '?'")
     return None, None, joined, False
 
 
 def _pair(argument: Node, values: Values) -> Text:
-    encode = argument.flag("HTTPArgument.always_encode", True)
+    encode = argument.flag("HTTPArgument.always_encode")
     equals = argument.flag("HTTPArgument.use_equals", True)
     argument.ignore("Argument.metadata", "Argument.desc", "HTTPArgument.content_type")
     name = values.text(argument.value("Argument.name"), argument)
@@ -257,7 +266,6 @@ def _file(node: Node, files: list[Node], method: str, values: Values, shared: Sh
 
 def _headers(
     asked: _Asked,
-    method: str,
     base: str,
     keep_alive: bool,
     body: Text | None,
@@ -276,12 +284,14 @@ def _headers(
         found[name] = value.engine
     has = {name.lower() for name in found}
     kind = asked.node.attributes.get("content-type", "")
-    if "content-type" not in has and (body is not None or kind):
-        found["Content-Type"] = kind or (FORM if form else RAW)
+    if "content-type" not in has and kind:
+        found["Content-Type"] = kind
     if body is not None and body.constant is not None:
         found["Content-Length"] = str(len(body.constant.encode()))
-    elif body is None and body_file is None and method in (*WITH_BODY, "DELETE"):
-        found["Content-Length"] = "0"
+    elif body_file is not None:
+        found["Content-Length"] = str(Path(body_file).stat().st_size)
+    if "content-type" not in has and body is not None:
+        found["Content-Type"] = FORM if form else RAW
     host = urlsplit(base)
     usual = PORTS[host.scheme] == host.port
     if "host" not in has:
