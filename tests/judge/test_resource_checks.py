@@ -56,6 +56,10 @@ class TestPortForecast:
             forecast_ports(per_request(2000, sources=3, destinations=2), DEFAULT_RANGE).status is Status.VALID
         )
 
+    def test_a_unix_socket_takes_none(self) -> None:
+        finding = forecast_ports(per_request(60_000, transport="unix"), DEFAULT_RANGE)
+        assert (finding.status, finding.value) == (Status.VALID, 0)
+
     def test_a_kernel_that_reuses_ports_holds_them_for_a_second(self) -> None:
         reuse = DEFAULT_RANGE.model_copy(update={"time_wait_reuse": True, "time_wait_to_target": 20_000})
         assert forecast_ports(per_request(8000), reuse).status is Status.VALID
