@@ -11,6 +11,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -28,7 +29,9 @@ from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
 
 BINARY = "prony-engine"
-STOP_GRACE_S = 5.0
+STOP_GRACE_S = 30.0
+"""An engine stops at once; one whose CPUs others have may need a while for its last words, and is not to be
+killed over them."""
 
 
 def find_engine() -> Path:
@@ -78,6 +81,7 @@ class EngineRun:
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._stderr: list[str] = []
         self._ended = False
+        self._killed = False
         try:
             self._process = subprocess.Popen(
                 [find_engine(), "run"],
@@ -165,6 +169,7 @@ class EngineRun:
         try:
             self._process.wait(STOP_GRACE_S)
         except subprocess.TimeoutExpired:
+            self._killed = True
             self._process.kill()
             self._process.wait()
         for reader in self._readers:
@@ -228,6 +233,15 @@ class EngineRun:
             return f"the engine refused the load: {self._error}"
         code = self._process.poll()
         last = next((line for line in reversed(self._stderr) if line.strip()), "it printed no reason")
+        if self._killed:
+            return (
+                f"the engine was told to stop and had not done so {STOP_GRACE_S:.0f} s later, so this "
+                "laboratory ended it: the machine is too busy for this load, or a fault of the engine"
+            )
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            hint = " (out of memory? the kernel's log tells)" if -code == signal.SIGKILL else ""
+            return f"somebody else ended the engine with {name}{hint}; the last it said: {last}"
         ended = "is still running" if code is None else f"ended with exit code {code}"
         return f"the engine {ended} without a report: {last}"
 

@@ -18,7 +18,9 @@ from prony.trial.warmup import SteadyWatch
 
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""
-WINDOW_GRACE_S = 10.0
+WINDOW_GRACE_S = 30.0
+READY_GRACE_S = 30.0
+"""Long enough for a machine that others keep busy; an engine that is well needs milliseconds."""
 INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
 WORTH_KEEPING_S = 60.0
 """What was measured for less than this before an interrupt is dropped."""
@@ -93,8 +95,8 @@ class Session:
     def start(self) -> None:
         """Wait until the engine sends. Raises EnvironmentFault."""
         while self.engine.ready is None:
-            if self.engine.next_event(5.0) is None:
-                raise EnvironmentFault("the engine did not get ready within 5 s")
+            if self.engine.next_event(READY_GRACE_S) is None:
+                raise EnvironmentFault(f"the engine did not get ready within {READY_GRACE_S:.0f} s")
 
     def now_ms(self) -> float:
         """The time on the engine's clock: both read CLOCK_MONOTONIC."""

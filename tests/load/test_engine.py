@@ -15,6 +15,7 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition
+from prony.load import engine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.load.reference import calibrate
@@ -186,8 +187,21 @@ def test_an_engine_that_is_killed_is_an_error_and_not_a_hang(reference: Referenc
     while run.ready is None:
         run.next_event(5)
     os.kill(run.pid, signal.SIGKILL)
-    with pytest.raises(EnvironmentFault, match="exit code -9"):
+    with pytest.raises(EnvironmentFault, match="somebody else ended the engine with SIGKILL"):
         run.run_to_end(20)
+
+
+def test_an_engine_that_does_not_stop_is_ended_and_that_is_said(
+    reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "STOP_GRACE_S", 0.3)
+    run = EngineRun(load(reference.url, total_requests=None, after_s=60.0))
+    while run.ready is None:
+        run.next_event(5)
+    os.kill(run.pid, signal.SIGSTOP)
+    run.stop()
+    with pytest.raises(EnvironmentFault, match="this laboratory ended it"):
+        run.report()
 
 
 def test_the_engine_ends_when_its_laboratory_is_gone(reference: Reference) -> None:
