@@ -50,7 +50,7 @@ def test_a_neighbour_in_every_attempt_explains_what_a_neighbour_does() -> None:
     assert "schedule" in weigh(once_quiet).stayed
 
 
-@pytest.mark.parametrize("check", ["errors", "connections", "content", "counts", "little", "arrivals"])
+@pytest.mark.parametrize("check", ["errors", "connections", "content", "counts", "arrivals"])
 def test_a_neighbour_explains_nothing_else(check: str) -> None:
     assert check in weigh([attempt(BUSY, **{check: Status.SUSPECT})] * 4).stayed
 

@@ -17,9 +17,12 @@ from prony.selftest.lies.stage import stage
 
 PAUSES_S = (1.0, 3.0, 6.0)
 """Before each repeat; whatever disturbed a twin may be gone then."""
-BUSY = frozenset({"isolation", "host", "client", "steady", "schedule", "samples", "stall", "think", "warm"})
+BUSY = frozenset(
+    {"isolation", "host", "client", "steady", "schedule", "samples", "stall", "think", "warm", "little"}
+)
 """What a neighbour on the same CPUs really does to an honest trial. Errors, connections, contents, counts,
-arrivals, ports and Little's law are not among them: nobody's CPU time explains those.
+arrivals and ports are not among them: nobody's CPU time explains those. Little's law is: users who wait for a
+client that has no CPU are no users of the server.
 """
 SAID_BY_ITSELF = frozenset({"isolation", "host"})
 """They name the neighbour and nothing else; one repeat is enough to see that it has not gone."""

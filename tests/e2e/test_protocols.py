@@ -1,0 +1,40 @@
+"""The two-pass protocol and trials added until it is clear, as a user runs them. Only what is counted is asserted:
+on a busy machine trials may rightly be invalid.
+"""
+
+from __future__ import annotations
+
+from tests.e2e.conftest import SHORT, Lab
+
+
+def test_two_passes_are_three_experiments_of_which_two_are_open(lab: Lab) -> None:
+    lab.server("one", "--work", "200us")
+    lab.server("two", "--work", "400us")
+    done = lab.run("compare", "one", "two", *SHORT, "--trials", "1", "--two-pass")
+    assert done.returncode in (0, 3), done.stderr
+    stored = lab.json("results", "list")["experiments"]
+    shown = [lab.json("results", "show", row["id"]) for row in reversed(stored)]
+    counted = [any(trial["counts"] for trial in server["trials"]) for server in shown[0]["servers"]]
+    if not all(counted):
+        assert "the second pass needs the capacity of" in done.stderr
+        assert len(stored) == 1
+        return
+    assert len(stored) == 3
+    assert [row["trials"] for row in stored] == [2, 2, 2]
+    assert ["70 %" in row["title"] for row in reversed(stored)] == [False, True, False]
+    for view in shown[1:]:
+        for server in view["servers"]:
+            for trial in server["trials"]:
+                assert {f["check"] for f in trial["findings"]} >= {"schedule"}
+
+
+def test_blocks_are_added_until_it_is_clear_and_no_longer(lab: Lab) -> None:
+    lab.server("one", "--work", "100us")
+    lab.server("two", "--work", "900us")
+    words = ("--trials", "3", "--until-clear", "--max-trials", "4")
+    shown = lab.json("compare", "one", "two", *SHORT, *words)
+    numbers = {len(server["trials"]) for server in shown["servers"]}
+    assert numbers <= {3, 4}
+    assert len(numbers) == 1, "a block was left unfinished"
+    if numbers == {3}:
+        assert shown["pairs"][0]["verdict"] in ("faster", "slower", "equivalent")
