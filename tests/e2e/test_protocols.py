@@ -1,4 +1,4 @@
-"""The two-pass protocol and trials added until it is clear, as a user runs them. Only what is counted is asserted:
+"""The two-pass protocol and trials added until it is clear, as a user runs them. Only counts are asserted:
 on a busy machine trials may rightly be invalid.
 """
 
