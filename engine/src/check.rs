@@ -5,6 +5,7 @@ mod protocol;
 mod scenario;
 
 use crate::plan::{AtEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION, Window};
+use crate::scenario::assemble::needs_program;
 
 /// A plan that cannot be run: one sentence for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,11 +173,12 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             }
             if *session == Session::Request {
                 if plan.scenarios.iter().any(|scenario| {
-                    let repeated = scenario.steps.iter().any(|step| step.repeat > 1);
-                    scenario.steps.len() > 1 || scenario.loops > 1 || repeated
+                    let repeated = scenario.requests().iter().any(|step| step.repeat > 1);
+                    let blocks = needs_program(scenario);
+                    scenario.steps.len() > 1 || scenario.loops > 1 || repeated || blocks
                 }) {
                     return refuse(
-                        "load.session is request, expected scenarios of one step, sent once: with session user an arrival walks all of them",
+                        "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them",
                     );
                 }
                 if *think != Think::None {
@@ -239,7 +241,7 @@ fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
+pub(crate) fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
     match *think {
         Think::None => Ok(()),
         Think::Constant { ms } => duration(&format!("{key}.ms"), ms, true),
@@ -257,6 +259,10 @@ fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
         Think::Gaussian { mean_ms, stdev_ms } => {
             duration(&format!("{key}.mean_ms"), mean_ms, true)?;
             duration(&format!("{key}.stdev_ms"), stdev_ms, true)
+        }
+        Think::Poisson { mean_ms, offset_ms } => {
+            duration(&format!("{key}.mean_ms"), mean_ms, false)?;
+            duration(&format!("{key}.offset_ms"), offset_ms, true)
         }
     }
 }
@@ -341,7 +347,7 @@ mod tests {
         assert_eq!(plan.timeouts.connect_ms, 5000.0);
         assert_eq!(plan.timeouts.request_ms, 30_000.0);
         assert_eq!(plan.window, Window::All);
-        assert_eq!(plan.scenarios[0].steps[0].method, "GET");
+        assert_eq!(plan.scenarios[0].requests()[0].method, "GET");
     }
 
     #[test]

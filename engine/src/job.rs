@@ -15,7 +15,7 @@ use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Session, Think};
+use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Scenario, Session, Think};
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
@@ -147,7 +147,7 @@ impl Job {
         }
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
-        let all = plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
+        let all = plan.scenarios.iter().flat_map(Scenario::requests);
         for (step, compiled) in all.zip(&scenarios.steps) {
             let (staying, closing) = if compiled.request.is_fixed() {
                 let index = fixed.len() as u32;

@@ -1,6 +1,7 @@
 //! The load to offer, as the laboratory hands it over: the first line on stdin of `prony-engine run`.
 //! Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must not know how a load is offered.
 
+mod blocks;
 mod scenario;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use blocks::*;
 pub use scenario::*;
 
 /// The version of the contract that this engine speaks.
@@ -272,6 +274,12 @@ pub enum Think {
     Gaussian {
         mean_ms: f64,
         stdev_ms: f64,
+    },
+    /// A whole number of milliseconds, drawn from a Poisson distribution, and a constant besides.
+    Poisson {
+        mean_ms: f64,
+        #[serde(default)]
+        offset_ms: f64,
     },
 }
 

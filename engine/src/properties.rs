@@ -209,6 +209,7 @@ pub fn template(text: &str) {
             ..Shared::default()
         };
         let mut vars = Vars::new(Shape {
+            variables: 0,
             captured: 1,
             counters: scope.user_sequences(),
             feeders: 0,

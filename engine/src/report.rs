@@ -298,6 +298,8 @@ pub struct WindowReport {
     pub service_time: Option<HistogramReport>,
     /// By step name; empty when the scenarios have a single one.
     pub steps: Vec<StepReport>,
+    /// By the name of a transaction: the sum of the service times of its requests. One that was not walked to its end is left out.
+    pub transactions: Vec<StepReport>,
     /// Open load: from the intended send; of the same requests.
     pub latency: Option<HistogramReport>,
     /// Open load: from the intended send to the actual one, or to the attempt to connect where no connection was ready.

@@ -13,6 +13,10 @@ pub enum Phase {
     Queued,
     InFlight,
     Thinking,
+    /// The same, before its first request, which has its place in the quota already.
+    Holding,
+    /// Goes on with its scenario after a pause: an iteration has sent nothing.
+    Idling,
     /// After a failed attempt to connect.
     BackingOff,
     /// A place of an open load that no arrival holds.

@@ -476,3 +476,75 @@ fn scenarios_that_cannot_be_walked_are_refused() {
         "{feeder}"
     );
 }
+
+#[test]
+fn blocks_send_exactly_what_they_say_and_transactions_have_figures_of_their_own() {
+    for driver in drivers() {
+        let (server, requests) = recording(|_| ok("{\"id\":7}"));
+        let plan = plan(server.address, driver, |plan| {
+            plan["load"] = json!({"model": "closed", "users": 2});
+            plan["stop"] = json!({"iterations_per_user": 3});
+            plan["scenarios"] = json!([{"variables": [["last", "none"]], "steps": [
+                {"once": true, "steps": [{"path": "/login/${user}"}]},
+                {"transaction": "visit", "steps": [
+                    {"loop": {"over": ["a", "b"], "as": "part"}, "steps": [
+                        {"name": "part", "path": "/${part}/${last}", "capture": [{"name": "id", "json": "/id"}]}]},
+                    {"pause": {"kind": "constant", "ms": 2}},
+                    {"if": {"left": "${id}", "op": ">", "right": "10"}, "steps": [{"path": "/never"}],
+                     "else": [{"name": "else", "path": "/else", "think_before": {"kind": "constant", "ms": 1}}]}]},
+                {"set": [["last", "${id}"]]}]}]);
+        });
+        let ran = run(&plan);
+        let finished = ran.finished();
+        assert_counts(
+            &finished["totals"],
+            &json!({"completed": 20, "failed": 0, "think_count": 6}),
+        );
+        let mut sent = paths(&requests);
+        sent.sort();
+        let expected = [
+            ("/a/7", 4),
+            ("/a/none", 2),
+            ("/b/7", 4),
+            ("/b/none", 2),
+            ("/else", 6),
+            ("/login/1", 1),
+            ("/login/2", 1),
+        ];
+        let expected: Vec<String> = expected
+            .iter()
+            .flat_map(|(path, count)| std::iter::repeat_n((*path).to_owned(), *count))
+            .collect();
+        assert_eq!(sent, expected);
+        let transactions = finished["window"]["transactions"].as_array().unwrap();
+        assert_eq!(transactions.len(), 1);
+        assert_counts(
+            &transactions[0],
+            &json!({"name": "visit", "completed": 6, "failed": 0}),
+        );
+    }
+}
+
+#[test]
+fn iterations_that_send_nothing_end_and_arrivals_may_begin_with_a_pause() {
+    for driver in drivers() {
+        let (server, requests) = recording(|_| ok("x"));
+        let never = plan(server.address, driver, |plan| {
+            plan["stop"] = json!({"iterations_per_user": 5});
+            plan["scenarios"] = json!([{"steps": [{"if": false, "steps": [{"path": "/"}]}]}]);
+        });
+        assert_counts(&totals(&never), &json!({"completed": 0, "failed": 0}));
+        let arriving = plan(server.address, driver, |plan| {
+            plan["load"] = json!({"model": "open", "session": "user", "max_users": 50,
+                "phases": [{"duration_ms": 100, "from_per_s": 100, "to_per_s": 100}]});
+            plan["stop"] = json!({});
+            plan["scenarios"] = json!([{"steps": [{"pause": {"kind": "constant", "ms": 20}}, {"path": "/a"},
+                {"choice": "interleave", "steps": [{"pause": {"kind": "constant", "ms": 1}}, {"path": "/never"}]}, {"path": "/b"}]}]);
+        });
+        assert_counts(
+            &totals(&arriving),
+            &json!({"completed": 20, "failed": 0, "offered": 20, "sessions_begun": 10, "sessions_completed": 10}),
+        );
+        assert_eq!(paths(&requests).len(), 20);
+    }
+}

@@ -112,12 +112,19 @@ def _fastest_ms(report: EngineReport) -> float | None:
 def _single(workload: Workload, scenario: Scenario | None = None) -> Workload:
     """The workload with one scenario alone (by default the first), so that it is known what a user sends."""
     chosen = scenario or workload.walks[0]
-    return workload.model_copy(update={"steps": chosen.steps, "loops": chosen.loops, "scenarios": ()})
+    return workload.model_copy(
+        update={
+            "steps": chosen.steps,
+            "loops": chosen.loops,
+            "variables": chosen.variables,
+            "scenarios": (),
+        }
+    )
 
 
 def _length(workload: Workload) -> int:
     """Requests of one iteration."""
-    return workload.loops * sum(step.repeat for step in workload.steps)
+    return workload.walks[0].length
 
 
 def _connections(count: int) -> str:

@@ -68,7 +68,7 @@ class Walk:
         self._values = Values(workload.feeders)
 
     def __iter__(self) -> Iterator[tuple[Step, Request]]:
-        for step in self._scenario.steps:
+        for step in self._scenario.leading:
             for _ in range(min(step.repeat, REPEATS_BY_HAND)):
                 yield step, self.request(step)
 
@@ -107,11 +107,11 @@ def why_wrong(step: Step, answer: Answer) -> str | None:
 def sample_step(workload: Workload) -> tuple[Scenario, Step]:
     """The first GET that is expected to succeed, else the very first step."""
     for scenario in workload.walks:
-        for step in scenario.steps:
+        for step in scenario.requests:
             if reads(step):
                 return scenario, step
     first = workload.walks[0]
-    return first, first.steps[0]
+    return first, first.requests[0]
 
 
 def reads(step: Step) -> bool:
@@ -144,8 +144,7 @@ def renumbered(workload: Workload, offset: int) -> Workload:
                 "headers": {name: text(value) for name, value in step.headers.items()},
                 "body": None if step.body is None else text(step.body),
                 "auth": auth,
-                "think": None,
             }
         )
 
-    return workload.with_steps(step)
+    return workload.with_steps(step, pausing=False)

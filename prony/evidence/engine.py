@@ -151,6 +151,8 @@ class Window(Counters):
     latency: Histogram | None = None
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty when the workload has a single one."""
+    transactions: tuple[StepFigures, ...] = ()
+    """By the name of a transaction: the sums of the service times of its requests."""
     threads: tuple[EngineThread, ...] = ()
     gaps: tuple[Gap, ...] = ()
     gaps_total: int = 0

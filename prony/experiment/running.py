@@ -324,7 +324,7 @@ def reach(load: RunningLoad) -> tuple[Probe, ...]:
             )
         _connect_unix(target.unix)
         return ()
-    if not load.asks_first:
+    if not load.asks_first or not any(walk.leading for walk in load.workload.walks):
         _connect(*_goes_to(load))
         return ()
     probes = probe_workload(*_goes_to(load), load.workload, tls=target.tls)
@@ -334,7 +334,7 @@ def reach(load: RunningLoad) -> tuple[Probe, ...]:
         )
     if not probes[-1].meets_expectation:
         raise EnvironmentFault(
-            f"{load.workload.steps[0].method} {target.url} answers {probes[-1].why_not}; "
+            f"{load.workload.all_steps[0].method} {target.url} answers {probes[-1].why_not}; "
             "load on an error page says nothing; correct it"
         )
     return probes

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
 from prony.plan.think import Think
-from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
+from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
 
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
@@ -128,12 +128,26 @@ def _file(path: Path | None) -> str | None:
 
 
 def _scenario(scenario: Scenario) -> dict[str, Any]:
-    return {
+    plan: dict[str, Any] = {
         "name": scenario.name,
         "weight": scenario.weight,
         "loops": scenario.loops,
-        "steps": [_step(step) for step in scenario.steps],
+        "steps": [_entry(entry) for entry in scenario.steps],
     }
+    if scenario.variables:
+        plan["variables"] = [[name, value] for name, value in scenario.variables.items()]
+    return plan
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    if not isinstance(entry, Block):
+        return _step(entry)
+    plan = entry.engine_keys()
+    if entry.steps:
+        plan["steps"] = [_entry(inner) for inner in entry.steps]
+    if entry.otherwise:
+        plan["else"] = [_entry(inner) for inner in entry.otherwise]
+    return plan
 
 
 def _closed(load: ClosedLoad) -> dict[str, Any]:
@@ -202,6 +216,8 @@ def _step(step: Step) -> dict[str, Any]:
         plan["auth"] = step.auth.model_dump(exclude_none=True)
     if step.think is not None:
         plan["think"] = _think(step.think)
+    if step.think_before is not None:
+        plan["think_before"] = _think(step.think_before)
     if step.capture:
         plan["capture"] = [_capture(name, capture) for name, capture in step.capture.items()]
     if step.expect is not None:

@@ -7,7 +7,7 @@ from typing import Literal
 from prony.evidence.trial import LoadFacts
 from prony.plan.load import ClosedLoad, Connections, Load
 from prony.plan.think import NO_THINK, Think
-from prony.plan.workload import Workload
+from prony.plan.workload import Workload, pauses
 
 
 def load_facts(
@@ -68,7 +68,7 @@ def thinking(load: Load, workload: Workload) -> Think:
     """The pause between requests: the load's, or the first of the steps' own."""
     if load.think.kind != "none":
         return load.think
-    own = (step.think for step in workload.all_steps if step.think is not None)
+    own = (think for walk in workload.walks for think in pauses(walk.steps))
     return next((think for think in own if think.kind != "none"), NO_THINK)
 
 
@@ -76,4 +76,4 @@ def requests_per_walk(workload: Workload) -> float:
     """Requests of a user who walks the workload once, in the mean over scenarios drawn by their weights."""
     walks = workload.walks
     total = sum(walk.weight for walk in walks)
-    return sum(walk.weight / total * walk.loops * sum(step.repeat for step in walk.steps) for walk in walks)
+    return sum(walk.weight / total * walk.length for walk in walks)

@@ -65,11 +65,9 @@ def _for_reference(workload: Workload) -> Workload:
             name: capture.model_copy(update={"default": capture.default or "0"})
             for name, capture in step.capture.items()
         }
-        return step.model_copy(
-            update={"expect": Expectation(status=(200,)), "capture": captures, "think": None}
-        )
+        return step.model_copy(update={"expect": Expectation(status=(200,)), "capture": captures})
 
-    return workload.with_steps(step)
+    return workload.with_steps(step, pausing=False)
 
 
 def _measure(run: EngineRun, body_bytes: int) -> Calibration:

@@ -117,7 +117,7 @@ class TrialPlan(Record):
             return 0.0
         each_ms = (self.workload.delay_ms or 0.0) + self.load.think.expected_ms
         walks = self.workload.walks
-        return max(walk.loops * sum(step.repeat for step in walk.steps) for walk in walks) * each_ms / 1000
+        return max(walk.length for walk in walks) * each_ms / 1000
 
     @property
     def estimate_s(self) -> float:

@@ -12,12 +12,13 @@ from prony.evidence.base import Record
 class Think(Record):
     """The pause of a user between an answer and its next request. Times in ms."""
 
-    kind: Literal["none", "constant", "uniform", "exponential", "gaussian"]
+    kind: Literal["none", "constant", "uniform", "exponential", "gaussian", "poisson"]
     ms: float | None = None
     min_ms: float | None = None
     max_ms: float | None = None
     mean_ms: float | None = None
     stdev_ms: float | None = None
+    offset_ms: float | None = None
 
     @model_validator(mode="after")
     def _has_its_numbers(self) -> Self:
@@ -27,6 +28,7 @@ class Think(Record):
             "uniform": {"min_ms", "max_ms"},
             "exponential": {"mean_ms"},
             "gaussian": {"mean_ms", "stdev_ms"},
+            "poisson": {"mean_ms", "offset_ms"},
         }[self.kind]
         given = self.model_dump(exclude_none=True).keys() - {"kind"}
         if given != needed:
@@ -43,6 +45,8 @@ class Think(Record):
                 return ((self.min_ms or 0.0) + (self.max_ms or 0.0)) / 2
             case "exponential" | "gaussian":
                 return self.mean_ms or 0.0
+            case "poisson":
+                return (self.mean_ms or 0.0) + (self.offset_ms or 0.0)
             case _:
                 return 0.0
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
+from prony.plan.blocks import ALONE, KINDS, BlockKeys, Pace
 from prony.plan.catalogue_roots import yaml_files
-from prony.plan.think import Think
+from prony.plan.think import NO_THINK, Think
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
@@ -182,6 +183,8 @@ class Step(Record):
     capture: dict[str, Capture] = Field(default_factory=dict)
     think: Think | None = None
     """The pause after this step, in place of the load's."""
+    think_before: Think | None = None
+    """A pause before it besides."""
     repeat: int = Field(default=1, ge=1)
 
     @field_validator("path")
@@ -200,13 +203,134 @@ class Step(Record):
         return self
 
 
+def _kind(value: object) -> str:
+    """Whether an entry of a list of steps is a request or a block."""
+    if isinstance(value, dict):
+        return "block" if any(kind in value for kind in (*KINDS, "condition")) else "request"
+    return "block" if isinstance(value, BlockKeys) else "request"
+
+
+class Block(BlockKeys):
+    """Steps that are walked in a loop, on a condition, as a choice and so on; see docs/workloads.md."""
+
+    steps: tuple[Entry, ...] = ()
+    otherwise: tuple[Entry, ...] = Field(default=(), alias="else")
+    """Of `if`: walked when the condition does not hold."""
+
+    @model_validator(mode="after")
+    def _steps_belong(self) -> Self:
+        (kind,) = self.kinds
+        if (kind in ALONE) != (not self.steps):
+            expected = "no steps" if kind in ALONE else "at least one step"
+            raise ValueError(f"the block '{kind}' expects {expected}")
+        if self.otherwise and kind != "if":
+            raise ValueError("'else' stands beside 'if' only")
+        if self.weights and (self.choice != "random" or len(self.weights) != len(self.steps)):
+            raise ValueError("'weights' stand beside 'choice: random', one for each step")
+        return self
+
+
+Entry = Annotated[
+    Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")],
+    Discriminator(_kind),
+]
+Block.model_rebuild()
+
+
+def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
+    """The requests of a list of steps, those in blocks too, in the order in which they are written down."""
+    for entry in entries:
+        if isinstance(entry, Step):
+            yield entry
+        else:
+            yield from requests((*entry.steps, *entry.otherwise))
+
+
+def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
+    """Every pause that stands in a list of steps."""
+    for entry in entries:
+        if isinstance(entry, Step):
+            yield from (think for think in (entry.think_before, entry.think) if think is not None)
+        else:
+            yield from () if entry.pause is None else (entry.pause,)
+            yield from pauses((*entry.steps, *entry.otherwise))
+
+
+def _changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:
+    if isinstance(entry, Step):
+        step = change(entry)
+        return step if pausing else step.model_copy(update={"think": None, "think_before": None})
+    update: dict[str, Any] = {
+        "steps": tuple(_changed(inner, change, pausing) for inner in entry.steps),
+        "otherwise": tuple(_changed(inner, change, pausing) for inner in entry.otherwise),
+    }
+    if not pausing and entry.pause is not None:
+        update["pause"] = NO_THINK
+    if not pausing and entry.pace is not None:
+        update["pace"] = Pace(per_min=6e7, per=entry.pace.per)
+    return entry.model_copy(update=update)
+
+
 class Scenario(Record):
     """Steps that a user walks, one of several ways to use the server."""
 
     name: str
     weight: float = Field(default=1.0, gt=0)
     loops: int = Field(default=1, ge=1)
-    steps: tuple[Step, ...] = Field(min_length=1)
+    variables: dict[str, str] = Field(default_factory=dict)
+    """Set when a user starts and kept over its iterations: what `${name}` stands for."""
+    steps: tuple[Entry, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _sends_something(self) -> Self:
+        if not self.requests:
+            raise ValueError("the steps send no request; expected at least one")
+        return self
+
+    @property
+    def requests(self) -> tuple[Step, ...]:
+        """Its requests, those in blocks too."""
+        return tuple(requests(self.steps))
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether which requests are sent, and with what, depends on blocks and variables."""
+        return bool(self.variables) or any(isinstance(entry, Block) for entry in self.steps)
+
+    @property
+    def leading(self) -> tuple[Step, ...]:
+        """The requests that are sent in any case, one after the other: all of them, or those before the first
+        block; none when there are variables.
+        """
+        found: list[Step] = []
+        for entry in () if self.variables else self.steps:
+            if isinstance(entry, Block):
+                break
+            found.append(entry)
+        return tuple(found)
+
+    @property
+    def length(self) -> int:
+        """Requests of one iteration; an estimate where blocks decide: every list once, as often as its loop
+        says.
+        """
+        return self.loops * _length(self.steps)
+
+
+def _length(entries: tuple[Entry, ...]) -> int:
+    total = 0
+    for entry in entries:
+        if isinstance(entry, Step):
+            total += entry.repeat
+            continue
+        rounds = 1
+        if entry.loop is not None and entry.loop.count is not None:
+            rounds = entry.loop.count
+        elif entry.loop is not None and entry.loop.over is not None:
+            rounds = len(entry.loop.over)
+        lengths = [_length((inner,)) for inner in entry.steps]
+        total += rounds * (max(lengths, default=0) if entry.choice is not None else sum(lengths))
+    return total
 
 
 class Published(Record):
@@ -225,9 +349,11 @@ class Workload(Record):
 
     name: str
     title: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Entry, ...] = ()
     loops: int = Field(default=1, ge=1)
     """How often the steps are walked in one iteration."""
+    variables: dict[str, str] = Field(default_factory=dict)
+    """Of the steps: set when a user starts and kept over its iterations."""
     scenarios: tuple[Scenario, ...] = ()
     """In place of steps: several, drawn by their weights."""
     scenario_choice: Literal["per_user", "per_iteration"] = "per_user"
@@ -254,8 +380,10 @@ class Workload(Record):
             raise ValueError("the key 'steps' is missing (or 'scenarios', each with steps of its own)")
         if self.steps and self.scenarios:
             raise ValueError("expected steps or scenarios, not both")
-        if self.scenarios and self.loops != 1:
-            raise ValueError("loops stands with steps; with scenarios each has its own")
+        if self.scenarios and (self.loops != 1 or self.variables):
+            raise ValueError("loops and variables stand with steps; with scenarios each has its own")
+        if self.steps and not any(requests(self.steps)):
+            raise ValueError("the steps send no request; expected at least one")
         return self
 
     @model_validator(mode="after")
@@ -289,33 +417,49 @@ class Workload(Record):
                 raise UsageError(f"the setting {name} is {value:g}; expected a number above 0")
         return self.model_copy(update=dict(given))
 
-    def with_steps(self, change: Callable[[Step], Step]) -> Workload:
-        """This workload with every step changed: of scenarios, preparation, clean-up and conformance too."""
+    def with_steps(self, change: Callable[[Step], Step], *, pausing: bool = True) -> Workload:
+        """This workload with every request changed: of scenarios, blocks, preparation, clean-up and
+        conformance too. Without `pausing` nothing that stands in the steps makes a user wait.
+        """
+
+        def all_changed(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+            return tuple(_changed(entry, change, pausing) for entry in entries)
+
         own = {
-            name: tuple(map(change, getattr(self, name)))
-            for name in ("steps", "prepare", "cleanup", "conformance")
+            name: all_changed(getattr(self, name)) for name in ("steps", "prepare", "cleanup", "conformance")
         }
-        walks = tuple(
-            walk.model_copy(update={"steps": tuple(map(change, walk.steps))}) for walk in self.scenarios
-        )
+        walks = tuple(walk.model_copy(update={"steps": all_changed(walk.steps)}) for walk in self.scenarios)
         return self.model_copy(update={**own, "scenarios": walks})
 
     @property
     def walks(self) -> tuple[Scenario, ...]:
         """The scenarios, also when there is but one; `${delay_ms}` and the like are settled."""
-        walks = self.scenarios or (Scenario(name=self.name, loops=self.loops, steps=self.steps),)
+        walks = self.scenarios or (
+            Scenario(name=self.name, loops=self.loops, variables=self.variables, steps=self.steps),
+        )
         settings = {f"${{{name}}}": f"{value:g}" for name, value in self.settings.items()}
         if not settings:
             return walks
         return tuple(
-            walk.model_copy(update={"steps": tuple(_settled(step, settings) for step in walk.steps)})
+            walk.model_copy(
+                update={
+                    "steps": tuple(
+                        _changed(entry, lambda step: _settled(step, settings), True) for entry in walk.steps
+                    )
+                }
+            )
             for walk in walks
         )
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps of all scenarios."""
-        return tuple(step for scenario in self.walks for step in scenario.steps)
+        return tuple(step for scenario in self.walks for step in scenario.requests)
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether a scenario of it has."""
+        return any(scenario.has_blocks for scenario in self.walks)
 
     @property
     def content_declared(self) -> bool:

@@ -63,7 +63,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
     window = engine.window if engine is not None else None
     if window is None or trial.rejected_because is not None:
         return []
-    return [_step(step, window.duration_s) for step in window.steps]
+    return [_step(step, window.duration_s) for step in (*window.steps, *window.transactions)]
 
 
 def _row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:

@@ -21,13 +21,14 @@ PROBE_TIMEOUT_S = 2.0
 def probe_workload(
     host: str, port: int, workload: Workload, *, tls: bool = False
 ) -> tuple[Probe, ...] | None:
-    """Every step of every scenario once, in order, up to the first wrong answer; None when the server does
-    not answer yet. Raises UsageError for a placeholder or file that is not there.
+    """Every step of every scenario up to its first block once, in order, until the first wrong answer; None
+    when the server does not answer yet. Raises UsageError for a placeholder or file that is not there, and
+    when no scenario begins with a request.
     """
     probes: list[Probe] = []
     for scenario in workload.walks:
         values = Values(workload.feeders)
-        for step in scenario.steps:
+        for step in scenario.leading:
             try:
                 probe = _probe(host, port, step, values, tls)
             except OSError:
@@ -35,6 +36,12 @@ def probe_workload(
             probes.append(probe)
             if not probe.meets_expectation:
                 return tuple(probes)
+    if not probes:
+        raise UsageError(
+            f"workload '{workload.name}' begins with a block or has variables, but the server is asked for a "
+            "right answer before the load: begin a scenario with a request, "
+            "and set variables by a block after it"
+        )
     return tuple(probes)
 
 

@@ -1,7 +1,7 @@
 //! Refuses what a plan asks of HTTP and cannot have. Pure functions of the plan.
 
 use super::{PlanError, refuse};
-use crate::plan::{HttpVersion, Load, Plan, Reuse};
+use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario};
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and reading it piece by piece takes a
 /// time that grows with its square.
@@ -35,7 +35,7 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
     if depth == 1 {
         return Ok(());
     }
-    let steps = || plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
+    let steps = || plan.scenarios.iter().flat_map(Scenario::requests);
     let looped = plan.scenarios.iter().any(|scenario| scenario.loops > 1);
     let reasons = [
         (
@@ -86,7 +86,7 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
 }
 
 fn check_http_1_0(plan: &Plan) -> Result<(), PlanError> {
-    for step in plan.scenarios.iter().flat_map(|scenario| &scenario.steps) {
+    for step in plan.scenarios.iter().flat_map(Scenario::requests) {
         let chunked = step.body.as_ref().is_some_and(|body| body.chunked);
         if chunked || step.expect_continue {
             let what = if chunked {

@@ -25,7 +25,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let steps: usize = plan
         .scenarios
         .iter()
-        .map(|scenario| scenario.steps.len())
+        .map(|scenario| scenario.requests().len())
         .sum();
     if steps > MAX_STEPS {
         return refuse(format!(
@@ -53,9 +53,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 
 fn check_scenario(scenario: &Scenario) -> Result<(), PlanError> {
     let name = &scenario.name;
-    if scenario.steps.is_empty() {
+    if scenario.requests().is_empty() {
         return refuse(format!(
-            "scenario {name:?} has no steps, expected at least one"
+            "scenario {name:?} has no steps that send a request, expected at least one"
         ));
     }
     if !(scenario.weight.is_finite() && scenario.weight > 0.0) {
@@ -70,7 +70,7 @@ fn check_scenario(scenario: &Scenario) -> Result<(), PlanError> {
             scenario.loops
         ));
     }
-    for (place, step) in scenario.steps.iter().enumerate() {
+    for (place, step) in scenario.requests().into_iter().enumerate() {
         check_step(step).map_err(|error| {
             PlanError(format!("scenario {name:?}, step {}: {error}", place + 1))
         })?;
@@ -122,6 +122,9 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
     }
     if let Some(think) = &step.think {
         check_think("think", think)?;
+    }
+    if let Some(think) = &step.think_before {
+        check_think("think_before", think)?;
     }
     check_expectation(step)
 }

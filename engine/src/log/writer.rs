@@ -122,7 +122,7 @@ impl LogFile {
             return cannot(&error);
         }
         let all = plan.scenarios.iter().flat_map(|scenario| {
-            let steps = scenario.steps.iter().enumerate();
+            let steps = scenario.requests().into_iter().enumerate();
             steps.map(move |(index, step)| (scenario, index, step))
         });
         let steps = all.zip(fixed).map(|((scenario, index, step), fixed)| {

@@ -223,6 +223,15 @@ impl Recorder {
         }
     }
 
+    /// A transaction was walked to its end; `failed`: one of its requests was.
+    pub fn transaction_completed(&mut self, figure: usize, service_ns: u64, failed: bool) {
+        if let Some(figure) = self.steps.get_mut(figure) {
+            figure.completed += 1;
+            figure.failed += u64::from(failed);
+            figure.service_time.record(service_ns);
+        }
+    }
+
     /// A request of this step ended without an answer; with the time that a timeout took.
     pub fn step_failed(&mut self, step: usize, service_ns: Option<u64>) {
         if let Some(step) = self.steps.get_mut(step) {

@@ -1,7 +1,7 @@
 //! Think times: what is drawn from which distribution. Knows nothing of users.
 
 use rand::Rng;
-use rand_distr::{Distribution, Exp, Normal};
+use rand_distr::{Distribution, Exp, Normal, Poisson};
 
 use crate::plan::Think;
 
@@ -17,6 +17,8 @@ pub enum ThinkTime {
     Exponential(Exp<f64>),
     /// Truncated at 0: a negative draw is drawn again. A checked plan has mean >= 0, so at least every second draw is kept.
     Gaussian(Normal<f64>),
+    /// In ms, and what is added to them, in ns.
+    Poisson(Poisson<f64>, u64),
 }
 
 impl ThinkTime {
@@ -33,6 +35,8 @@ impl ThinkTime {
             Think::Gaussian { mean_ms, stdev_ms } => {
                 Normal::new(mean_ms * 1e6, stdev_ms * 1e6).map_or(Self::None, Self::Gaussian)
             }
+            Think::Poisson { mean_ms, offset_ms } => Poisson::new(mean_ms)
+                .map_or(Self::None, |drawn| Self::Poisson(drawn, ns(offset_ms))),
         }
     }
 
@@ -44,6 +48,10 @@ impl ThinkTime {
             Self::Uniform(min, max) => Some(rng.random_range(*min..=*max)),
             Self::Exponential(distribution) => {
                 Some(distribution.sample(rng).min(LONGEST_NS) as u64)
+            }
+            Self::Poisson(distribution, offset_ns) => {
+                let ns = (distribution.sample(rng) * 1e6).min(LONGEST_NS) as u64;
+                Some(offset_ns + ns)
             }
             Self::Gaussian(distribution) => loop {
                 let ns = distribution.sample(rng);
@@ -81,6 +89,11 @@ mod tests {
         assert!((uniform - 2.0).abs() < 0.02, "{uniform}");
         let exponential = mean_ms(Think::Exponential { mean_ms: 4.0 });
         assert!((exponential - 4.0).abs() < 0.05, "{exponential}");
+        let poisson = mean_ms(Think::Poisson {
+            mean_ms: 4.0,
+            offset_ms: 1.0,
+        });
+        assert!((poisson - 5.0).abs() < 0.05, "{poisson}");
         // The half-normal's mean: sd * sqrt(2 / pi).
         let half = mean_ms(Think::Gaussian {
             mean_ms: 0.0,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Think;
+use super::{Node, Think, requests};
 
 /// The steps that a user walks, over and over. One walk with all its loops is an iteration.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -17,7 +17,19 @@ pub struct Scenario {
     /// How often the steps are walked in one iteration.
     #[serde(default = "one")]
     pub loops: u32,
-    pub steps: Vec<Step>,
+    /// Set when a user starts, in this order, and kept over its iterations: what `${name}` stands for in this scenario, until a
+    /// capture or a block gives it another value.
+    #[serde(default)]
+    pub variables: Vec<(String, String)>,
+    /// Requests, and blocks of them.
+    pub steps: Vec<Node>,
+}
+
+impl Scenario {
+    /// Its requests, those in blocks too, in the order in which they are written down.
+    pub fn requests(&self) -> Vec<&Step> {
+        requests(&self.steps)
+    }
 }
 
 fn default_scenario_name() -> String {
@@ -75,6 +87,9 @@ pub struct Step {
     /// The pause after this step, in place of the load's.
     #[serde(default)]
     pub think: Option<Think>,
+    /// A pause before this step, besides the one after the step before.
+    #[serde(default)]
+    pub think_before: Option<Think>,
     /// How often this step is sent before the next.
     #[serde(default = "one")]
     pub repeat: u32,

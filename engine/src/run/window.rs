@@ -65,6 +65,14 @@ struct Thread {
     loop_lag: Durations,
 }
 
+/// The rows of the transactions, or those of the steps.
+fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<StepReport> {
+    let rows = names.iter().zip(figures);
+    rows.filter(|(name, _)| name.transaction == transactions)
+        .map(|(name, figures)| StepReport::new(name, figures))
+        .collect()
+}
+
 impl Measured {
     pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64, open: Option<Open>) -> Self {
         let thread = |_| Thread {
@@ -159,12 +167,8 @@ impl Measured {
             duration_s: seconds(spans) / self.threads.len() as f64,
             complete,
             service_time: HistogramReport::new(&self.service_time),
-            steps: names
-                .steps
-                .iter()
-                .zip(&self.steps)
-                .map(|(name, figures)| StepReport::new(name, figures))
-                .collect(),
+            steps: rows(names.steps, &self.steps, false),
+            transactions: rows(names.steps, &self.steps, true),
             latency: HistogramReport::new(&self.open_load.latency),
             send_lag: HistogramReport::new(&self.open_load.send_lag),
             session_time: HistogramReport::new(&self.open_load.session_time),

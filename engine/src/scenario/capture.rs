@@ -168,16 +168,16 @@ fn check_pointer(pointer: &str) -> Result<(), String> {
     ))
 }
 
-const GENERATORS: [&str; 3] = ["sequence", "uuid", "random"];
+const GENERATORS: [&str; 6] = ["sequence", "uuid", "random", "time", "user", "iteration"];
 
-fn check_name(name: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     let good = !name.is_empty()
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     if !good || GENERATORS.contains(&name) {
         return Err(format!(
-            "capture has the name {name:?}, expected letters, digits, _ and -, and none of {}",
+            "a value has the name {name:?}, expected letters, digits, _ and -, and none of {}",
             GENERATORS.join(", ")
         ));
     }

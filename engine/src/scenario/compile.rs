@@ -3,14 +3,16 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::capture::Look;
+use super::assemble::{Assembly, names, needs_program};
+use super::capture::{Look, check_name};
 use super::feeder::Feeder;
+use super::program::Program;
 use super::request::Request;
-use super::template::Scope;
+use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shape, Shared};
 use super::walk::Walk;
 use crate::check::PlanError;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Scenario, Step};
 
 /// One step, ready to be written and looked at.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct CompiledStep {
 pub struct StepName {
     pub scenario: String,
     pub step: String,
+    /// It stands for several requests.
+    pub transaction: bool,
 }
 
 /// See the module.
@@ -36,6 +40,10 @@ pub struct StepName {
 pub struct Scenarios {
     pub steps: Vec<CompiledStep>,
     pub walk: Walk,
+    /// Of scenarios with blocks; `None` when none has any.
+    pub program: Option<Program>,
+    /// Number of a variable and its value for a user who starts.
+    pub variables: Vec<(usize, Template)>,
     pub shared: Shared,
     pub figures: Vec<StepName>,
     /// The values of a user; `None` when users have none.
@@ -52,15 +60,33 @@ impl Scenarios {
             shared.feeders.push(read);
             scope.feeders.push((feeder.name.clone(), columns));
         }
-        let all = plan.scenarios.iter().flat_map(|scenario| &scenario.steps);
-        for capture in all.flat_map(|step| &step.capture) {
-            scope.capture(&capture.name);
+        // Variables first: they are told by their numbers from what is forgotten.
+        for (name, _) in plan
+            .scenarios
+            .iter()
+            .flat_map(|scenario| &scenario.variables)
+        {
+            scope.capture(name);
         }
+        let variable_count = scope.captured.len();
+        for name in plan.scenarios.iter().flat_map(|one| names(&one.steps)) {
+            scope.capture(name);
+        }
+        let programmed = plan.scenarios.iter().any(needs_program);
+        let mut assembly = Assembly::default();
+        let mut variables = Vec::new();
         let mut steps = Vec::new();
         let mut figures: Vec<StepName> = Vec::new();
         for scenario in &plan.scenarios {
             scope.visible.clear();
-            for (place, step) in scenario.steps.iter().enumerate() {
+            variables.extend(of_user(scenario, &mut scope)?);
+            if programmed {
+                // What comes before what is not known where there are loops and jumps: a request whose values are not there is not sent.
+                let set = names(&scenario.steps).into_iter();
+                let set: Vec<usize> = set.map(|name| scope.capture(name)).collect();
+                scope.visible.extend(set);
+            }
+            for (place, step) in scenario.requests().into_iter().enumerate() {
                 let wrong = |why: String| {
                     PlanError(format!(
                         "scenario {:?}, step {} ({}): {why}",
@@ -80,12 +106,9 @@ impl Scenarios {
                 let name = StepName {
                     scenario: scenario.name.clone(),
                     step: name_of(step),
+                    transaction: false,
                 };
-                let figure = figures.iter().position(|known| *known == name);
-                let figure = figure.unwrap_or_else(|| {
-                    figures.push(name);
-                    figures.len() - 1
-                });
+                let figure = row(&mut figures, name);
                 steps.push(CompiledStep {
                     needs: request.needs(),
                     request,
@@ -93,24 +116,66 @@ impl Scenarios {
                     figure,
                 });
             }
+            if programmed {
+                let mut figure = |name: &str| {
+                    let name = StepName {
+                        scenario: scenario.name.clone(),
+                        step: name.to_owned(),
+                        transaction: true,
+                    };
+                    row(&mut figures, name)
+                };
+                assembly
+                    .scenario(scenario, &mut scope, &mut figure)
+                    .map_err(|why| PlanError(format!("scenario {:?}: {why}", scenario.name)))?;
+            }
         }
         shared.sequences = (0..scope.sequences()).map(|_| AtomicU64::new(0)).collect();
         let uses_vars = steps
             .iter()
-            .any(|step| step.request.uses_vars() || step.look.is_some());
+            .any(|step| step.request.uses_vars() || step.look.is_some())
+            || programmed;
         let shape = Shape {
             captured: scope.captured.len(),
+            variables: variable_count,
             counters: scope.user_sequences(),
             feeders: shared.feeders.len(),
         };
         Ok(Self {
             steps,
             walk: Walk::new(&plan.scenarios, plan.scenario_choice),
+            program: programmed.then(|| assembly.finish()),
+            variables,
             shared,
             figures,
             shape: (uses_vars || shape.feeders > 0).then_some(shape),
         })
     }
+}
+
+/// The variables of a scenario, of which a later one may use an earlier one.
+fn of_user(scenario: &Scenario, scope: &mut Scope) -> Result<Vec<(usize, Template)>, PlanError> {
+    let mut found = Vec::new();
+    for (name, value) in &scenario.variables {
+        let wrong = |why: String| PlanError(format!("scenario {:?}: {why}", scenario.name));
+        check_name(name).map_err(wrong)?;
+        let text = Template::compile(value, scope).map_err(|BadTemplate { at, why }| {
+            wrong(format!("variables {name}, character {at}: {why}"))
+        })?;
+        let slot = scope.capture(name);
+        scope.visible.push(slot);
+        found.push((slot, text));
+    }
+    Ok(found)
+}
+
+/// The place of this row, new or known.
+fn row(figures: &mut Vec<StepName>, name: StepName) -> usize {
+    let known = figures.iter().position(|known| *known == name);
+    known.unwrap_or_else(|| {
+        figures.push(name);
+        figures.len() - 1
+    })
 }
 
 /// A step's name, or else its method and path.

@@ -1,11 +1,14 @@
 //! Scenarios: which request a user sends next, what it fills in, and what it keeps of the answer. Pure: it must not know of sockets,
 //! drivers or clocks.
 
+pub mod assemble;
 pub mod capture;
 pub mod compile;
+pub mod condition;
 pub mod cookies;
 pub mod feeder;
 pub mod look;
+pub mod program;
 pub mod request;
 pub mod template;
 pub mod vars;

@@ -2,6 +2,7 @@
 //! refused when it is compiled; rendering cannot fail. It knows nothing of HTTP.
 
 use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::Rng;
 
@@ -53,6 +54,14 @@ enum Source {
     },
     Choice(Vec<Box<[u8]>>),
     Letters(usize),
+    /// Of these, so many.
+    Characters(Vec<char>, usize),
+    /// Of the wall clock, in units of so many ms.
+    Time(u64),
+    /// The number of the user, from 1.
+    User,
+    /// The number of its iteration, from 1.
+    Iteration,
     Uuid,
     Column {
         feeder: usize,
@@ -187,7 +196,11 @@ impl Template {
             matches!(
                 part,
                 Part::Value(
-                    Source::Captured(_) | Source::Column { .. } | Source::UserSequence { .. },
+                    Source::Captured(_)
+                        | Source::Column { .. }
+                        | Source::UserSequence { .. }
+                        | Source::User
+                        | Source::Iteration,
                     _
                 )
             )
@@ -250,6 +263,21 @@ impl Source {
             Self::Letters(count) => {
                 out.extend((0..*count).map(|_| ALPHANUMERIC[rng.random_range(0..62)]));
             }
+            Self::Characters(alphabet, count) => {
+                let mut text = [0; 4];
+                for _ in 0..*count {
+                    if let Some(drawn) = alphabet.get(rng.random_range(0..alphabet.len().max(1))) {
+                        out.extend_from_slice(drawn.encode_utf8(&mut text).as_bytes());
+                    }
+                }
+            }
+            Self::Time(unit_ms) => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH);
+                let ms = since.map_or(0, |since| since.as_millis() as u64);
+                number((ms / unit_ms) as i64, out);
+            }
+            Self::User => number(vars.number.saturating_add(1) as i64, out),
+            Self::Iteration => number(vars.iteration as i64, out),
             Self::Uuid => {
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
                 let uuid = uuid::Builder::from_random_bytes(
@@ -343,6 +371,10 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
         [] => return Err("is empty, expected a name or a generator".to_owned()),
         ["sequence", options @ ..] => sequence(options, scope)?,
         ["uuid"] => Source::Uuid,
+        ["time"] => Source::Time(1),
+        ["time", "s"] => Source::Time(1000),
+        ["user"] => Source::User,
+        ["iteration"] => Source::Iteration,
         ["random", "int", low, high] => {
             let (low, high) = (integer(low)?, integer(high)?);
             if low > high {
@@ -352,8 +384,11 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
             }
             Source::Int { low, high }
         }
-        ["random", "string", length] => match length.parse() {
-            Ok(length @ 1..=MAX_LETTERS) => Source::Letters(length),
+        ["random", "string", length, alphabet @ ..] if alphabet.len() < 2 => match length.parse() {
+            Ok(length @ 1..=MAX_LETTERS) => match alphabet {
+                [alphabet] => Source::Characters(alphabet.chars().collect(), length),
+                _ => Source::Letters(length),
+            },
             _ => {
                 return Err(format!(
                     "has the length {length}, expected a number from 1 to {MAX_LETTERS}"
@@ -472,6 +507,9 @@ fn unknown(scope: &Scope) -> String {
             "uuid",
             "random int LOW HIGH",
             "random string LENGTH",
+            "time",
+            "user",
+            "iteration",
             "random choice WORD…",
         ]
         .map(str::to_owned),

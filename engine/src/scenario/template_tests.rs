@@ -29,6 +29,7 @@ impl Rendered {
             ..Shared::default()
         };
         let mut vars = Vars::new(Shape {
+            variables: 0,
             captured: 2,
             counters: scope.user_sequences(),
             feeders: 0,

@@ -32,12 +32,18 @@ pub struct Vars {
     /// The present row of each feeder.
     pub rows: Box<[u32]>,
     pub cookies: Jar,
+    /// The number of the user among all of the run, from 0.
+    pub number: u64,
+    /// Iterations that it has begun.
+    pub iteration: u64,
 }
 
 /// How many values of each kind a user has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
     pub captured: usize,
+    /// The first so many of them are variables.
+    pub variables: usize,
     pub counters: usize,
     pub feeders: usize,
 }
@@ -49,11 +55,20 @@ impl Vars {
             counters: vec![0; shape.counters].into(),
             rows: vec![0; shape.feeders].into(),
             cookies: Jar::default(),
+            number: 0,
+            iteration: 0,
         }
     }
 
     /// Captured values belong to one iteration: a later one must not go on with those of a request that failed since.
-    pub fn forget_captured(&mut self) {
-        self.captured.fill(None);
+    /// Variables are kept.
+    pub fn forget_captured(&mut self, shape: Shape) {
+        self.captured[shape.variables..].fill(None);
+    }
+
+    pub fn set(&mut self, slot: usize, value: Vec<u8>) {
+        if let Some(place) = self.captured.get_mut(slot) {
+            *place = Some(value.into());
+        }
     }
 }

@@ -47,7 +47,7 @@ impl Walk {
         for scenario in scenarios {
             let first = walk.repeats.len() as u16;
             let course = walk.courses.len() as u16;
-            for step in &scenario.steps {
+            for step in scenario.requests() {
                 walk.repeats.push(step.repeat);
                 walk.course_of.push(course);
             }
@@ -70,6 +70,11 @@ impl Walk {
         self.courses.len() == 1
             && self.courses.iter().all(once)
             && self.repeats.iter().all(|n| *n == 1)
+    }
+
+    /// The number of the scenario that a step belongs to.
+    pub fn scenario_of(&self, step: u16) -> usize {
+        usize::from(self.course_of[usize::from(step)])
     }
 
     /// The first step of a user's next iteration. `before` is a step of the one before; `None` for a user who starts.

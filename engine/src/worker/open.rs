@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Worker;
 use super::pool::{Free, Pool};
+use super::scenes::Moved;
 use crate::job::{Job, OpenJob, share};
 use crate::measure::counters::ErrorKind;
 use crate::net::Driver;
@@ -68,7 +69,8 @@ impl Open {
             intended_ns: vec![0; places],
             arrived_ns: vec![0; if open.walks { places } else { 0 }],
             deadline_ns: open.deadline_ns,
-            tests_gaps: open.spacing == Spacing::Poisson,
+            // With blocks the first step may come again and again, or after a pause.
+            tests_gaps: open.spacing == Spacing::Poisson && job.scenarios.program.is_none(),
             last_sent_ns: None,
         }
     }
@@ -214,10 +216,29 @@ impl<D: Driver> Worker<'_, D> {
         user.step = 0;
         user.iterations = 0;
         // Never without a row: a checked open load has no feeder that ends.
-        self.begin_iteration(index, None);
+        let moved = self.set_out(index);
         self.recorder.user_came(self.now_ns);
         self.alive += 1;
-        self.begin(index)
+        let pause_ns = self.take_pause_ns();
+        if moved != Moved::On {
+            // No block of it has sent anything: an arrival, but not of a request.
+            self.unsend();
+            let counters = &mut self.recorder.counters;
+            counters.offered = counters.offered.saturating_sub(1);
+            self.walked(index);
+            self.leave(index);
+            return Ok(());
+        }
+        let Some(pause_ns) = pause_ns else {
+            return self.begin(index);
+        };
+        let begin_ns = due_ns.saturating_add(pause_ns);
+        if let Some(open) = &mut self.open {
+            open.intend(index, begin_ns);
+        }
+        self.users[index as usize].phase = Phase::Holding;
+        self.wheel.set(index, begin_ns.max(self.now_ns));
+        Ok(())
     }
 
     fn free_state(&self, index: u32) -> Free {
@@ -372,7 +393,7 @@ impl<D: Driver> Worker<'_, D> {
             .filter(|(user, intended_ns)| {
                 matches!(
                     user.phase,
-                    Phase::Connecting | Phase::Queued | Phase::Thinking
+                    Phase::Connecting | Phase::Queued | Phase::Thinking | Phase::Holding
                 ) && **intended_ns < limit_ns
             });
         open.waiting(limit_ns) + held.count() as u64

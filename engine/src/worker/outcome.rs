@@ -51,6 +51,7 @@ impl<D: Driver> Worker<'_, D> {
             let service_ns = self.now_ns.saturating_sub(user.sent_ns);
             self.recorder
                 .step_completed(figure, service_ns, answer.status, failed.is_some());
+            self.scenes.spend(index, service_ns, failed.is_some());
         }
         if self.logging.is_some() {
             let end = End {
@@ -88,6 +89,7 @@ impl<D: Driver> Worker<'_, D> {
         let step = usize::from(self.users[index as usize].step);
         let figure = self.job.scenarios.steps[step].figure;
         self.recorder.step_failed(figure, None);
+        self.scenes.spend(index, 0, true);
     }
 
     /// The same, with the time that it had: as in the totals it is kept as a sample.
@@ -96,6 +98,7 @@ impl<D: Driver> Worker<'_, D> {
         let figure = self.job.scenarios.steps[usize::from(user.step)].figure;
         let service_ns = self.now_ns.saturating_sub(user.sent_ns);
         self.recorder.step_failed(figure, Some(service_ns));
+        self.scenes.spend(index, service_ns, true);
     }
 
     /// A request in flight ended without an answer; its connection is of no more use.

@@ -61,7 +61,7 @@ impl<D: Driver> Worker<'_, D> {
                 Phase::Thinking => self.recorder.cycle(user.since_ns, self.now_ns),
                 // Late to start and due to end at once: counted as having been there for no time.
                 Phase::Waiting => self.recorder.user_came(self.now_ns),
-                Phase::BackingOff => {}
+                Phase::BackingOff | Phase::Idling => {}
                 _ => continue,
             }
             self.end_user(index);

@@ -13,7 +13,9 @@ use crate::net::outgoing::Outgoing;
 use crate::net::{Driver, Payload};
 use crate::scenario::capture::Missed;
 use crate::scenario::look::Seen;
+use crate::scenario::program::{Cursor, Passed, Stop};
 use crate::scenario::request::Ink;
+use crate::scenario::template::Place;
 use crate::scenario::vars::Vars;
 use crate::scenario::walk::Position;
 
@@ -24,6 +26,8 @@ pub(super) const LONGEST_HELD_NS: u64 = 1_000_000_000;
 #[derive(Default)]
 struct Carried {
     position: Position,
+    /// Of a scenario with blocks.
+    cursor: Option<Box<Cursor>>,
     vars: Option<Box<Vars>>,
 }
 
@@ -45,6 +49,8 @@ pub(super) enum Moved {
     Walked,
     /// It has ended before: a value was missing, or no row is left for it.
     Stuck,
+    /// To an iteration after one that has sent nothing: it begins after a pause.
+    Later,
 }
 
 /// See the module.
@@ -56,6 +62,8 @@ pub(super) struct Scenes {
     held: HashMap<u32, Outgoing>,
     /// The answer that is looked at.
     pub(super) seen: Seen,
+    /// What a user came to in the blocks before its next request.
+    pub(super) passed: Passed,
     /// Number of the thread and how many there are.
     thread: usize,
     threads: usize,
@@ -72,6 +80,7 @@ impl Scenes {
             nothing: Vars::default(),
             held: HashMap::new(),
             seen: Seen::new(true),
+            passed: Passed::default(),
             thread,
             threads,
             started: 0,
@@ -89,6 +98,15 @@ impl Scenes {
         let carried = &mut self.users[index as usize];
         let (step, position) = job.scenarios.walk.begin(before, rng);
         carried.position = position;
+        if let Some(program) = &job.scenarios.program {
+            if before.is_none() {
+                carried.cursor = None;
+            }
+            carried
+                .cursor
+                .get_or_insert_with(|| Box::new(Cursor::new(program)))
+                .begin(program, job.scenarios.walk.scenario_of(step));
+        }
         if let Some(shape) = job.scenarios.shape {
             let starts = before.is_none();
             let number = self.started * self.threads as u64 + self.thread as u64;
@@ -99,14 +117,61 @@ impl Scenes {
             let vars = carried
                 .vars
                 .get_or_insert_with(|| Box::new(Vars::new(shape)));
-            vars.forget_captured();
+            vars.number = if starts { number } else { vars.number };
+            vars.iteration += 1;
+            vars.forget_captured(shape);
             for (row, feeder) in vars.rows.iter_mut().zip(&job.scenarios.shared.feeders) {
                 if starts || !feeder.stays_with_user() {
                     *row = feeder.draw(number, rng)?;
                 }
             }
+            for (slot, text) in job.scenarios.variables.iter().filter(|_| starts) {
+                let mut value = Vec::new();
+                text.render(Place::Body, &job.scenarios.shared, vars, rng, &mut value);
+                vars.set(*slot, value);
+            }
         }
         Some(step)
+    }
+
+    /// The next step of a scenario with blocks.
+    fn next_in_program(&mut self, job: &Job, index: u32, now_ns: u64, rng: &mut SmallRng) -> Next {
+        let carried = &mut self.users[index as usize];
+        let (Some(program), Some(cursor), Some(vars)) = (
+            &job.scenarios.program,
+            carried.cursor.as_deref_mut(),
+            carried.vars.as_deref_mut(),
+        ) else {
+            return Next::Walked;
+        };
+        let shared = &job.scenarios.shared;
+        match program.advance(cursor, vars, shared, rng, now_ns, &mut self.passed) {
+            Stop::Walked => Next::Walked,
+            Stop::Lost => Next::Stuck,
+            Stop::Request(step) => {
+                let needs = &job.scenarios.steps[usize::from(step)].needs;
+                if needs.iter().all(|slot| vars.captured[*slot].is_some()) {
+                    Next::Step(step)
+                } else {
+                    Next::Stuck
+                }
+            }
+        }
+    }
+
+    fn is_idle(&self, index: u32) -> bool {
+        let cursor = &self.users[index as usize].cursor;
+        cursor.as_ref().is_some_and(|cursor| cursor.is_idle())
+    }
+
+    /// A request of a user ended, after so long.
+    #[inline]
+    pub(super) fn spend(&mut self, index: u32, service_ns: u64, failed: bool) {
+        if let Some(carried) = self.users.get_mut(index as usize)
+            && let Some(cursor) = &mut carried.cursor
+        {
+            cursor.spend(service_ns, failed);
+        }
     }
 
     /// The step after this one.
@@ -170,9 +235,67 @@ impl<D: Driver> Worker<'_, D> {
         begun.is_some()
     }
 
+    /// A user comes to its first request.
+    #[inline]
+    pub(super) fn set_out(&mut self, index: u32) -> Moved {
+        if !self.begin_iteration(index, None) {
+            return Moved::Stuck;
+        }
+        if self.job.scenarios.program.is_none() {
+            return Moved::On;
+        }
+        self.move_on_in_program(index)
+    }
+
+    /// The same as [`Self::move_on`] in a scenario with blocks.
+    #[inline(never)]
+    fn move_on_in_program(&mut self, index: u32) -> Moved {
+        let next = self
+            .scenes
+            .next_in_program(&self.job, index, self.now_ns, &mut self.rng);
+        for done in self.scenes.passed.ended.drain(..) {
+            self.recorder
+                .transaction_completed(done.figure, done.service_ns, done.failed);
+        }
+        let ended = match next {
+            Next::Step(next) => {
+                self.users[index as usize].step = next;
+                return Moved::On;
+            }
+            Next::Walked => Moved::Walked,
+            Next::Stuck => Moved::Stuck,
+        };
+        let idle = self.scenes.is_idle(index);
+        let user = &mut self.users[index as usize];
+        user.iterations += 1;
+        if user.iterations >= self.job.iterations_per_user {
+            return ended;
+        }
+        let before = user.step;
+        if !self.begin_iteration(index, Some(before)) {
+            return Moved::Stuck;
+        }
+        // One that has sent something does not come here again before the next has: so this goes no deeper than once.
+        if idle {
+            Moved::Later
+        } else {
+            self.move_on_in_program(index)
+        }
+    }
+
+    /// The pauses that were passed on the way to the next request.
+    #[inline]
+    pub(super) fn take_pause_ns(&mut self) -> Option<u64> {
+        let pause_ns = std::mem::take(&mut self.scenes.passed.pause_ns);
+        (pause_ns > 0).then_some(pause_ns)
+    }
+
     /// Goes on to the next step, in the next iteration where one has ended.
     #[inline]
     pub(super) fn move_on(&mut self, index: u32) -> Moved {
+        if self.job.scenarios.program.is_some() {
+            return self.move_on_in_program(index);
+        }
         let user = &mut self.users[index as usize];
         let before = user.step;
         let mut ended = Moved::Walked;

@@ -16,6 +16,9 @@ use crate::user::{NOT_SINCE, Phase};
 /// How a record begins with which a TLS server refuses what it was sent.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
+/// Between iterations that send nothing.
+const SHORTEST_IDLE_NS: u64 = 1_000_000;
+
 impl<D: Driver> Worker<'_, D> {
     pub(super) fn may_send(&mut self) -> bool {
         if self.portion == 0 {
@@ -275,8 +278,14 @@ impl<D: Driver> Worker<'_, D> {
         }
         user.phase = Phase::BackingOff;
         let due_ns = self.now_ns + user.back_off_ns();
-        if self.move_on(index) == Moved::On && !self.retirement.has_come(index) {
-            self.wheel.set(index, due_ns);
+        let moved = self.move_on(index);
+        if moved == Moved::Later {
+            self.users[index as usize].phase = Phase::Idling;
+        }
+        let goes_on = matches!(moved, Moved::On | Moved::Later);
+        let pause_ns = self.take_pause_ns().unwrap_or(0);
+        if goes_on && !self.retirement.has_come(index) {
+            self.wheel.set(index, due_ns.saturating_add(pause_ns));
         } else {
             self.end_user(index);
         }
@@ -423,11 +432,21 @@ impl<D: Driver> Worker<'_, D> {
         if moved == Moved::Walked {
             self.walked(index);
         }
-        if moved != Moved::On || self.retirement.has_come(index) {
+        let goes_on = matches!(moved, Moved::On | Moved::Later);
+        let pause_ns = self.take_pause_ns();
+        if !goes_on || self.retirement.has_come(index) {
             self.end_user(index);
             return Ok(());
         }
         let think_ns = self.job.steps[before].think.draw(&mut self.rng);
+        if moved == Moved::Later {
+            self.idle(index, think_ns.unwrap_or(0) + pause_ns.unwrap_or(0));
+            return Ok(());
+        }
+        let think_ns = match (think_ns, pause_ns) {
+            (Some(think_ns), Some(pause_ns)) => Some(think_ns.saturating_add(pause_ns)),
+            (one, other) => one.or(other),
+        };
         let due_ns = self.now_ns + think_ns.unwrap_or(0);
         if let Some(open) = &mut self.open {
             open.intend(index, due_ns);
@@ -444,18 +463,61 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
+    /// A user goes on with its scenario after a pause, and after a moment at least: it would turn in a circle else.
+    fn idle(&mut self, index: u32, pause_ns: u64) {
+        self.users[index as usize].phase = Phase::Idling;
+        let due_ns = self.now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS));
+        self.wheel.set(index, due_ns);
+    }
+
+    /// A user who has just come, or comes back from idling, goes to its first request.
+    fn go(&mut self, index: u32, moved: Moved) -> io::Result<()> {
+        let pause_ns = self.take_pause_ns();
+        match moved {
+            Moved::Walked | Moved::Stuck => {
+                self.end_user(index);
+                Ok(())
+            }
+            _ if self.retirement.has_come(index) => {
+                self.end_user(index);
+                Ok(())
+            }
+            Moved::Later => {
+                self.idle(index, pause_ns.unwrap_or(0));
+                Ok(())
+            }
+            Moved::On => match pause_ns {
+                None => self.begin_request(index),
+                Some(pause_ns) => {
+                    let user = &mut self.users[index as usize];
+                    user.phase = Phase::Thinking;
+                    user.since_ns = self.now_ns;
+                    self.wheel.set(index, self.now_ns.saturating_add(pause_ns));
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Gives back the place in the quota of a request that is not sent.
+    pub(super) fn unsend(&mut self) {
+        self.outstanding -= 1;
+        self.portion = self.portion.saturating_add(1);
+    }
+
     pub(super) fn on_timer(&mut self, index: u32, due_ns: u64) -> io::Result<()> {
         let user = &mut self.users[index as usize];
         match user.phase {
             Phase::Waiting => {
                 self.recorder.user_came(self.now_ns);
-                if self.begin_iteration(index, None) {
-                    self.begin_request(index)
-                } else {
-                    self.end_user(index);
-                    Ok(())
-                }
+                let moved = self.set_out(index);
+                self.go(index, moved)
             }
+            Phase::Idling => {
+                let moved = self.move_on(index);
+                self.go(index, moved)
+            }
+            Phase::Holding => self.begin(index),
             Phase::BackingOff => self.begin_request(index),
             Phase::Thinking => {
                 let drawn_ns = due_ns - user.since_ns;

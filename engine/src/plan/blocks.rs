@@ -1,0 +1,202 @@
+//! What a list of steps holds besides requests: loops, conditions, choices, pauses, variables. Types and defaults only.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Step, Think};
+
+/// One entry of a list of steps: a request, or a block with one of the keys of [`Block`].
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Node {
+    Request(Box<Step>),
+    Block(Box<Block>),
+}
+
+const BLOCK_KEYS: [&str; 10] = [
+    "loop",
+    "if",
+    "once",
+    "choice",
+    "share",
+    "transaction",
+    "group",
+    "pause",
+    "pace",
+    "set",
+];
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Not by trying one after the other: then no error would say which key is wrong.
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let is_block = value
+            .as_object()
+            .is_some_and(|keys| BLOCK_KEYS.iter().any(|key| keys.contains_key(*key)));
+        let read = if is_block {
+            serde_json::from_value(value).map(|block| Self::Block(Box::new(block)))
+        } else {
+            serde_json::from_value(value).map(|step| Self::Request(Box::new(step)))
+        };
+        read.map_err(serde::de::Error::custom)
+    }
+}
+
+/// Exactly one of its keys but `steps`, `else` and `weights`, which belong to some of them.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Block {
+    #[serde(rename = "loop", skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Loop>,
+    /// The steps are walked when this holds, else those of `else`.
+    #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+    /// Walked the first time only that a user comes by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub once: Option<bool>,
+    /// One of the steps for each visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+    /// Of a random choice: the share of each step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<f64>,
+    /// Walked in a part of the visits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
+    /// The name of a figure of its own: the sum of the service times of the requests in the steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<String>,
+    /// Several steps as one, for a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<bool>,
+    /// Added to the pause before the next request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Think>,
+    /// Passed at most so often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// Names and texts with placeholders: what `${name}` stands for from here on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Node>,
+    #[serde(rename = "else", skip_serializing_if = "Vec::is_empty")]
+    pub otherwise: Vec<Node>,
+}
+
+/// At most one of `count`, `while` and `over`; without one, for ever.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Loop {
+    pub count: Option<u32>,
+    #[serde(rename = "while")]
+    pub condition: Option<Condition>,
+    /// One round for each of these texts.
+    pub over: Option<Vec<String>>,
+    /// The name of the round's text; with `over`.
+    #[serde(rename = "as")]
+    pub element: Option<String>,
+    /// The name of the round's number, from 0.
+    pub index: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    Random,
+    /// One after the other, for each user.
+    Interleave,
+}
+
+/// Which part of the visits: the n-th is one of them when the whole part of n times the percentage grows with it.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    pub percent: f64,
+    #[serde(default)]
+    pub per: Per,
+}
+
+/// Waits until so long after the passage before, that so many fit into a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pace {
+    pub per_min: f64,
+    #[serde(default)]
+    pub per: Per,
+}
+
+/// Whose visits are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Per {
+    #[default]
+    User,
+    /// Those of all users together.
+    Run,
+}
+
+/// What decides. Texts may hold placeholders; a value that is not there is an empty text.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a condition: true, false, {left, op, right}, {exists: NAME}, {not: …}, {all: […]} or {any: […]}"
+)]
+pub enum Condition {
+    Literal(bool),
+    Comparison(Comparison),
+    Exists { exists: String },
+    Not { not: Box<Condition> },
+    All { all: Vec<Condition> },
+    Any { any: Vec<Condition> },
+}
+
+/// Two texts, compared as numbers where both are numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    pub left: String,
+    pub op: Operator,
+    pub right: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum Operator {
+    #[serde(rename = "==")]
+    Equal,
+    #[serde(rename = "!=")]
+    Unequal,
+    #[serde(rename = "<")]
+    Less,
+    #[serde(rename = "<=")]
+    AtMost,
+    #[serde(rename = ">")]
+    More,
+    #[serde(rename = ">=")]
+    AtLeast,
+    /// The left text holds the right one.
+    #[serde(rename = "contains")]
+    Contains,
+    /// The right text is a regex, without placeholders, that is found in the left one.
+    #[serde(rename = "matches")]
+    Matches,
+}
+
+/// The requests among these, in the order in which they are written down.
+pub fn requests(nodes: &[Node]) -> Vec<&Step> {
+    let mut found = Vec::new();
+    collect(nodes, &mut found);
+    found
+}
+
+fn collect<'a>(nodes: &'a [Node], found: &mut Vec<&'a Step>) {
+    for node in nodes {
+        match node {
+            Node::Request(step) => found.push(step),
+            Node::Block(block) => {
+                collect(&block.steps, found);
+                collect(&block.otherwise, found);
+            }
+        }
+    }
+}

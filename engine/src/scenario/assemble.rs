@@ -1,0 +1,379 @@
+//! Makes a [`Program`] of the blocks of a plan. Errors say what is wrong with a block.
+
+use std::sync::atomic::AtomicU64;
+
+use rand::distr::weighted::WeightedIndex;
+
+use super::capture::check_name;
+use super::condition::Test;
+use super::program::{Counter, Op, Program};
+use super::template::{BadTemplate, Scope, Template};
+use crate::pace::think::ThinkTime;
+use crate::plan::{Block, Choice, Loop, Node, Per, Scenario, Step};
+
+/// Deeper nesting is a mistake in the plan.
+const MAX_DEPTH: usize = 32;
+
+/// Gives the number of a transaction's figure by its name.
+pub type Figure<'a> = &'a mut dyn FnMut(&str) -> usize;
+
+/// Compiles what lies inside a block.
+type Inside<'a> = &'a mut dyn FnMut(&mut Assembly, &[Node], &mut Scope) -> Result<(), String>;
+
+/// Programs of scenarios, one after the other.
+#[derive(Debug, Default)]
+pub struct Assembly {
+    ops: Vec<Op>,
+    entries: Vec<usize>,
+    registers: usize,
+    shared: usize,
+    /// The next request, counted through all scenarios.
+    step: u16,
+}
+
+/// Whether this scenario needs a program.
+pub fn needs_program(scenario: &Scenario) -> bool {
+    let plain = |node: &Node| match node {
+        Node::Request(step) => step.think_before.is_none(),
+        Node::Block(_) => false,
+    };
+    !scenario.variables.is_empty() || !scenario.steps.iter().all(plain)
+}
+
+/// The names that blocks among these give values to.
+pub fn names(nodes: &[Node]) -> Vec<&str> {
+    let mut found = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Request(step) => found.extend(step.capture.iter().map(|one| one.name.as_str())),
+            Node::Block(block) => {
+                found.extend(block.set.iter().map(|(name, _)| name.as_str()));
+                if let Some(repeat) = &block.repeat {
+                    found.extend(repeat.element.as_deref());
+                    found.extend(repeat.index.as_deref());
+                }
+                found.extend(names(&block.steps));
+                found.extend(names(&block.otherwise));
+            }
+        }
+    }
+    found
+}
+
+impl Assembly {
+    pub fn scenario(
+        &mut self,
+        scenario: &Scenario,
+        scope: &mut Scope,
+        figure: Figure<'_>,
+    ) -> Result<(), String> {
+        self.entries.push(self.ops.len());
+        let round = self.begin_rounds(u64::from(scenario.loops));
+        self.nodes(&scenario.steps, scope, figure, 0)?;
+        self.end_rounds(round);
+        self.ops.push(Op::Walked);
+        Ok(())
+    }
+
+    pub fn finish(self) -> Program {
+        Program {
+            ops: self.ops,
+            entries: self.entries,
+            registers: self.registers,
+            shared: (0..self.shared).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn nodes(
+        &mut self,
+        nodes: &[Node],
+        scope: &mut Scope,
+        figure: Figure<'_>,
+        depth: usize,
+    ) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!(
+                "blocks are nested deeper than {MAX_DEPTH}, expected less"
+            ));
+        }
+        for node in nodes {
+            match node {
+                Node::Request(step) => self.request(step),
+                Node::Block(block) => self.block(block, scope, figure, depth)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, step: &Step) {
+        let round = self.begin_rounds(u64::from(step.repeat));
+        if let Some(think) = &step.think_before {
+            self.ops.push(Op::Pause(ThinkTime::new(think)));
+        }
+        self.ops.push(Op::Request(self.step));
+        self.step += 1;
+        self.end_rounds(round);
+    }
+
+    fn block(
+        &mut self,
+        block: &Block,
+        scope: &mut Scope,
+        figure: Figure<'_>,
+        depth: usize,
+    ) -> Result<(), String> {
+        check_keys(block)?;
+        let steps = &block.steps;
+        let mut inside = |me: &mut Self, nodes: &[Node], scope: &mut Scope| {
+            me.nodes(nodes, scope, figure, depth + 1)
+        };
+        if let Some(repeat) = &block.repeat {
+            let (register, start, gate) = self.begin_loop(repeat, scope)?;
+            inside(self, steps, scope)?;
+            self.ops.push(Op::Add(register));
+            self.ops.push(Op::Jump(start));
+            self.land(gate);
+        } else if let Some(condition) = &block.condition {
+            let gate = self.gate(Op::JumpUnless(Test::compile(condition, scope)?, 0));
+            inside(self, steps, scope)?;
+            if block.otherwise.is_empty() {
+                self.land(Some(gate));
+            } else {
+                let over = self.gate(Op::Jump(0));
+                self.land(Some(gate));
+                inside(self, &block.otherwise, scope)?;
+                self.land(Some(over));
+            }
+        } else if block.once.is_some() {
+            let register = self.register();
+            let gate = self.gate(Op::JumpUnlessFirst(register, 0));
+            inside(self, steps, scope)?;
+            self.land(Some(gate));
+        } else if let Some(share) = &block.share {
+            let counter = self.counter(share.per);
+            let gate = self.gate(Op::JumpUnlessShare(share.percent / 100.0, counter, 0));
+            inside(self, steps, scope)?;
+            self.land(Some(gate));
+        } else if let Some(choice) = block.choice {
+            self.choice(choice, block, scope, &mut inside)?;
+        } else if let Some(name) = &block.transaction {
+            let number = figure(name);
+            self.ops.push(Op::Begin(number));
+            self.nodes(steps, scope, figure, depth + 1)?;
+            self.ops.push(Op::End);
+        } else if let Some(think) = &block.pause {
+            self.ops.push(Op::Pause(ThinkTime::new(think)));
+        } else if let Some(pace) = &block.pace {
+            let counter = self.counter(pace.per);
+            let gap_ns = (60e9 / pace.per_min).round() as u64;
+            self.ops.push(Op::Pace(gap_ns, counter));
+        } else if block.group.is_some() {
+            inside(self, steps, scope)?;
+        }
+        for (name, value) in &block.set {
+            check_name(name)?;
+            let text = Template::compile(value, scope)
+                .map_err(|BadTemplate { at, why }| format!("set {name}, character {at}: {why}"))?;
+            self.ops.push(Op::Set(scope.capture(name), text));
+        }
+        Ok(())
+    }
+
+    /// The register that counts rounds, where a round begins, and the jump behind the loop; none of a loop for ever.
+    fn begin_loop(
+        &mut self,
+        repeat: &Loop,
+        scope: &mut Scope,
+    ) -> Result<(usize, usize, Option<usize>), String> {
+        let register = self.register();
+        self.ops.push(Op::Zero(register));
+        let start = self.ops.len();
+        let gate = match (&repeat.count, &repeat.condition, &repeat.over) {
+            (Some(count), None, None) => {
+                Some(self.gate(Op::JumpUnlessBelow(register, u64::from(*count), 0)))
+            }
+            (None, Some(condition), None) => {
+                Some(self.gate(Op::JumpUnless(Test::compile(condition, scope)?, 0)))
+            }
+            (None, None, Some(over)) => {
+                Some(self.gate(Op::JumpUnlessBelow(register, over.len() as u64, 0)))
+            }
+            (None, None, None) => None,
+            _ => {
+                return Err(
+                    "loop has several of count, while and over, expected at most one".to_owned(),
+                );
+            }
+        };
+        if let Some(name) = &repeat.element {
+            check_name(name)?;
+            let Some(over) = &repeat.over else {
+                return Err("loop has as without over, expected over: […] beside it".to_owned());
+            };
+            let elements = over.iter().map(|text| text.as_bytes().into()).collect();
+            self.ops
+                .push(Op::Element(register, scope.capture(name), elements));
+        }
+        if let Some(name) = &repeat.index {
+            check_name(name)?;
+            self.ops.push(Op::Index(register, scope.capture(name)));
+        }
+        Ok((register, start, gate))
+    }
+
+    fn choice(
+        &mut self,
+        choice: Choice,
+        block: &Block,
+        scope: &mut Scope,
+        inside: Inside<'_>,
+    ) -> Result<(), String> {
+        let count = block.steps.len();
+        let weights = if block.weights.is_empty() {
+            vec![1.0; count]
+        } else {
+            block.weights.clone()
+        };
+        let weights = WeightedIndex::new(&weights)
+            .ok()
+            .filter(|_| weights.len() == count);
+        let Some(weights) = weights else {
+            return Err(format!(
+                "choice has {count} steps and the weights {:?}, expected one weight for each, not all 0",
+                block.weights
+            ));
+        };
+        let fork = self.ops.len();
+        self.ops.push(Op::Walked);
+        let mut targets = Vec::new();
+        let mut overs = Vec::new();
+        for step in &block.steps {
+            targets.push(self.ops.len());
+            inside(self, std::slice::from_ref(step), scope)?;
+            overs.push(self.gate(Op::Jump(0)));
+        }
+        overs.into_iter().for_each(|over| self.land(Some(over)));
+        self.ops[fork] = match choice {
+            Choice::Random => Op::Random(weights, targets),
+            Choice::Interleave => Op::Interleave(self.register(), targets),
+        };
+        Ok(())
+    }
+
+    /// Rounds that are counted; none when there is but one.
+    fn begin_rounds(&mut self, rounds: u64) -> Option<(usize, usize)> {
+        (rounds > 1).then(|| {
+            let register = self.register();
+            self.ops.push(Op::Zero(register));
+            let gate = self.gate(Op::JumpUnlessBelow(register, rounds, 0));
+            (register, gate)
+        })
+    }
+
+    fn end_rounds(&mut self, round: Option<(usize, usize)>) {
+        if let Some((register, gate)) = round {
+            self.ops.push(Op::Add(register));
+            self.ops.push(Op::Jump(gate));
+            self.land(Some(gate));
+        }
+    }
+
+    fn register(&mut self) -> usize {
+        self.registers += 1;
+        self.registers - 1
+    }
+
+    fn counter(&mut self, per: Per) -> Counter {
+        match per {
+            Per::User => Counter::Own(self.register()),
+            Per::Run => {
+                self.shared += 1;
+                Counter::Shared(self.shared - 1)
+            }
+        }
+    }
+
+    /// Adds a jump whose target is not known yet.
+    fn gate(&mut self, op: Op) -> usize {
+        self.ops.push(op);
+        self.ops.len() - 1
+    }
+
+    /// The jump goes to what comes next.
+    fn land(&mut self, gate: Option<usize>) {
+        let here = self.ops.len();
+        if let Some(
+            Op::Jump(to)
+            | Op::JumpUnless(_, to)
+            | Op::JumpUnlessBelow(_, _, to)
+            | Op::JumpUnlessFirst(_, to)
+            | Op::JumpUnlessShare(_, _, to),
+        ) = gate.and_then(|gate| self.ops.get_mut(gate))
+        {
+            *to = here;
+        }
+    }
+}
+
+/// Exactly one kind, and the lists that belong to it.
+fn check_keys(block: &Block) -> Result<(), String> {
+    let kinds: Vec<&str> = [
+        ("loop", block.repeat.is_some()),
+        ("if", block.condition.is_some()),
+        ("once", block.once.is_some()),
+        ("choice", block.choice.is_some()),
+        ("share", block.share.is_some()),
+        ("transaction", block.transaction.is_some()),
+        ("group", block.group.is_some()),
+        ("pause", block.pause.is_some()),
+        ("pace", block.pace.is_some()),
+        ("set", !block.set.is_empty()),
+    ]
+    .into_iter()
+    .filter_map(|(name, given)| given.then_some(name))
+    .collect();
+    let [kind] = kinds.as_slice() else {
+        return Err(format!(
+            "a block has the keys {}, expected exactly one of them",
+            kinds.join(", ")
+        ));
+    };
+    let alone = matches!(*kind, "pause" | "pace" | "set");
+    if alone != block.steps.is_empty() {
+        let expected = if alone {
+            "no steps"
+        } else {
+            "at least one step"
+        };
+        return Err(format!("the block {kind} expects {expected}"));
+    }
+    if !block.otherwise.is_empty() && *kind != "if" {
+        return Err(format!("the block {kind} has else, which only if has"));
+    }
+    if !block.weights.is_empty() && block.choice != Some(Choice::Random) {
+        return Err("weights stand with choice: random only".to_owned());
+    }
+    if matches!(block.once, Some(false)) || matches!(block.group, Some(false)) {
+        return Err(format!("the block {kind} is false, expected true"));
+    }
+    if let Some(share) = &block.share
+        && !(0.0..=100.0).contains(&share.percent)
+    {
+        return Err(format!(
+            "share.percent is {}, expected 0 to 100",
+            share.percent
+        ));
+    }
+    if let Some(pace) = &block.pace
+        && !(pace.per_min.is_finite() && (0.001..=6e7).contains(&pace.per_min))
+    {
+        return Err(format!(
+            "pace.per_min is {}, expected 0.001 to 60,000,000",
+            pace.per_min
+        ));
+    }
+    if let Some(think) = &block.pause {
+        crate::check::check_think("pause", think).map_err(|error| error.0)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Scenarios with blocks, compiled into a flat list of operations with jumps, and how a user goes through it from request to request.
+//! It knows nothing of what a request is. Scenarios without blocks never come here.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::Rng;
+use rand::distr::Distribution;
+use rand::distr::weighted::WeightedIndex;
+
+use super::condition::Test;
+use super::template::{Place, Template};
+use super::vars::{Shared, Vars};
+use crate::pace::think::ThinkTime;
+
+/// So many operations may lie between two requests: more are a loop that nothing in it can end.
+pub const MOST_OPERATIONS: u32 = 200_000;
+
+/// A number that a user carries, or that all users share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter {
+    Own(usize),
+    Shared(usize),
+}
+
+#[derive(Debug)]
+pub enum Op {
+    Request(u16),
+    Set(usize, Template),
+    Pause(ThinkTime),
+    /// Time between two passages, and when the last one was due.
+    Pace(u64, Counter),
+    Jump(usize),
+    JumpUnless(Test, usize),
+    Zero(usize),
+    Add(usize),
+    /// Jumps unless the register is below the limit.
+    JumpUnlessBelow(usize, u64, usize),
+    /// Sets a value to the element whose number the register holds.
+    Element(usize, usize, Vec<Box<[u8]>>),
+    /// Sets a value to the number that the register holds.
+    Index(usize, usize),
+    /// Jumps unless it is the first time.
+    JumpUnlessFirst(usize, usize),
+    /// To one of these.
+    Random(WeightedIndex<f64>, Vec<usize>),
+    Interleave(usize, Vec<usize>),
+    /// Jumps unless this visit is one of the share.
+    JumpUnlessShare(f64, Counter, usize),
+    Begin(usize),
+    End,
+    /// The iteration has ended.
+    Walked,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Program {
+    pub ops: Vec<Op>,
+    /// By scenario: where it begins.
+    pub entries: Vec<usize>,
+    pub registers: usize,
+    pub shared: Vec<AtomicU64>,
+}
+
+/// Where one user is.
+#[derive(Debug, Default)]
+pub struct Cursor {
+    at: usize,
+    registers: Box<[u64]>,
+    open: Vec<Transaction>,
+    /// Whether this iteration has sent something.
+    sent: bool,
+}
+
+/// What a walk through a transaction came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transaction {
+    pub figure: usize,
+    pub requests: u32,
+    pub service_ns: u64,
+    pub failed: bool,
+}
+
+/// Where an advance ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    Request(u16),
+    Walked,
+    /// Nothing was sent for too long.
+    Lost,
+}
+
+/// What an advance came to on its way.
+#[derive(Debug, Default)]
+pub struct Passed {
+    pub pause_ns: u64,
+    pub ended: Vec<Transaction>,
+}
+
+impl Cursor {
+    pub fn new(program: &Program) -> Self {
+        Self {
+            registers: vec![0; program.registers].into(),
+            ..Self::default()
+        }
+    }
+
+    /// The next iteration begins, in this scenario.
+    pub fn begin(&mut self, program: &Program, scenario: usize) {
+        self.at = program.entries[scenario];
+        self.open.clear();
+        self.sent = false;
+    }
+
+    /// Whether this iteration has sent nothing.
+    pub fn is_idle(&self) -> bool {
+        !self.sent
+    }
+
+    /// A request ended: it belongs to every transaction that is open.
+    pub fn spend(&mut self, service_ns: u64, failed: bool) {
+        for open in &mut self.open {
+            open.requests += 1;
+            open.service_ns += service_ns;
+            open.failed |= failed;
+        }
+    }
+}
+
+impl Program {
+    /// Goes on to the next request. `now_ns` is the time before the pauses that are passed.
+    pub fn advance(
+        &self,
+        cursor: &mut Cursor,
+        vars: &mut Vars,
+        shared: &Shared,
+        rng: &mut impl Rng,
+        now_ns: u64,
+        passed: &mut Passed,
+    ) -> Stop {
+        for _ in 0..MOST_OPERATIONS {
+            let Some(op) = self.ops.get(cursor.at) else {
+                return Stop::Walked;
+            };
+            cursor.at += 1;
+            match op {
+                Op::Request(step) => {
+                    cursor.sent = true;
+                    return Stop::Request(*step);
+                }
+                Op::Walked => return Stop::Walked,
+                Op::Set(slot, text) => {
+                    let mut value = Vec::new();
+                    text.render(Place::Body, shared, vars, rng, &mut value);
+                    vars.set(*slot, value);
+                }
+                Op::Pause(think) => {
+                    passed.pause_ns = passed.pause_ns.saturating_add(think.draw(rng).unwrap_or(0));
+                }
+                Op::Pace(gap_ns, counter) => {
+                    let here_ns = now_ns.saturating_add(passed.pause_ns);
+                    let due_ns = self.pace(cursor, *counter, *gap_ns, here_ns);
+                    passed.pause_ns = due_ns.saturating_sub(now_ns);
+                }
+                Op::Jump(to) => cursor.at = *to,
+                Op::JumpUnless(test, to) => {
+                    if !test.holds(shared, vars, rng) {
+                        cursor.at = *to;
+                    }
+                }
+                Op::Zero(register) => cursor.registers[*register] = 0,
+                Op::Add(register) => cursor.registers[*register] += 1,
+                Op::JumpUnlessBelow(register, limit, to) => {
+                    if cursor.registers[*register] >= *limit {
+                        cursor.at = *to;
+                    }
+                }
+                Op::Element(register, slot, elements) => {
+                    let element = elements.get(cursor.registers[*register] as usize);
+                    vars.set(*slot, element.map_or_else(Vec::new, |bytes| bytes.to_vec()));
+                }
+                Op::Index(register, slot) => {
+                    vars.set(*slot, cursor.registers[*register].to_string().into_bytes());
+                }
+                Op::JumpUnlessFirst(register, to) => {
+                    if std::mem::replace(&mut cursor.registers[*register], 1) != 0 {
+                        cursor.at = *to;
+                    }
+                }
+                Op::Random(weights, targets) => cursor.at = targets[weights.sample(rng)],
+                Op::Interleave(register, targets) => {
+                    let visit = cursor.registers[*register];
+                    cursor.registers[*register] += 1;
+                    cursor.at = targets[(visit % targets.len() as u64) as usize];
+                }
+                Op::JumpUnlessShare(part, counter, to) => {
+                    let visit = self.count(cursor, *counter);
+                    let whole = |visits: u64| (visits as f64 * part + 1e-9).floor();
+                    if whole(visit + 1) <= whole(visit) {
+                        cursor.at = *to;
+                    }
+                }
+                Op::Begin(figure) => cursor.open.push(Transaction {
+                    figure: *figure,
+                    requests: 0,
+                    service_ns: 0,
+                    failed: false,
+                }),
+                Op::End => passed
+                    .ended
+                    .extend(cursor.open.pop().filter(|done| done.requests > 0)),
+            }
+        }
+        Stop::Lost
+    }
+
+    /// The number of visits before this one.
+    fn count(&self, cursor: &mut Cursor, counter: Counter) -> u64 {
+        match counter {
+            Counter::Own(register) => {
+                cursor.registers[register] += 1;
+                cursor.registers[register] - 1
+            }
+            Counter::Shared(place) => self.shared[place].fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// When this passage is due: at once, or a gap after the one before.
+    fn pace(&self, cursor: &mut Cursor, counter: Counter, gap_ns: u64, here_ns: u64) -> u64 {
+        let due = |last_ns: u64| match last_ns {
+            0 => here_ns,
+            _ => here_ns.max(last_ns.saturating_add(gap_ns)),
+        };
+        match counter {
+            Counter::Own(register) => {
+                let last_ns = &mut cursor.registers[register];
+                *last_ns = due(*last_ns);
+                *last_ns
+            }
+            Counter::Shared(place) => {
+                let next = |last_ns| Some(due(last_ns));
+                let relaxed = Ordering::Relaxed;
+                // Never an error: there is always a next time.
+                let before = self.shared[place].fetch_update(relaxed, relaxed, next);
+                due(before.unwrap_or(0))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+"""Blocks of a list of steps: loops, conditions, choices, pauses, variables.
+
+Must not know how they are walked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from prony.evidence.base import Record
+from prony.plan.think import Think
+
+Op = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches"]
+KINDS = ("loop", "if", "once", "choice", "share", "transaction", "group", "pause", "pace", "set")
+"""The keys that make an entry of a list of steps a block; each block has exactly one of them."""
+ALONE = ("pause", "pace", "set")
+"""Blocks without steps."""
+
+
+class Condition(Record):
+    """What decides: a comparison (left, op, right), exists, not, all or any. Texts may hold placeholders; two
+    texts that are numbers are compared as numbers. In place of one of these true or false may stand.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    left: str | None = None
+    op: Op | None = None
+    right: str | None = None
+    """With `matches` a regex, without placeholders."""
+    exists: str | None = None
+    """The name of a value."""
+    negated: Condition | bool | None = Field(default=None, alias="not")
+    all: tuple[Condition | bool, ...] | None = None
+    any: tuple[Condition | bool, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        compares = (self.left is not None, self.op is not None, self.right is not None)
+        others = (self.exists, self.negated, self.all, self.any)
+        kinds = any(compares) + sum(other is not None for other in others)
+        if kinds != 1 or any(compares) != all(compares):
+            raise ValueError("expected left, op and right, or one of exists, not, all and any")
+        return self
+
+
+class Loop(Record):
+    """How often: at most one of count, while and over; without one, for ever."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    count: int | None = Field(default=None, ge=0)
+    condition: Condition | bool | None = Field(default=None, alias="while")
+    over: tuple[str, ...] | None = None
+    element: str | None = Field(default=None, alias="as")
+    """The name of the round's text; with `over`."""
+    index: str | None = None
+    """The name of the round's number, from 0."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if sum(end is not None for end in (self.count, self.condition, self.over)) > 1:
+            raise ValueError("expected at most one of count, while and over")
+        if self.element is not None and self.over is None:
+            raise ValueError("'as' names the elements of 'over', which is missing")
+        return self
+
+
+class Share(Record):
+    """A part of the visits, those of each user or of all together."""
+
+    percent: float = Field(ge=0, le=100)
+    per: Literal["user", "run"] = "user"
+
+
+class Pace(Record):
+    """At most so many passages per minute, of each user or of all together."""
+
+    per_min: float = Field(ge=0.001, le=6e7)
+    per: Literal["user", "run"] = "user"
+
+
+class BlockKeys(Record):
+    """What a block does; exactly one of KINDS is given. Which steps it has is not said here."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    loop: Loop | None = None
+    condition: Condition | bool | None = Field(default=None, alias="if")
+    once: Literal[True] | None = None
+    """The first time only that a user comes by."""
+    choice: Literal["random", "interleave"] | None = None
+    weights: tuple[float, ...] = ()
+    """Of a random choice: the share of each step."""
+    share: Share | None = None
+    transaction: str | None = None
+    """The name of a figure of its own: the sum of the service times of the requests in the steps."""
+    group: Literal[True] | None = None
+    """Several steps as one, for a choice."""
+    pause: Think | None = None
+    pace: Pace | None = None
+    set: dict[str, str] | None = None
+    """What `${name}` stands for from here on."""
+
+    @model_validator(mode="after")
+    def _one_of_the_kinds(self) -> Self:
+        if len(self.kinds) != 1:
+            found = " and ".join(self.kinds)
+            raise ValueError(f"a block has exactly one of the keys {', '.join(KINDS)}; found {found}")
+        return self
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The keys of KINDS that are given."""
+        return tuple(
+            kind for kind in KINDS if getattr(self, "condition" if kind == "if" else kind) is not None
+        )
+
+    def engine_keys(self) -> dict[str, Any]:
+        """This block in the engine's words, without its steps."""
+        plan: dict[str, Any] = self.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"steps", "otherwise", "weights", "set"}
+        )
+        if self.weights:
+            plan["weights"] = list(self.weights)
+        if self.set is not None:
+            plan["set"] = [[name, value] for name, value in self.set.items()]
+        return plan
