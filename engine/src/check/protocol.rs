@@ -2,6 +2,7 @@
 
 use super::{PlanError, refuse};
 use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario};
+use crate::scenario::assemble::needs_program;
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and reading it piece by piece takes a
 /// time that grows with its square.
@@ -53,6 +54,10 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
         (
             plan.scenarios.len() > 1 || looped || steps().any(|step| step.repeat > 1),
             "the scenarios have loops, repeats or weights, expected one scenario whose steps are walked once each",
+        ),
+        (
+            plan.scenarios.iter().any(needs_program),
+            "the scenarios have blocks, variables or think_before, which decide anew before each request",
         ),
         (
             plan.cookies || !plan.feeders.is_empty(),
