@@ -278,10 +278,17 @@ def _explained(
     busiest = max((turn.busy(cpus) or 0.0 for turn in turns), default=0.0)
     if turns[0].tool != PRONY and busiest >= BUSY:
         return "client", f"it used {busiest:.0%} of the CPU that it can use: its own limit is measured"
+    slower = bool(own) and max(turn.per_s for turn in turns) < min(turn.per_s for turn in own)
     finding = next((turn.finding for turn in own if turn.finding), None)
-    if finding is not None:
+    if finding is not None and not (slower and finding.startswith("client:")):
         check, _, reason = finding.partition(": ")
         return check, f"of Prony's own run: {reason}"
+    if slower and all(turn.counted is not None for turn in own):
+        carried = statistics.median(turn.per_s for turn in own)
+        return (
+            "client",
+            f"the server counted {carried:,.0f}/s under the same load by Prony: the tool is the limit",
+        )
     rates = [turn.per_s for turn in (*turns, *own)]
     spread = max(turn.per_s for turn in own) / max(1e-9, min(turn.per_s for turn in own)) - 1
     if spread > AGREE:

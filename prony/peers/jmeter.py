@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
 
-LOCAL = "tools/peers/apache-jmeter*/bin/jmeter"
+LOCAL = Path("tools/peers/jmeter/bin/jmeter")
 """Where `make peers` puts it, seen from the checkout."""
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0">
@@ -53,7 +53,7 @@ class Jmeter:
     install = "make peers, or Apache JMeter's own archive with its bin folder on the PATH (a JDK is needed)"
 
     def find(self) -> Path | None:
-        return on_path("jmeter") or next(iter(sorted(Path.cwd().glob(LOCAL))), None)
+        return on_path("jmeter") or (LOCAL.absolute() if LOCAL.exists() else None)
 
     def version(self, program: Path) -> str:
         found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\s*$", output_of(program, "--version"), re.MULTILINE)

@@ -45,7 +45,8 @@ def test_what_agrees_needs_no_explanation() -> None:
         (turn("wrk", 5_000, errors=900), "errors", "900 of its 5000"),
         (turn("wrk", 5_000, counted=9_000), "counts", "the server counted 9000"),
         (turn("wrk", 0, failure="it ended with exit code 1: no"), "errors", "exit code 1"),
-        (turn("wrk", 5_000), None, "more rounds would tell"),
+        (turn("wrk", 5_000), "client", "the server counted 10,000/s under the same load by Prony"),
+        (turn("wrk", 15_000), None, "more rounds would tell"),
     ],
 )
 def test_a_difference_is_explained_by_a_check(found: Turn, check: str | None, words: str) -> None:
