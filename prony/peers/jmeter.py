@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -56,7 +57,9 @@ class Jmeter:
         return on_path("jmeter") or (LOCAL.absolute() if LOCAL.exists() else None)
 
     def version(self, program: Path) -> str:
-        found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\s*$", output_of(program, "--version"), re.MULTILINE)
+        found = re.search(
+            r"\b(\d+\.\d+(?:\.\d+)?)\s*$", output_of(program, "--version", "-j", os.devnull), re.MULTILINE
+        )
         return found[1] if found else "unknown"
 
     def command(self, program: Path, request: Request) -> Command:
