@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prony.compare import Looks
-from prony.selftest.__main__ import BEGIN, END
+from prony.selftest.__main__ import marks
 from prony.selftest.statistics import (
     DIFFERENT,
     TRUTH,
@@ -101,6 +101,7 @@ def test_tables_are_put_between_their_marks() -> None:
 
 def test_the_page_has_a_place_for_them_and_it_is_filled() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "truth.md").read_text(encoding="utf-8")
-    filled = page[page.index(BEGIN) : page.index(END)]
+    begin, end = marks("statistics")
+    filled = page[page.index(begin) : page.index(end)]
     for world in (*WORLDS, *ONE_SIDED):
         assert world.name in filled
