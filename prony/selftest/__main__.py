@@ -1,5 +1,5 @@
-"""`python -m prony.selftest [--section …] [--write docs/truth.md]`: simulate or stage, and print the tables or
-put them in their place. Must not judge.
+"""`python -m prony.selftest [--section …] [--write docs/truth.md]`: simulate or stage, and print the tables
+or put them in their place. Must not judge.
 """
 
 from __future__ import annotations
