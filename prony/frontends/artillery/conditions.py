@@ -12,6 +12,7 @@ from typing import Any
 
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import Scope
+from prony.plan.blocks import Condition, Op
 
 BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -117,16 +118,53 @@ def _of(node: ast.expr, names: Mapping[str, Any]) -> Any:
     raise NotAnExpression("it holds more than names, numbers, comparisons, and, or, not and arithmetic")
 
 
-def decided(node: Node, scope: Scope) -> bool:
-    """Whether a condition that is known before the run is true. Raises Refused where it is not known."""
+OPS: Mapping[type[ast.cmpop], Op] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+FALSE_TEXTS = ("", "0", "false")
+"""What a captured text holds when it is not true."""
+
+
+def decided(node: Node, scope: Scope) -> bool | Condition:
+    """A condition: whether it is true, or what the engine is to ask where it names captured values. Raises
+    Refused for a name that nobody knows.
+    """
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
     try:
-        return evaluate(bare, scope.constants)
+        if not any(name in bare for name in scope.captured):
+            return evaluate(bare, scope.constants)
+        return _asked(_tree(bare, scope.constants), scope)
     except Unknown as unknown:
         raise node.refused(
-            f"ifTrue on '{unknown}', which is not known before the run",
-            "compare variables or $loopCount, or write two scenarios with weights",
+            f"ifTrue on '{unknown}', which nobody has captured",
+            "compare captured values, variables or $loopCount",
         ) from unknown
     except NotAnExpression as fault:
         raise node.refused(f"this condition ({fault})", "compare a variable with a value") from fault
+
+
+def _asked(node: ast.expr, scope: Scope) -> Condition:
+    if isinstance(node, ast.BoolOp):
+        parts = tuple(_asked(value, scope) for value in node.values)
+        return Condition(all=parts) if isinstance(node.op, ast.And) else Condition(any=parts)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return Condition(negated=_asked(node.operand, scope))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPS:
+        left, right = _side(node.left, scope), _side(node.comparators[0], scope)
+        return Condition(left=left, op=OPS[type(node.ops[0])], right=right)
+    value = _side(node, scope)
+    return Condition(all=tuple(Condition(left=value, op="!=", right=word) for word in FALSE_TEXTS))
+
+
+def _side(node: ast.expr, scope: Scope) -> str:
+    """One side of a comparison as a text of the plan model."""
+    if isinstance(node, ast.Name) and node.id in scope.captured:
+        return f"${{{scope.captured[node.id]}}}"
+    value = _of(node, scope.constants)
+    return (str(value).lower() if isinstance(value, bool) else str(value)).replace("${", "$${")

@@ -15,9 +15,10 @@ from prony.frontends.artillery.conditions import decided
 from prony.frontends.artillery.phases import span_s
 from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
 from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, Uses, constant
+from prony.frontends.artillery.templates import USER_UUID, Scope, Uses, constant
+from prony.plan.blocks import Condition
 from prony.plan.think import Think
-from prony.plan.workload import Scenario, Step
+from prony.plan.workload import Block, Entry, Scenario, Step
 
 MOST_STEPS = 5_000
 """Of a scenario with its loops written out."""
@@ -62,6 +63,8 @@ class _Walk:
     steps: list[Step] = field(default_factory=list)
     wanted: dict[str, Expected] = field(default_factory=dict)
     matches: set[str] = field(default_factory=set)
+    conditions: dict[int, Condition] = field(default_factory=dict)
+    """Index of a step -> on what it is sent."""
     notes: list[str] = field(default_factory=list)
 
     def flow(self, nodes: Iterable[Node], scope: Scope) -> None:
@@ -90,8 +93,11 @@ class _Walk:
 
     def request(self, method: str, params: Node, scope: Scope) -> None:
         condition = params.get("ifTrue") if isinstance(params.value, dict) else None
-        if condition is not None and not decided(condition, scope):
+        asked = True if condition is None else decided(condition, scope)
+        if asked is False:
             return
+        if asked is not True:
+            self.conditions[len(self.steps)] = asked
         sent = request(method, params, scope, self.settings, self.cookies)
         self.steps.append(sent.step)
         self.captured.update(sent.found.names)
@@ -142,6 +148,19 @@ class _Walk:
         self.steps[-1] = self.steps[-1].model_copy(update={"repeat": turns})
         return True
 
+    def entries(self) -> tuple[Entry, ...]:
+        """The steps, those with a condition in a block of its own; the pause after them is always taken."""
+        found: list[Entry] = []
+        for index, step in enumerate(self.steps):
+            if index not in self.conditions:
+                found.append(step)
+                continue
+            bare = step.model_copy(update={"think": None})
+            found.append(Block(condition=self.conditions[index], steps=(bare,)))
+            if step.think is not None:
+                found.append(Block(pause=step.think))
+        return tuple(found)
+
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
@@ -189,16 +208,19 @@ def walked(node: Node, index: int, scope: Scope, settings: Settings, defaults: N
         bound = {**scope.constants, **dict(zip(lists, chosen, strict=True))}
         here = replace(scope, constants=bound, uses=Uses())
         loops = _walk_whole(walk, flow, here)
-        if here.uses.uuids > 1 or (here.uses.uuids and (loops > 1 or any(s.repeat > 1 for s in walk.steps))):
-            raise node.refused(
-                "$uuid in several requests of a scenario (Artillery draws it once for each user)",
-                "use it in one request, or a column of unique values in config.payload",
-            )
         if not walk.steps:
             raise flow.wrong("at least one request whose condition can be true")
         suffix = f" ({len(found) + 1})" if found else ""
         share = weight / math.prod(len(values) for values in lists.values())
-        found.append(Scenario(name=called + suffix, weight=share, loops=loops, steps=tuple(walk.steps)))
+        found.append(
+            Scenario(
+                name=called + suffix,
+                weight=share,
+                loops=loops,
+                variables={USER_UUID: "${uuid}"} if here.uses.uuids else {},
+                steps=walk.entries(),
+            )
+        )
     first = walk.steps[0].name
     sends = sum(step.repeat for step in walk.steps if step.name == first) * found[0].loops
     return Walked(

@@ -16,7 +16,9 @@ Escape = Literal["plain", "url", "json"]
 TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
 CALL = re.compile(r"(\$[A-Za-z0-9_]+)\s*\(([^)]*)\)")
 NAME = re.compile(r"[\w$][\w$.\[\]'\"-]*")
-RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms"})
+USER_UUID = "user_uuid"
+"""The variable of a scenario that holds $uuid, drawn once for each user."""
+RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", "iteration", USER_UUID})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def _token(inside: str, node: Node, scope: Scope) -> Literally | Drawn:
         return _called(call[1], [word.strip() for word in call[2].split(",") if word.strip()], node)
     if inside == "$uuid":
         scope.uses.uuids += 1
-        return Drawn("uuid")
+        return Drawn(USER_UUID)
     if not NAME.fullmatch(inside):
         raise node.refused(f"the expression {{{{ {inside} }}}}", "use a variable, or write the value")
     if inside in scope.captured:

@@ -305,6 +305,10 @@ def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node
     if node is None:
         return ()
     found = walked(node, 0, scope, settings, defaults)
-    if len(found.scenarios) != 1:
-        raise node.refused(f"{key} with variables drawn from lists", "write the value")
+    if (
+        len(found.scenarios) != 1
+        or found.scenarios[0].variables
+        or len(found.scenarios[0].steps) != len(found.scenarios[0].requests)
+    ):
+        raise node.refused(f"{key} with $uuid, conditions or variables drawn from lists", "write the value")
     return found.steps * found.scenarios[0].loops

@@ -122,6 +122,29 @@ def test_before_and_after(serve: Serve, front: Front, tmp_path: Path) -> None:
     assert lines == ["/first", "/mid", "/mid", "/last"]
 
 
+def test_uuid_once_per_user_and_conditions_on_what_was_captured(
+    serve: Serve, front: Front, tmp_path: Path
+) -> None:
+    server = serve()
+    script = tmp_path / "s.yml"
+    script.write_text(
+        f"config: {{target: '{server.url}', phases: [{{duration: 1, arrivalCount: 3}}]}}\n"
+        "scenarios:\n  - flow:\n"
+        "      - post: {url: /echo, json: {kind: red, n: 5},\n"
+        "               capture: [{json: $.kind, as: kind}, {json: $.n, as: n}]}\n"
+        "      - get: {url: '/a/{{ $uuid }}', ifTrue: \"kind == 'red' and n > 4\"}\n"
+        "      - think: 0.01\n"
+        "      - get: {url: /never, ifTrue: n < 5}\n"
+        "      - get: {url: '/b/{{ $uuid }}', ifTrue: kind}\n"
+    )
+    run(["run", str(script)], front.desk())
+    assert server.ended()["requests"] == 9
+    paths = [line.split(" ")[1] for line, _, _ in requests(server.recorded())]
+    first, second = ({p[3:] for p in paths if p.startswith(f"/{word}/")} for word in "ab")
+    assert len(first) == 3
+    assert first == second
+
+
 def test_explain_asks_nobody(front: Front, tmp_path: Path) -> None:
     assert run(["run", written(tmp_path, WHOLE)], front.desk(explain=True)) == 0
     assert "title: artillery script.yml" in front.out.getvalue()
