@@ -191,7 +191,7 @@ def test_the_plan_of_a_closed_loop_with_everything() -> None:
         "ramp_down_steps": 3,
     }
     assert plan["stop"] == {"after_ms": 12000, "total_requests": None, "iterations_per_user": 10}
-    assert plan["connection"] == {"reuse": "per_request", "max_requests": None}
+    assert plan["connection"] == {"reuse": "per_request", "max_requests": None, "pipeline": 1}
 
 
 def test_the_plan_of_tls(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_plan_of_tls(tmp_path: Path) -> None:
     tls = plan["target"]["tls"]
     assert (tls["ca"], tls["sni"], tls["resumption"]) == (str(tmp_path / "ca.pem"), "name.example", False)
     assert (tls["min_version"], tls["max_version"]) == ("1.2", "1.2")
-    assert plan["connection"] == {"reuse": "keep_alive", "max_requests": 3}
+    assert plan["connection"] == {"reuse": "keep_alive", "max_requests": 3, "pipeline": 1}
 
 
 def test_facts_of_sessions_count_the_requests_of_a_walk() -> None:
