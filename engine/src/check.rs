@@ -3,6 +3,7 @@
 
 mod protocol;
 mod scenario;
+mod script;
 
 use crate::plan::{AtEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION, Window};
 use crate::scenario::assemble::needs_program;
@@ -56,6 +57,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     check_threads(plan)?;
     check_load(plan)?;
     scenario::check(plan)?;
+    script::check(plan)?;
     check_stop(plan)?;
     match plan.window {
         Window::All | Window::Commanded => {}

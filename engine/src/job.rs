@@ -15,13 +15,14 @@ use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{ArrivalSpacing, Load, Plan, Reuse, Scenario, Session, Think};
+use crate::plan::{ArrivalSpacing, Load, Plan, RatesPlan, Reuse, Scenario, Session, Think};
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
+use crate::script::Script;
 use crate::sources;
-use crate::target::Target;
+use crate::target::{MOST_ADDRESSES, Target};
 use crate::tls::config::ClientTls;
 
 /// The longest body over TLS: it is encrypted in memory before it is sent.
@@ -107,6 +108,11 @@ pub struct Job {
     /// Rising.
     pub marks: Vec<u64>,
     pub seed: u64,
+    /// What says what is sent, in place of the plan's step; its threads are the steps.
+    pub script: Option<Script>,
+    /// By thread of the script, where it says where its connections go.
+    pub script_addresses: Vec<usize>,
+    pub rates: Option<RatesPlan>,
     pub quota: Quota,
     /// Completed requests of all threads, counted only until the last mark.
     pub completed: AtomicU64,
@@ -114,7 +120,7 @@ pub struct Job {
 
 impl Job {
     pub fn new(plan: &Plan, threads: usize) -> Result<Self, PlanError> {
-        let target = Target::resolve(&plan.target)?;
+        let mut target = Target::resolve(&plan.target)?;
         let tls = match (&plan.target.tls, target.secure) {
             (None, false) => None,
             (Some(_), false) => {
@@ -129,6 +135,12 @@ impl Job {
             )?)),
         };
         let shape = Shape::new(&plan.load);
+        let script = load_script(plan, &target, threads)?;
+        let script_addresses = script_addresses(script.as_ref(), &mut target)?;
+        let per_thread = script
+            .as_ref()
+            .map(|script| one_step_per_thread(plan, script));
+        let plan = per_thread.as_ref().unwrap_or(plan);
         let scenarios = Scenarios::compile(plan, &target.authority)?;
         let longest = scenarios
             .steps
@@ -145,11 +157,19 @@ impl Job {
                 "connection.pipeline is above 1, but a body is a file that is read while it goes out: expected files of at most 1 MiB",
             );
         }
+        let shows = script.as_ref().is_some_and(|script| script.looks);
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
         let all = plan.scenarios.iter().flat_map(Scenario::requests);
-        for (step, compiled) in all.zip(&scenarios.steps) {
-            let (staying, closing) = if compiled.request.is_fixed() {
+        for (place, (step, compiled)) in all.zip(&scenarios.steps).enumerate() {
+            let said = script.as_ref().and_then(|script| script.fixed(place));
+            let (staying, closing) = if let Some((bytes, _)) = said {
+                fixed.push(bytes.clone());
+                let index = fixed.len() as u32 - 1;
+                (index, index)
+            } else if script.is_some() {
+                (WRITTEN_ANEW, WRITTEN_ANEW)
+            } else if compiled.request.is_fixed() {
                 let index = fixed.len() as u32;
                 for last in [false, true] {
                     let mut ink = Ink {
@@ -167,10 +187,10 @@ impl Job {
             steps.push(StepJob {
                 staying,
                 closing,
-                head_request: step.method == "HEAD",
+                head_request: said.map_or(step.method == "HEAD", |said| said.1.heads & 1 == 1),
                 expectation: Expectation::new(&step.expect),
-                looks: compiled.look.is_some(),
-                looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body),
+                looks: compiled.look.is_some() || shows,
+                looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,
                 think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),
             });
         }
@@ -213,11 +233,23 @@ impl Job {
                 None => plan.stop.iterations_per_user.unwrap_or(u64::MAX),
             },
             open: shape.open,
+            script,
+            script_addresses,
+            rates: plan.rates,
             marks,
             seed: plan.seed,
             quota: Quota::new(plan.stop.total_requests, threads as u64),
             completed: AtomicU64::new(0),
         })
+    }
+
+    /// The thread of the script (0 without one) that this user of a measuring thread belongs to.
+    pub fn script_thread(&self, index: usize, thread: usize, threads: usize) -> u16 {
+        let Some(script) = &self.script else {
+            return 0;
+        };
+        let here = share(script.threads() as u32, thread, threads);
+        (thread + threads * (index % here)) as u16
     }
 
     /// How many of the users a thread has.
@@ -229,6 +261,61 @@ impl Job {
 /// How many of so many things a thread has: thing `i` belongs to thread `i mod threads`.
 pub fn share(count: u32, thread: usize, threads: usize) -> usize {
     (count as usize + threads - 1 - thread) / threads
+}
+
+fn load_script(plan: &Plan, target: &Target, threads: usize) -> Result<Option<Script>, PlanError> {
+    let (Some(script), [scenario]) = (&plan.script, &plan.scenarios[..]) else {
+        return Ok(None);
+    };
+    let script = Script::load(script, scenario.requests()[0], target, threads)?;
+    if script.pipeline > 1 && plan.stop.total_requests.is_some() {
+        return refuse(
+            "stop.total_requests is set, but the script sends several requests in one piece: expected stop.after_ms alone",
+        );
+    }
+    Ok(Some(script))
+}
+
+/// Where each thread of the script connects to, once the script has said it for any: then the target's addresses are those.
+fn script_addresses(script: Option<&Script>, target: &mut Target) -> Result<Vec<usize>, PlanError> {
+    let said: Vec<Option<Address>> = script.map_or_else(Vec::new, |script| {
+        (0..script.threads())
+            .map(|thread| script.address(thread))
+            .collect()
+    });
+    if said.iter().all(Option::is_none) {
+        return Ok(Vec::new());
+    }
+    let usual = target.addresses[0].clone();
+    let mut all: Vec<Address> = Vec::new();
+    let places = said
+        .into_iter()
+        .map(|address| {
+            let address = address.unwrap_or_else(|| usual.clone());
+            let name = address.to_string();
+            let known = all.iter().position(|known| known.to_string() == name);
+            known.unwrap_or_else(|| {
+                all.push(address);
+                all.len() - 1
+            })
+        })
+        .collect();
+    if all.len() > MOST_ADDRESSES {
+        return refuse(format!(
+            "the script connects to {} addresses, expected at most {MOST_ADDRESSES}",
+            all.len()
+        ));
+    }
+    target.addresses = all;
+    Ok(places)
+}
+
+/// The same plan with the step once per thread of the script; their figures are one row.
+fn one_step_per_thread(plan: &Plan, script: &Script) -> Plan {
+    let mut plan = plan.clone();
+    let step = plan.scenarios[0].steps[0].clone();
+    plan.scenarios[0].steps = vec![step; script.threads()];
+    plan
 }
 
 /// The load's part of a job.

@@ -16,6 +16,7 @@ mod rig;
 mod run;
 mod scenario;
 mod schema;
+mod script;
 mod serve;
 mod sources;
 mod target;

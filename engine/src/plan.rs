@@ -62,6 +62,12 @@ pub struct Plan {
     /// Counts of completed requests (all threads together) at which a `mark` event is sent.
     #[serde(default)]
     pub marks: Vec<u64>,
+    /// A script that says what is sent, in place of the one step.
+    #[serde(default)]
+    pub script: Option<ScriptPlan>,
+    /// Completed requests per second are counted in short spans; only then `finished.rates` is there.
+    #[serde(default)]
+    pub rates: Option<RatesPlan>,
     /// Seed of everything that is drawn.
     #[serde(default)]
     pub seed: u64,
@@ -69,6 +75,35 @@ pub struct Plan {
 
 fn default_interval_ms() -> f64 {
     1000.0
+}
+
+/// A script in Lua with the interface of wrk.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptPlan {
+    pub file: PathBuf,
+    /// What `init` is given; the URL stands before them, as number 0.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// The URL as it was given; number 0 of what `init` is given.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Interpreters among which the users are shared out; at least one per thread of the engine.
+    #[serde(default = "one")]
+    pub threads: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How rates are counted: users are shared out over groups, and each group is counted for itself.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RatesPlan {
+    /// At least one per thread of the engine.
+    pub groups: u32,
+    pub every_ms: f64,
 }
 
 /// Where the requests go.

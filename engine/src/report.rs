@@ -17,6 +17,7 @@ use crate::measure::histogram::Durations;
 use crate::measure::steps::StepFigures;
 use crate::net::address::Address;
 use crate::scenario::compile::StepName;
+use crate::script::Script;
 use crate::tls::{PROTOCOLS, Secured};
 
 /// Answers that are listed one by one.
@@ -151,6 +152,8 @@ pub enum Reason {
     /// The phases of an open load ended, and every request with them.
     Schedule,
     Stopped,
+    /// The script made an error, see `script.error`.
+    Script,
     Signal,
     StdinClosed,
 }
@@ -164,6 +167,45 @@ pub struct Finished {
     pub window: Option<WindowReport>,
     /// `null` unless the plan asks for a log of its requests.
     pub log: Option<LogReport>,
+    /// Rates in requests per second, rising, each with how often it was seen; `null` when the plan asks for none.
+    pub rates: Option<Vec<(u64, u64)>>,
+    /// `null` without a script.
+    pub script: Option<ScriptReport>,
+}
+
+/// What a script did beside its requests.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ScriptReport {
+    /// Its interpreters that sent requests.
+    pub threads: usize,
+    /// It was called for every send; otherwise its request was fixed before the load.
+    pub dynamic: bool,
+    /// Requests in the first piece that it sent.
+    pub pipeline: u32,
+    /// File, line and reason.
+    pub error: Option<String>,
+    /// What it printed before the load, during it, and in `done`.
+    pub printed_setup: String,
+    pub printed_run: String,
+    pub printed_done: String,
+    /// More was printed than is kept.
+    pub printed_left_out: bool,
+}
+
+impl ScriptReport {
+    pub fn new(script: &Script) -> Self {
+        let printed = script.shared().printed();
+        Self {
+            threads: script.threads(),
+            dynamic: script.dynamic,
+            pipeline: script.pipeline,
+            error: script.shared().error(),
+            printed_setup: printed.setup,
+            printed_run: printed.run,
+            printed_done: printed.done,
+            printed_left_out: printed.left_out,
+        }
+    }
 }
 
 /// Something that ended the run before it could be finished.

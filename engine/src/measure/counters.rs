@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
 use super::histogram::{Digits, Durations};
+use crate::http::expect::Unmet;
 use crate::tls::Secured;
 
 /// How a request, or the attempt to connect for it, went wrong.
@@ -146,6 +147,39 @@ impl Default for Counters {
             users_integral_ns: 0,
             sessions_begun: 0,
             sessions_completed: 0,
+        }
+    }
+}
+
+impl ErrorKind {
+    /// No connection came about.
+    pub fn is_of_connecting(self) -> bool {
+        matches!(
+            self,
+            Self::ConnectRefused
+                | Self::ConnectTimeout
+                | Self::ConnectOther
+                | Self::Tls
+                | Self::AddressUnavailable
+                | Self::Descriptors
+        )
+    }
+
+    /// What came was no whole answer.
+    pub fn is_of_reading(self) -> bool {
+        matches!(
+            self,
+            Self::Read | Self::PrematureClose | Self::Protocol | Self::HeaderTooLong
+        )
+    }
+}
+
+impl From<Unmet> for ErrorKind {
+    fn from(unmet: Unmet) -> Self {
+        match unmet {
+            Unmet::Status => Self::ExpectStatus,
+            Unmet::Header => Self::ExpectHeader,
+            Unmet::Body => Self::ExpectBody,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod answers;
 pub mod counters;
 pub mod gaps;
 pub mod histogram;
+pub mod rates;
 pub mod recorder;
 pub mod schedule;
 pub mod steps;

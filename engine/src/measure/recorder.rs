@@ -5,6 +5,7 @@ use super::addresses::AddressFigures;
 use super::counters::{Counters, ErrorKind};
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
+use super::rates::{RateCounts, Rates};
 use super::steps::StepFigures;
 use super::uniformity::Uniformity;
 
@@ -116,6 +117,8 @@ pub struct Segment {
     pub at_end: AtEnd,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
+    /// Rates that were seen.
+    pub rates: RateCounts,
     /// Gaps of Poisson arrivals; only in the last segment of a window.
     pub gaps: Uniformity,
     /// At the end of the segment.
@@ -139,6 +142,8 @@ pub struct Recorder {
     pub loop_lag: Durations,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
+    /// `None`: rates are not asked for.
+    pub rates: Option<Rates>,
     /// Gaps of Poisson arrivals since the window opened.
     pub gaps: Uniformity,
     pub loops: u64,
@@ -172,6 +177,7 @@ impl Recorder {
             loop_lag: Durations::new(Digits::Two),
             open_load: OpenLoad::default(),
             parts: PartTimes::default(),
+            rates: None,
             gaps: Uniformity::default(),
             loops: 0,
             quiet: Vec::new(),
@@ -401,6 +407,7 @@ impl Recorder {
             at_end,
             open_load: std::mem::take(&mut self.open_load),
             parts: std::mem::take(&mut self.parts),
+            rates: self.rates.as_mut().map(Rates::take).unwrap_or_default(),
             gaps: match cut {
                 Cut::WindowCloses(_) | Cut::Stop => std::mem::take(&mut self.gaps),
                 _ => Uniformity::default(),

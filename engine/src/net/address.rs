@@ -106,6 +106,14 @@ impl Address {
         }
     }
 
+    /// `None` for a Unix socket.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        match &self.shown {
+            Shown::Ip(address) => Some(*address),
+            Shown::Unix(_) => None,
+        }
+    }
+
     pub fn is_unix(&self) -> bool {
         matches!(self.shown, Shown::Unix(_))
     }

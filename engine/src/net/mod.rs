@@ -6,6 +6,7 @@ pub mod acceptor;
 pub mod address;
 mod buffers;
 pub mod epoll;
+pub mod luajit;
 pub mod outgoing;
 pub mod probe;
 pub mod rings;

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use super::window::{Measured, Names, Open};
 use crate::measure::addresses::{AddressFigures, add_all};
-use crate::measure::counters::Counters;
+use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::histogram::{Digits, Durations};
+use crate::measure::rates::RateCounts;
 use crate::measure::recorder::{Cut, Segment};
 use crate::report::{
     CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport, ms,
 };
+use crate::script::Summary;
+use crate::script::stats::Stats;
 
 /// One interval row of all threads.
 struct Row {
@@ -69,6 +72,7 @@ pub struct Collector {
     so_far: Vec<(Durations, u64)>,
     window: Option<Measured>,
     totals: Counters,
+    rates: RateCounts,
     addresses: Vec<AddressFigures>,
     cycle_ns: u128,
     overdue: u64,
@@ -96,6 +100,7 @@ impl Collector {
             so_far: vec![(Durations::new(Digits::Three), 0); threads],
             window: None,
             totals: Counters::default(),
+            rates: RateCounts::new(),
             addresses: Vec::new(),
             cycle_ns: 0,
             overdue: 0,
@@ -128,6 +133,9 @@ impl Collector {
 
     pub fn add(&mut self, segment: &Segment, emit: &mut impl FnMut(Event)) {
         self.totals.add(&segment.counters);
+        for (rate, count) in &segment.rates {
+            *self.rates.entry(*rate).or_default() += count;
+        }
         add_all(&mut self.addresses, &segment.addresses);
         self.add_to_marks(segment, emit);
         self.add_to_row(segment);
@@ -271,6 +279,48 @@ impl Collector {
                 t_ms: ms(at_ns - self.started_ns),
                 monotonic_ns: at_ns,
             }));
+        }
+    }
+
+    /// How often each rate was seen.
+    pub fn rates(&self) -> RateCounts {
+        self.rates.clone()
+    }
+
+    /// What the end of a script is told.
+    pub fn summary(&self, elapsed_ns: u64) -> Summary {
+        let counters = &self.totals;
+        let count = |wanted: fn(ErrorKind) -> bool| -> u64 {
+            counters
+                .errors()
+                .filter(|(kind, _)| wanted(*kind))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        let statuses = counters.answers.by_status();
+        let service_time = self.window.as_ref().map(Measured::service_time);
+        let mut latency: BTreeMap<u64, u64> = BTreeMap::new();
+        if let Some(histogram) = service_time.and_then(Durations::filled) {
+            for step in histogram.iter_recorded() {
+                *latency.entry(step.value_iterated_to() / 1_000).or_default() +=
+                    step.count_at_value();
+            }
+        }
+        Summary {
+            duration_us: elapsed_ns / 1_000,
+            requests: counters.completed,
+            bytes: counters.bytes_received,
+            connect_errors: count(ErrorKind::is_of_connecting),
+            read_errors: count(ErrorKind::is_of_reading),
+            write_errors: count(|kind| kind == ErrorKind::Write),
+            status_errors: statuses
+                .iter()
+                .filter(|(status, _)| **status > 399)
+                .map(|(_, count)| count)
+                .sum(),
+            timeouts: count(|kind| kind == ErrorKind::Timeout),
+            latency: Stats(latency.into_iter().collect()),
+            rates: Stats(self.rates.clone().into_iter().collect()),
         }
     }
 

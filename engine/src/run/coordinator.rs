@@ -17,7 +17,7 @@ use crate::measure::schedule::Span;
 use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
 use crate::plan::{Command, Plan, Window};
-use crate::report::{Event, Finished, Ready, Reason, ThreadReady, Transport, ms};
+use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport, ms};
 use crate::worker::{News, Order};
 
 /// Notice that threads get before an instant all of them must keep.
@@ -186,6 +186,12 @@ impl<'a> Coordinator<'a> {
             steps: &self.prepared.job.scenarios.figures,
             addresses: &self.prepared.job.addresses,
         };
+        let elapsed_ns = stopped_ns.saturating_sub(self.started_ns);
+        let rates = self.collector.rates();
+        let script = self.prepared.job.script.as_ref().map(|script| {
+            script.done(self.collector.summary(elapsed_ns));
+            ScriptReport::new(script)
+        });
         let (totals, window) = self
             .collector
             .finish(stopped_ns, in_order, &self.threads, &names);
@@ -199,10 +205,12 @@ impl<'a> Coordinator<'a> {
         };
         self.output.write(&Event::Finished(Box::new(Finished {
             reason,
-            elapsed_ms: ms(stopped_ns.saturating_sub(self.started_ns)),
+            elapsed_ms: ms(elapsed_ns),
             totals,
             window,
             log,
+            rates: self.prepared.job.rates.map(|_| rates.into_iter().collect()),
+            script,
         })));
         Ok(())
     }
@@ -239,8 +247,11 @@ impl<'a> Coordinator<'a> {
                     .and_then(|all| all.into_iter().max())
                 {
                     let used_up = self.prepared.job.quota.is_used_up();
+                    let script = self.prepared.job.script.as_ref();
                     self.end_at(
-                        if used_up {
+                        if script.is_some_and(|script| script.shared().error().is_some()) {
+                            Reason::Script
+                        } else if used_up {
                             Reason::TotalRequests
                         } else if self.prepared.job.open.is_some() {
                             Reason::Schedule
@@ -251,6 +262,7 @@ impl<'a> Coordinator<'a> {
                     );
                 }
             }
+            News::ScriptFailed => self.end(Reason::Script),
             News::Failed(message) => return Err(message),
         }
         Ok(())

@@ -128,6 +128,10 @@ impl Measured {
         }
     }
 
+    pub fn service_time(&self) -> &Durations {
+        &self.service_time
+    }
+
     pub fn report(
         self,
         started_ns: u64,

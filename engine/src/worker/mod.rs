@@ -9,6 +9,7 @@ mod pipeline;
 mod pool;
 mod retire;
 mod scenes;
+mod scripted;
 #[cfg(test)]
 mod simulation;
 mod walk;
@@ -22,8 +23,10 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use crate::check::ms_to_ns;
 use crate::http::head::Recent;
-use crate::job::Job;
+use crate::job::{Job, share};
+use crate::measure::rates::Rates;
 use crate::measure::recorder::{AtEnd, Cut, Recorder, Segment};
 use crate::measure::schedule::{Schedule, Span};
 use crate::net::sys::{Waker, thread_cpu_ns};
@@ -38,6 +41,7 @@ use parts::Parts;
 use pipeline::Pipeline;
 use retire::Retirement;
 use scenes::Scenes;
+use scripted::Scripted;
 
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
@@ -71,6 +75,8 @@ pub enum News {
         thread: usize,
         at_ns: u64,
     },
+    /// The script made an error, which it keeps.
+    ScriptFailed,
     Failed(String),
 }
 
@@ -160,6 +166,19 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
 #[derive(Default)]
 struct StepState {
     recent: Recent,
+    /// Of answers to HEAD, where one step has them beside others.
+    recent_of_heads: Recent,
+}
+
+impl StepState {
+    #[inline]
+    fn recent(&mut self, head: Option<bool>) -> &mut Recent {
+        if head == Some(true) {
+            &mut self.recent_of_heads
+        } else {
+            &mut self.recent
+        }
+    }
 }
 
 struct Worker<'a, D: Driver> {
@@ -201,6 +220,8 @@ struct Worker<'a, D: Driver> {
     /// `None` in a closed load.
     open: Option<Box<Open>>,
     retirement: Retirement,
+    /// `None` without a script, and with one that always sends the same single request.
+    scripted: Option<Scripted>,
     told_finished: bool,
     /// The first answer's head was noted.
     head_told: bool,
@@ -235,15 +256,26 @@ impl<'a, D: Driver> Worker<'a, D> {
         } else {
             Phase::Waiting
         };
+        let mut recorder = Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns())
+            .with_steps(job.scenarios.figures.len())
+            .with_addresses(job.addresses.len());
+        recorder.rates = job.rates.map(|rates| {
+            let groups = share(rates.groups, post.thread, post.threads);
+            Rates::new(groups, ms_to_ns(rates.every_ms), start)
+        });
+        let user = |index: usize| {
+            let mut user = User::new(phase);
+            user.step = job.script_thread(index, post.thread, post.threads);
+            user
+        };
         Self {
-            users: (0..users).map(|_| User::new(phase)).collect(),
+            scripted: Scripted::new(&job, users),
+            users: (0..users).map(user).collect(),
             steps: job.steps.iter().map(|_| StepState::default()).collect(),
             scenes: Scenes::new(&job, users, post.thread, post.threads),
             wheel,
             schedule: Schedule::new(start, job.interval_ns, stop_ns),
-            recorder: Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns())
-                .with_steps(job.scenarios.figures.len())
-                .with_addresses(job.addresses.len()),
+            recorder,
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -297,6 +329,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.take_arrivals()?;
             self.fire_timers()?;
             self.retire();
+            if let Some(rates) = &mut self.recorder.rates {
+                rates.sample(self.now_ns);
+            }
             if !self.flush()? && !self.stopped {
                 self.stamp();
             }
@@ -319,7 +354,11 @@ impl<'a, D: Driver> Worker<'a, D> {
             None => self.retirement.next_ns(),
             Some(open) => open.look_ns(self.now_ns),
         };
-        timer_ns.min(pace_ns).min(self.schedule.next_ns())
+        let rates = self.recorder.rates.as_ref();
+        timer_ns
+            .min(pace_ns)
+            .min(self.schedule.next_ns())
+            .min(rates.map_or(u64::MAX, Rates::next_ns))
     }
 
     /// Reads the clock, cutting what is due before anything that happens from now on.

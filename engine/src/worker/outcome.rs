@@ -4,7 +4,6 @@ use std::io;
 
 use super::Worker;
 use super::logging::End;
-use crate::http::expect::Unmet;
 use crate::http::response::Answer;
 use crate::measure::counters::ErrorKind;
 use crate::net::Driver;
@@ -20,6 +19,7 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         self.recorder
             .completed(self.now_ns, user.sent_ns, answer.status, answer.body_bytes);
+        self.count_rate(index);
         if self.parts.is_some() {
             self.record_parts(index);
         }
@@ -38,9 +38,7 @@ impl<D: Driver> Worker<'_, D> {
         };
         let user = &mut self.users[index as usize];
         let failed = match answer.unmet {
-            Some(Unmet::Status) => Some(ErrorKind::ExpectStatus),
-            Some(Unmet::Header) => Some(ErrorKind::ExpectHeader),
-            Some(Unmet::Body) => Some(ErrorKind::ExpectBody),
+            Some(unmet) => Some(unmet.into()),
             None => looked.or(answer.surplus.then_some(ErrorKind::Protocol)),
         };
         if let Some(kind) = failed {
@@ -65,6 +63,9 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     pub(super) fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
+        if self.answers_left(index) > 1 {
+            return self.on_answer_amid(index, answer, closed);
+        }
         let mark = self.record_answer(index, &answer);
         let user = &mut self.users[index as usize];
         self.recorder.cycle(user.since_ns, self.now_ns);
@@ -121,7 +122,15 @@ impl<D: Driver> Worker<'_, D> {
     /// Records that the request of the step that the user is at, which was in flight, has no answer.
     pub(super) fn record_lost(&mut self, index: u32, kind: ErrorKind) {
         self.request_ended();
+        let left = self.answers_left(index);
         let user = &mut self.users[index as usize];
+        for _ in 1..left {
+            if kind == ErrorKind::Timeout {
+                self.recorder.timed_out(self.now_ns, user.sent_ns);
+            } else {
+                self.recorder.lost(self.now_ns, kind);
+            }
+        }
         if kind == ErrorKind::Timeout {
             self.recorder.timed_out(self.now_ns, user.sent_ns);
             self.record_latency(index);

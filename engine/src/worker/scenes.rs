@@ -298,6 +298,13 @@ impl<D: Driver> Worker<'_, D> {
         }
         let user = &mut self.users[index as usize];
         let before = user.step;
+        if let Some(script) = &self.job.script {
+            // A thread of the script is a step, and its users stay there.
+            user.iterations += 1;
+            let goes_on = user.iterations < self.job.iterations_per_user
+                && !script.has_stopped(usize::from(before));
+            return if goes_on { Moved::On } else { Moved::Walked };
+        }
         let mut ended = Moved::Walked;
         if self.scenes.users.is_empty() {
             if !user.next_step(self.job.steps.len()) {
@@ -381,6 +388,10 @@ impl<D: Driver> Worker<'_, D> {
     /// Takes what the step wants from the answer that was seen; what was wrong with it.
     #[inline(never)]
     pub(super) fn look(&mut self, index: u32, answer: &Answer) -> Option<ErrorKind> {
+        if self.job.script.is_some() {
+            self.show_script(index, answer);
+            return None;
+        }
         let step = usize::from(self.users[index as usize].step);
         let look = self.job.scenarios.steps[step].look.as_ref()?;
         let seen = std::mem::take(&mut self.scenes.seen);

@@ -5,7 +5,7 @@ use std::io;
 use super::Worker;
 use super::scenes::{LONGEST_HELD_NS, Moved};
 use crate::http::head::BadAnswer;
-use crate::http::response::Exchange;
+use crate::http::response::{Answer, Exchange};
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Direction, Driver, Payload, Received};
@@ -36,7 +36,7 @@ impl<D: Driver> Worker<'_, D> {
         self.ended_ns = self.now_ns;
     }
 
-    fn begin_request(&mut self, index: u32) -> io::Result<()> {
+    pub(super) fn begin_request(&mut self, index: u32) -> io::Result<()> {
         if !self.may_send() {
             self.end_user(index);
             return Ok(());
@@ -82,9 +82,10 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn open_connection(&mut self, index: u32, limit_ns: u64) {
         self.recorder.counters.connect_attempts += 1;
         self.wheel.set(index, limit_ns);
-        let address = self.next_address;
-        self.next_address = (address + 1) % self.job.addresses.len();
         let user = &mut self.users[index as usize];
+        let said = self.job.script_addresses.get(usize::from(user.step));
+        let address = said.copied().unwrap_or(self.next_address);
+        self.next_address = (self.next_address + 1) % self.job.addresses.len();
         user.sent_ns = self.now_ns;
         user.address = address as u16;
         if let Some(figures) = self.recorder.address(user.address) {
@@ -119,8 +120,12 @@ impl<D: Driver> Worker<'_, D> {
         user.on_connection = user.on_connection.saturating_add(1);
         let step = &self.job.steps[usize::from(user.step)];
         let fixed = step.request(user.on_connection >= self.job.max_requests);
+        if fixed == WRITTEN_ANEW && self.job.script.is_some() {
+            return self.send_scripted(index);
+        }
+        self.note_flight(index);
         if fixed == WRITTEN_ANEW {
-            let last = user.on_connection >= self.job.max_requests;
+            let last = self.users[index as usize].on_connection >= self.job.max_requests;
             self.send_written(index, last);
         } else {
             self.driver.send(index, Payload::Fixed(fixed));
@@ -155,6 +160,10 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(logging) = &mut self.logging {
             logging.sends(index, bytes as u64, None);
         }
+        for _ in 1..self.answers_left(index) {
+            self.recorder.sent(at_ns, 0);
+        }
+        let user = &mut self.users[index as usize];
         if let Some(figures) = self.recorder.address(user.address) {
             figures.sent += 1;
         }
@@ -303,32 +312,82 @@ impl<D: Driver> Worker<'_, D> {
         let user = &mut self.users[index as usize];
         let bytes = self.driver.bytes(&received);
         self.recorder.counters.bytes_received += bytes.len() as u64;
-        let tls_alert;
-        let continues;
-        let result = if user.phase == Phase::InFlight {
-            if let Some(logging) = &mut self.logging {
-                logging.received(index, bytes.len(), self.now_ns);
-            }
-            let step = &self.job.steps[usize::from(user.step)];
-            let mut exchange = Exchange {
-                head_request: step.head_request,
-                most_head_bytes: self.job.most_head_bytes,
-                expectation: &step.expectation,
-                recent: &mut self.steps[usize::from(user.step)].recent,
-                seen: self.scenes.wanted(step),
-                continues: false,
-                more: false,
-                behind: 0,
-            };
-            let result = user.reader.feed(bytes, &mut exchange);
-            tls_alert = result.is_err() && bytes.starts_with(&TLS_ALERT);
-            continues = exchange.continues;
-            result
-        } else {
+        if user.phase != Phase::InFlight {
             self.driver.release(received);
             return self.on_unasked(index);
+        }
+        if let Some(logging) = &mut self.logging {
+            logging.received(index, bytes.len(), self.now_ns);
+        }
+        let (left, head) = match &self.scripted {
+            None => (1, None),
+            Some(scripted) => scripted.expects(index),
         };
+        let step = &self.job.steps[usize::from(user.step)];
+        let state = &mut self.steps[usize::from(user.step)];
+        let mut exchange = Exchange {
+            head_request: head.unwrap_or(step.head_request),
+            most_head_bytes: self.job.most_head_bytes,
+            expectation: &step.expectation,
+            recent: state.recent(head),
+            seen: self.scenes.wanted(step),
+            continues: false,
+            more: left > 1,
+            behind: 0,
+        };
+        let result = user.reader.feed(bytes, &mut exchange);
+        let tls_alert = result.is_err() && bytes.starts_with(&TLS_ALERT);
+        let continues = exchange.continues;
+        if left > 1 && exchange.behind > 0 {
+            let after = bytes[bytes.len() - exchange.behind..].to_vec();
+            self.driver.release(received);
+            self.on_read(index, result, tls_alert, continues)?;
+            return self.on_more(index, &after);
+        }
         self.driver.release(received);
+        self.on_read(index, result, tls_alert, continues)
+    }
+
+    /// What came with an answer, after it.
+    fn on_more(&mut self, index: u32, bytes: &[u8]) -> io::Result<()> {
+        let mut from = 0;
+        while from < bytes.len() {
+            let user = &mut self.users[index as usize];
+            // The connection may have been given up meanwhile; what is left belonged to it.
+            let (Phase::InFlight, Some(scripted)) = (user.phase, &self.scripted) else {
+                return Ok(());
+            };
+            let (left, head) = scripted.expects(index);
+            let step = &self.job.steps[usize::from(user.step)];
+            let mut exchange = Exchange {
+                head_request: head.unwrap_or(step.head_request),
+                most_head_bytes: self.job.most_head_bytes,
+                expectation: &step.expectation,
+                recent: self.steps[usize::from(user.step)].recent(head),
+                seen: self.scenes.wanted(step),
+                continues: false,
+                more: left > 1,
+                behind: 0,
+            };
+            let result = user.reader.feed(&bytes[from..], &mut exchange);
+            from = bytes.len() - exchange.behind;
+            self.on_read(index, result, false, false)?;
+            if left == 1 {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What was made of a piece.
+    #[inline]
+    fn on_read(
+        &mut self,
+        index: u32,
+        result: Result<Option<Answer>, BadAnswer>,
+        tls_alert: bool,
+        continues: bool,
+    ) -> io::Result<()> {
         match result {
             Ok(None) => {
                 if continues {
@@ -364,14 +423,18 @@ impl<D: Driver> Worker<'_, D> {
         match user.phase {
             Phase::InFlight => {
                 let step = &self.job.steps[usize::from(user.step)];
+                let (left, head) = match &self.scripted {
+                    None => (1, None),
+                    Some(scripted) => scripted.expects(index),
+                };
                 let mut exchange = Exchange {
-                    head_request: step.head_request,
+                    head_request: head.unwrap_or(step.head_request),
                     most_head_bytes: self.job.most_head_bytes,
                     expectation: &step.expectation,
-                    recent: &mut self.steps[usize::from(user.step)].recent,
+                    recent: self.steps[usize::from(user.step)].recent(head),
                     seen: self.scenes.wanted(step),
                     continues: false,
-                    more: false,
+                    more: left > 1,
                     behind: 0,
                 };
                 match user.reader.close(&mut exchange) {
@@ -438,7 +501,10 @@ impl<D: Driver> Worker<'_, D> {
             self.end_user(index);
             return Ok(());
         }
-        let think_ns = self.job.steps[before].think.draw(&mut self.rng);
+        let think_ns = match self.script_delay_ns(index) {
+            None => self.job.steps[before].think.draw(&mut self.rng),
+            delay_ns => delay_ns,
+        };
         if moved == Moved::Later {
             self.idle(index, think_ns.unwrap_or(0) + pause_ns.unwrap_or(0));
             return Ok(());
@@ -510,6 +576,9 @@ impl<D: Driver> Worker<'_, D> {
         match user.phase {
             Phase::Waiting => {
                 self.recorder.user_came(self.now_ns);
+                if self.job.script.is_some() {
+                    return self.begin_first(index);
+                }
                 let moved = self.set_out(index);
                 self.go(index, moved)
             }

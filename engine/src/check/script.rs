@@ -1,0 +1,87 @@
+//! Refuses scripts beside what a script decides itself, and rates that cannot be counted.
+
+use super::{PlanError, duration, refuse};
+use crate::plan::{HttpVersion, Load, Node, Plan, Reuse};
+
+const MOST_THREADS: u32 = 1_000;
+
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    let engine_threads = plan.threads.cpus.len().max(1);
+    if let Some(rates) = plan.rates {
+        duration("rates.every_ms", rates.every_ms, false)?;
+        if (rates.groups as usize) < engine_threads || rates.groups > MOST_THREADS {
+            return refuse(format!(
+                "rates.groups is {}, expected {engine_threads} (the threads of the engine) to {MOST_THREADS}",
+                rates.groups
+            ));
+        }
+        if rates.every_ms < 1.0 {
+            return refuse(format!(
+                "rates.every_ms is {}, expected at least 1",
+                rates.every_ms
+            ));
+        }
+    }
+    let Some(script) = &plan.script else {
+        return Ok(());
+    };
+    if script.threads == 0 || script.threads > MOST_THREADS {
+        return refuse(format!(
+            "script.threads is {}, expected 1 to {MOST_THREADS}",
+            script.threads
+        ));
+    }
+    if plan.log.is_some() || plan.parts {
+        return refuse(
+            "script is set, expected no log and no parts with it: several requests may go out in one piece",
+        );
+    }
+    if !matches!(plan.load, Load::Closed { .. }) {
+        return refuse("script is set, expected load.model closed with it");
+    }
+    if plan.http_version != HttpVersion::V1_1 {
+        return refuse(
+            "script is set, expected http_version 1.1 with it: the script writes the requests",
+        );
+    }
+    if plan.connection.pipeline > 1 {
+        return refuse(
+            "script is set, expected no connection.pipeline with it: a script sends several requests by returning them together",
+        );
+    }
+    if plan.connection.reuse != Reuse::KeepAlive || plan.connection.max_requests.is_some() {
+        return refuse(
+            "script is set, expected connection.reuse keep_alive and no max_requests with it: a script that wants connections closed sends Connection: close",
+        );
+    }
+    let [scenario] = &plan.scenarios[..] else {
+        return refuse("script is set, expected one scenario with it");
+    };
+    let [Node::Request(step)] = &scenario.steps[..] else {
+        return refuse(
+            "script is set, expected one step with it: method, path, headers and body before the script changes them",
+        );
+    };
+    let walks = scenario.loops != 1 || step.repeat != 1;
+    if walks || !step.capture.is_empty() || !step.expect.json.is_empty() || step.expect_continue {
+        return refuse(
+            "script is set, expected a step without loops, repeat, capture, expect.json and expect_continue with it: the script does that itself",
+        );
+    }
+    if plan.cookies || !plan.feeders.is_empty() {
+        return refuse(
+            "script is set, expected no cookies and no feeders with it: the script does that itself",
+        );
+    }
+    if step.auth.is_some()
+        || step
+            .body
+            .as_ref()
+            .is_some_and(|body| body.text.is_none() || body.chunked)
+    {
+        return refuse(
+            "script is set, expected a step with headers and a body of plain text with it; the script writes the rest",
+        );
+    }
+    Ok(())
+}

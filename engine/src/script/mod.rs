@@ -1,0 +1,389 @@
+//! A script in Lua that says what is sent, in the interface of wrk: one interpreter per thread of the script, and one for `setup` and
+//! `done`. It knows nothing of connections, users or time.
+
+pub mod pipeline;
+pub mod shared;
+pub mod stats;
+mod thread;
+
+use std::sync::Arc;
+
+use mlua::{Error, Function, Lua, Table, Value, Variadic};
+
+use crate::check::PlanError;
+use crate::net::address::Address;
+use crate::net::luajit;
+use crate::plan::{ScriptPlan, Step};
+use crate::target::Target;
+use pipeline::{Requests, read_requests};
+use shared::{Part, Shared, ThreadShared};
+use stats::Stats;
+use thread::{AddressObject, ThreadObject};
+
+const PRELUDE: &str = include_str!("prelude.lua");
+
+/// The functions through which a script is called.
+#[derive(Debug)]
+struct Calls {
+    setup: Function,
+    init: Function,
+    request: Function,
+    response: Function,
+    delay: Function,
+    done: Function,
+}
+
+/// One interpreter with the script in it.
+#[derive(Debug)]
+struct Interpreter {
+    lua: Lua,
+    calls: Calls,
+    has: Function,
+}
+
+/// One thread of the script.
+#[derive(Debug)]
+struct ScriptThread {
+    interpreter: Interpreter,
+    shared: Arc<ThreadShared>,
+    /// The request of a script that only sets `wrk`.
+    fixed: Option<(Vec<u8>, Requests)>,
+}
+
+/// What `done` is told.
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub duration_us: u64,
+    pub requests: u64,
+    pub bytes: u64,
+    pub connect_errors: u64,
+    pub read_errors: u64,
+    pub write_errors: u64,
+    pub status_errors: u64,
+    pub timeouts: u64,
+    /// µs.
+    pub latency: Stats,
+    /// Requests per second of one thread.
+    pub rates: Stats,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Script {
+    main: Interpreter,
+    threads: Vec<ScriptThread>,
+    shared: Arc<Shared>,
+    /// The script has `request`: it is called for every send.
+    pub dynamic: bool,
+    /// The script has `response`: it is given every answer.
+    pub looks: bool,
+    /// The script has `delay`.
+    pub delays: bool,
+    /// In the piece that the first call of `request` returned.
+    pub pipeline: u32,
+}
+
+impl Script {
+    /// Runs the file in every interpreter, then `setup` and `init`. `threads` is how many the engine has; the script has as many, or
+    /// as many as it asks for when that is more.
+    pub fn load(
+        plan: &ScriptPlan,
+        step: &Step,
+        target: &Target,
+        threads: usize,
+    ) -> Result<Self, PlanError> {
+        let shared = Arc::new(Shared::default());
+        let source = std::fs::read(&plan.file).map_err(|error| {
+            PlanError(format!(
+                "script.file {} cannot be read: {error}",
+                plan.file.display()
+            ))
+        })?;
+        Self::start(plan, &source, step, target, threads, &shared)
+            .map_err(|error| PlanError(sentence(&error)))
+    }
+
+    fn start(
+        plan: &ScriptPlan,
+        source: &[u8],
+        step: &Step,
+        target: &Target,
+        threads: usize,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let open = || Interpreter::open(plan, source, step, target, shared);
+        let main = open()?;
+        let count = (plan.threads as usize).max(threads);
+        let mut all = Vec::with_capacity(count);
+        for _ in 0..count {
+            let interpreter = open()?;
+            let state = Arc::new(ThreadShared::default());
+            let object = || ThreadObject {
+                lua: interpreter.lua.weak(),
+                shared: Arc::clone(&state),
+                usual: target.addresses.first().and_then(Address::socket),
+            };
+            main.calls
+                .setup
+                .call::<()>(main.lua.create_userdata(object())?)?;
+            let args = interpreter.lua.create_table()?;
+            args.set(0, plan.url.as_deref().unwrap_or_default())?;
+            for (place, word) in plan.args.iter().enumerate() {
+                args.set(place + 1, word.as_str())?;
+            }
+            let own = interpreter.lua.create_userdata(object())?;
+            interpreter.calls.init.call::<()>((own, args))?;
+            all.push(ScriptThread {
+                interpreter,
+                shared: state,
+                fixed: None,
+            });
+        }
+        let has = |name: &str| all[0].interpreter.has.call::<bool>(name);
+        let (dynamic, looks, delays) = (has("request")?, has("response")?, has("delay")?);
+        let mut script = Self {
+            main,
+            threads: all,
+            shared: Arc::clone(shared),
+            dynamic,
+            looks,
+            delays,
+            pipeline: 1,
+        };
+        // Called once before the load, as by wrk: so that a request that is none is found before anything is sent.
+        let (bytes, first) = script.request(0).map_err(Error::runtime)?;
+        script.pipeline = first.count;
+        if !dynamic {
+            script.threads[0].fixed = Some((bytes, first));
+            for number in 1..script.threads.len() {
+                let written = script.request(number).map_err(Error::runtime)?;
+                script.threads[number].fixed = Some(written);
+            }
+        }
+        shared.begin(Part::Run);
+        Ok(script)
+    }
+
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Of a static script: the bytes that this thread sends, and what they are.
+    pub fn fixed(&self, thread: usize) -> Option<&(Vec<u8>, Requests)> {
+        self.threads.get(thread)?.fixed.as_ref()
+    }
+
+    /// Where this thread connects to, when the script said it.
+    pub fn address(&self, thread: usize) -> Option<Address> {
+        let address = self.threads.get(thread)?.shared.address()?;
+        Some(Address::new(address))
+    }
+
+    #[inline]
+    pub fn has_stopped(&self, thread: usize) -> bool {
+        self.threads[thread].shared.has_stopped()
+    }
+
+    /// Keeps the error and stops all threads.
+    pub fn fail(&self, sentence: String) {
+        self.shared.fail(sentence);
+        for thread in &self.threads {
+            thread.shared.stop();
+        }
+    }
+
+    /// Calls `request`; the bytes to send.
+    pub fn request(&self, thread: usize) -> Result<(Vec<u8>, Requests), String> {
+        let calls = &self.threads[thread].interpreter.calls;
+        let value: Value = calls.request.call(()).map_err(|error| sentence(&error))?;
+        let Value::String(text) = value else {
+            return Err(format!(
+                "request() returned a {}, expected the bytes of a request, as wrk.format() writes them",
+                value.type_name()
+            ));
+        };
+        let bytes = text.as_bytes().to_vec();
+        let requests = read_requests(&bytes)
+            .map_err(|why| format!("what request() returned is not a request: {why}"))?;
+        Ok((bytes, requests))
+    }
+
+    /// Calls `delay`: how long to wait before the next request, in ms.
+    pub fn delay_ms(&self, thread: usize) -> Result<f64, String> {
+        let calls = &self.threads[thread].interpreter.calls;
+        let ms: Option<f64> = calls.delay.call(()).map_err(|error| sentence(&error))?;
+        let ms = ms.unwrap_or(0.0);
+        if (0.0..=86_400_000.0).contains(&ms) {
+            return Ok(ms.floor());
+        }
+        Err(format!(
+            "delay() returned {ms}, expected milliseconds from 0 to a day"
+        ))
+    }
+
+    /// Calls `response` with an answer.
+    pub fn response(
+        &self,
+        thread: usize,
+        status: u16,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<(), String> {
+        let interpreter = &self.threads[thread].interpreter;
+        let call = || -> Result<(), Error> {
+            let headers = interpreter.lua.create_table()?;
+            for (name, value) in header_lines(head) {
+                headers.raw_set(
+                    interpreter.lua.create_string(name)?,
+                    interpreter.lua.create_string(value)?,
+                )?;
+            }
+            let body = interpreter.lua.create_string(body)?;
+            interpreter.calls.response.call((status, headers, body))
+        };
+        call().map_err(|error| sentence(&error))
+    }
+
+    /// Calls `done` where there is one.
+    pub fn done(&self, summary: Summary) {
+        self.shared.begin(Part::Done);
+        if let Err(error) = self.call_done(summary) {
+            self.shared.fail(sentence(&error));
+        }
+    }
+
+    fn call_done(&self, told: Summary) -> Result<(), Error> {
+        if !self.main.has.call::<bool>("done")? {
+            return Ok(());
+        }
+        let lua = &self.main.lua;
+        let summary = lua.create_table()?;
+        for (name, value) in [
+            ("duration", told.duration_us),
+            ("requests", told.requests),
+            ("bytes", told.bytes),
+        ] {
+            summary.set(name, value as f64)?;
+        }
+        let errors = lua.create_table()?;
+        for (name, value) in [
+            ("connect", told.connect_errors),
+            ("read", told.read_errors),
+            ("write", told.write_errors),
+            ("status", told.status_errors),
+            ("timeout", told.timeouts),
+        ] {
+            errors.set(name, value as f64)?;
+        }
+        summary.set("errors", errors)?;
+        let latency = lua.create_userdata(told.latency)?;
+        let rates = lua.create_userdata(told.rates)?;
+        self.main.calls.done.call((summary, latency, rates))
+    }
+}
+
+impl Interpreter {
+    fn open(
+        plan: &ScriptPlan,
+        source: &[u8],
+        step: &Step,
+        target: &Target,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let lua = luajit::open();
+        let native = lua.create_table()?;
+        let sink = Arc::clone(shared);
+        let print = lua.create_function(move |_, words: Variadic<mlua::LuaString>| {
+            for word in words.iter() {
+                sink.print(&word.as_bytes());
+            }
+            Ok(())
+        })?;
+        native.set("print", print)?;
+        native.set("lookup", lua.create_function(thread::look_up)?)?;
+        native.set("connect", lua.create_function(thread::connects)?)?;
+        let known = known(&lua, step, target)?;
+        let calls: Table = lua.load(PRELUDE).set_name("=wrk").call((known, native))?;
+        if let Some(address) = target.addresses.first().and_then(Address::socket) {
+            let addresses = lua.create_table()?;
+            addresses.push(lua.create_userdata(AddressObject(address))?)?;
+            lua.globals().get::<Table>("wrk")?.set("addrs", addresses)?;
+        }
+        lua.load(source)
+            .set_name(format!("@{}", plan.file.display()))
+            .exec()?;
+        let call = |name: &str| calls.get::<Function>(name);
+        Ok(Self {
+            calls: Calls {
+                setup: call("setup")?,
+                init: call("init")?,
+                request: call("request")?,
+                response: call("response")?,
+                delay: call("delay")?,
+                done: call("done")?,
+            },
+            has: call("has")?,
+            lua,
+        })
+    }
+}
+
+/// The fields of `wrk`: the plan's one step is the request of a script that says nothing else.
+fn known(lua: &Lua, step: &Step, target: &Target) -> Result<Table, Error> {
+    let known = lua.create_table()?;
+    known.set("scheme", if target.secure { "https" } else { "http" })?;
+    let (host, port) = match target.authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
+        _ => (target.authority.as_str(), None),
+    };
+    known.set("host", host.trim_matches(['[', ']']))?;
+    known.set("port", port)?;
+    known.set("method", step.method.as_str())?;
+    known.set("path", step.path.as_str())?;
+    let headers = lua.create_table()?;
+    for (name, value) in &step.headers {
+        headers.set(name.as_str(), value.as_str())?;
+    }
+    known.set("headers", headers)?;
+    if let Some(text) = step.body.as_ref().and_then(|body| body.text.as_ref()) {
+        known.set("body", text.as_str())?;
+    }
+    Ok(known)
+}
+
+/// Names and values after the first line of a head.
+fn header_lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    head.split(|byte| *byte == b'\n')
+        .skip(1)
+        .filter_map(|line| {
+            let colon = memchr::memchr(b':', line)?;
+            Some((&line[..colon], line[colon + 1..].trim_ascii()))
+        })
+}
+
+/// An error of Lua in one line that names the file and the line where it happened.
+fn sentence(error: &Error) -> String {
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    match error {
+        Error::SyntaxError { message, .. } => first_line(message),
+        Error::RuntimeError(message) => first_line(message),
+        Error::CallbackError { traceback, cause } => {
+            let inner = sentence(cause);
+            let place = traceback.lines().find_map(|line| {
+                let (place, _) = line.trim().split_once(": in ")?;
+                let (_, number) = place.rsplit_once(':')?;
+                let known = number.bytes().all(|byte| byte.is_ascii_digit());
+                (known && !place.starts_with("wrk:")).then(|| place.to_owned())
+            });
+            match place {
+                Some(place) if !inner.starts_with(&place) => format!("{place}: {inner}"),
+                _ => inner,
+            }
+        }
+        other => first_line(&other.to_string()),
+    }
+}

@@ -1,0 +1,105 @@
+//! How many requests lie in the bytes that a script returned, and which of them are HEAD, whose answers have no body. Bytes in, numbers
+//! out; it knows nothing of Lua.
+
+/// More in one piece than this cannot be told apart.
+pub const MOST_REQUESTS: u32 = 10_000;
+/// Only among the first so many requests of a piece may one be HEAD.
+const MOST_TOLD_APART: u32 = 64;
+const MOST_HEADERS: usize = 128;
+
+/// Requests that go out in one piece.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Requests {
+    pub count: u32,
+    /// Bit i: the i-th is HEAD.
+    pub heads: u64,
+}
+
+/// Reads the requests; a sentence on what is wrong with them otherwise.
+pub fn read_requests(bytes: &[u8]) -> Result<Requests, String> {
+    let mut requests = Requests::default();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let number = requests.count + 1;
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        let head_bytes = match request.parse(rest) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) => {
+                return Err(format!("request {number} in it has no end"));
+            }
+            Err(error) => return Err(format!("request {number} in it is not HTTP: {error}")),
+        };
+        if request.method == Some("HEAD") {
+            if requests.count >= MOST_TOLD_APART {
+                return Err(format!(
+                    "request {number} in it is HEAD; expected that among the first {MOST_TOLD_APART} only"
+                ));
+            }
+            requests.heads |= 1 << requests.count;
+        }
+        let body_bytes = body_bytes(request.headers, &rest[head_bytes..])
+            .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
+        rest = rest
+            .get(head_bytes + body_bytes..)
+            .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
+        requests.count += 1;
+        if requests.count > MOST_REQUESTS {
+            return Err(format!("it holds more than {MOST_REQUESTS} requests"));
+        }
+    }
+    if requests.count == 0 {
+        return Err("it is empty".to_owned());
+    }
+    Ok(requests)
+}
+
+/// The length of the body on the wire; `None` when it has no end.
+fn body_bytes(headers: &[httparse::Header<'_>], rest: &[u8]) -> Option<usize> {
+    let value = |name: &str| {
+        headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name))
+            .map(|header| String::from_utf8_lossy(header.value).trim().to_lowercase())
+    };
+    if value("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked")) {
+        let mut chunks = crate::http::chunked::Chunked::default();
+        let used = chunks.read(rest, |_| {}).ok()?;
+        return chunks.is_done().then_some(used);
+    }
+    value("content-length").map_or(Some(0), |length| length.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_whatever_their_framing() {
+        let get = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n".to_vec();
+        let head = b"HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n".to_vec();
+        let post = b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc".to_vec();
+        let chunked =
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n".to_vec();
+        let all = [get.clone(), head, post, chunked].concat();
+        let found = read_requests(&all).unwrap();
+        assert_eq!((found.count, found.heads), (4, 0b10));
+        assert_eq!(read_requests(&get).unwrap().count, 1);
+    }
+
+    #[test]
+    fn what_is_no_request_is_named() {
+        for (bytes, part) in [
+            (&b""[..], "empty"),
+            (b"GET / HTTP/1.1\r\nHost: h\r\n", "no end"),
+            (b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", "no end"),
+            (
+                b"POST / HTTP/1.1\r\nHost: h\r\n\r\n{\"a\":1}",
+                "request 2 in it",
+            ),
+        ] {
+            let refusal = read_requests(bytes).unwrap_err();
+            assert!(refusal.contains(part), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+-- What a script finds when it begins: the table `wrk`, and output that goes into the report. Called with what Rust knows.
+local known, native = ...
+
+wrk = {
+   scheme = known.scheme, host = known.host, port = known.port,
+   method = known.method, path = known.path, headers = known.headers, body = known.body,
+   thread = nil, lookup = native.lookup, connect = native.connect,
+}
+
+function wrk.format(method, path, headers, body)
+   headers = headers or wrk.headers
+   body = body or wrk.body
+   if not headers["Host"] then headers["Host"] = wrk.headers["Host"] end
+   headers["Content-Length"] = body and #body or nil
+   local lines = { (method or wrk.method) .. " " .. (path or wrk.path) .. " HTTP/1.1" }
+   for name, value in pairs(headers) do
+      lines[#lines + 1] = name .. ": " .. tostring(value)
+   end
+   lines[#lines + 1] = ""
+   lines[#lines + 1] = body or ""
+   return table.concat(lines, "\r\n")
+end
+
+function wrk.setup(thread)
+   if type(setup) == "function" then setup(thread) end
+end
+
+function wrk.init(args)
+   if not wrk.headers["Host"] then
+      local host = tostring(wrk.host)
+      if host:find(":", 1, true) then host = "[" .. host .. "]" end
+      wrk.headers["Host"] = wrk.port and host .. ":" .. wrk.port or host
+   end
+   if type(init) == "function" then init(args) end
+   local fixed = wrk.format()
+   function wrk.request() return fixed end
+end
+
+-- Standard output belongs to the engine's report, so what a script prints is handed over.
+local stdout, current = {}, nil
+current = stdout
+function stdout.write(_, ...)
+   for place = 1, select("#", ...) do
+      local value = select(place, ...)
+      if type(value) ~= "string" and type(value) ~= "number" then
+         error("bad argument #" .. place .. " to 'write' (string expected, got " .. type(value) .. ")", 2)
+      end
+      native.print(tostring(value))
+   end
+   return stdout
+end
+function stdout.flush() return stdout end
+function stdout.setvbuf() return true end
+function stdout.close() return true end
+local open_output = io.output
+io.stdout = stdout
+function io.output(file)
+   if file == stdout then current = stdout elseif file ~= nil then current = open_output(file) end
+   return current
+end
+function io.write(...) return current:write(...) end
+function print(...)
+   local words = {}
+   for place = 1, select("#", ...) do words[place] = tostring((select(place, ...))) end
+   native.print(table.concat(words, "\t") .. "\n")
+end
+
+-- Globals are looked up for every call: a script may put another function in their place while it runs.
+return {
+   has = function(name) return type(_G[name]) == "function" end,
+   setup = function(thread) return wrk.setup(thread) end,
+   init = function(thread, args)
+      wrk.thread = thread
+      return wrk.init(args)
+   end,
+   request = function()
+      if type(request) == "function" then return request() end
+      return wrk.request()
+   end,
+   response = function(...)
+      if type(response) == "function" then return response(...) end
+   end,
+   delay = function()
+      if type(delay) == "function" then return delay() end
+   end,
+   done = function(...)
+      if type(done) == "function" then return done(...) end
+   end,
+}
