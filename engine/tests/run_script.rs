@@ -166,13 +166,13 @@ fn threads_are_set_up_one_by_one_and_read_at_the_end() {
         function setup(thread)
             number = number + 1
             thread:set("id", number)
-            thread:set("table", {deep = {1, "two", true}})
+            thread:set("given", {deep = {1, "two", true}})
             threads[#threads + 1] = thread
             io.write("setup ", number, " ", tostring(thread.addr):match("^[^:]+"), "\n")
         end
         function init(args)
             sent = 0
-            assert(table.deep[2] == "two")
+            assert(given.deep[2] == "two")
             print("init", id, args[0], args[1], #args)
         end
         function request()

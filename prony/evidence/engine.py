@@ -266,6 +266,22 @@ class LogReport(EngineRecord):
     writer_cpu_s: float
 
 
+class ScriptReport(EngineRecord):
+    """What a script in Lua did beside its requests."""
+
+    threads: int = 1
+    dynamic: bool = False
+    """It was called for every send; otherwise its request was fixed before the load."""
+    pipeline: int = 1
+    """Requests in the first piece that it sent."""
+    error: str | None = None
+    """File, line and reason; the run ended with it."""
+    printed_setup: str = ""
+    printed_run: str = ""
+    printed_done: str = ""
+    printed_left_out: bool = False
+
+
 class EngineReport(EngineRecord):
     """Everything one run of the engine said."""
 
@@ -278,3 +294,6 @@ class EngineReport(EngineRecord):
     window: Window | None = None
     log: LogReport | None = None
     """None unless a request log was asked for."""
+    rates: tuple[tuple[int, int], ...] | None = None
+    """Requests per second of one group over a tenth of a second, each with how often it was seen."""
+    script: ScriptReport | None = None

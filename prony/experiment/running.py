@@ -29,6 +29,7 @@ from prony.load.facts import load_facts
 from prony.load.reference import calibrate
 from prony.load.short import walk_once
 from prony.plan.load import Connections, Load, Measured, SteadyWindow, WholeRun
+from prony.plan.script import Script
 from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
@@ -122,6 +123,10 @@ class RunningLoad:
     """HOST:PORT where connections go in place of the URL's host, such as a proxy."""
     source_addresses: tuple[str, ...] = ()
     """Addresses of this host that connections come from; the kernel chooses when there are none."""
+    script: Script | None = None
+    """A script in Lua that says what is sent, in place of the workload's one step."""
+    rate_groups: int | None = None
+    """At most so many threads of the engine, and so many groups of users whose rates are counted."""
     title: str = ""
     """What the result is called; without it by the URL."""
     parts: bool = False
@@ -307,6 +312,7 @@ def _spec(load: RunningLoad) -> dict[str, object]:
         "load": load.plan.load_name,
         "warm_up_s": load.warm_up_s,
         "driver": load.driver,
+        "script": None if load.script is None else load.script.model_dump(mode="json"),
         "seed": load.seed,
         "parts": load.parts,
         "tls": load.tls.model_dump(mode="json", exclude_defaults=True) if load.target.tls else None,
@@ -376,6 +382,7 @@ def _connect_unix(file: str) -> None:
 
 def engine_load(load: RunningLoad, cpus: tuple[int, ...]) -> EngineLoad:
     """The load as the engine is asked for it, on these CPUs."""
+    cpus = cpus if load.rate_groups is None else cpus[: load.rate_groups]
     whole = load.measured if isinstance(load.measured, WholeRun) else None
     return EngineLoad(
         url=load.target.base,
@@ -396,6 +403,8 @@ def engine_load(load: RunningLoad, cpus: tuple[int, ...]) -> EngineLoad:
         seed=load.seed,
         parts=load.parts,
         log=load.log,
+        script=load.script,
+        rate_groups=load.rate_groups,
     )
 
 

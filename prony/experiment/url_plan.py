@@ -38,6 +38,7 @@ def as_plan(load: RunningLoad, *, title: str = "", note: str = "") -> UrlPlan:
         asks_first=load.asks_first,
         parts=load.parts,
         log=_name(load.log),
+        script=load.script,
     )
 
 
@@ -70,6 +71,7 @@ def as_load(plan: UrlPlan, seed: int) -> RunningLoad:
         request_timeout_ms=plan.request_timeout_ms,
         connect_timeout_ms=plan.connect_timeout_ms,
         asks_first=plan.asks_first,
+        script=plan.script,
         addresses=plan.servers.addresses,
         source_addresses=plan.servers.source_addresses,
         title=plan.title,

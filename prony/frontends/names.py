@@ -7,5 +7,6 @@ SUMMARIES = {
     "fhb": "Faban's HTTP bench: prony fhb [flags] URL.",
     "artillery": "Artillery's command line: prony artillery run [flags] SCRIPT.",
     "jmeter": "JMeter without a window: prony jmeter -n -t PLAN.jmx [flags].",
+    "wrk": "wrk, with its Lua scripts: prony wrk [flags] URL.",
 }
 """Name (a module of this package that has a `FRONT_END`) -> its line in `prony --help`."""

@@ -9,9 +9,12 @@ from typing import Any, Literal
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
+from prony.plan.script import Script
 from prony.plan.think import Think
 from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
 
+RATE_SPAN_MS = 100
+"""Over which wrk counts the requests of a thread."""
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
 
@@ -53,6 +56,10 @@ class EngineLoad(Record):
     request_timeout_ms: int = 10_000
     connect_timeout_ms: int = 5_000
     marks: tuple[int, ...] = ()
+    script: Script | None = None
+    """Says what is sent, in place of the one step."""
+    rate_groups: int | None = None
+    """Groups of users whose rates are counted in tenths of a second; None: not at all."""
     seed: int = 1
     parts: bool = False
     """Takes the time of each request apart, for some cost of the client's."""
@@ -90,10 +97,18 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "timeouts": {"connect_ms": load.connect_timeout_ms, "request_ms": load.request_timeout_ms},
         "interval_ms": 1000,
         "marks": list(load.marks),
+        "script": None if load.script is None else load.script.model_dump(mode="json"),
+        "rates": _rates(load),
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
     }
+
+
+def _rates(load: EngineLoad) -> dict[str, Any] | None:
+    if load.rate_groups is None:
+        return None
+    return {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": RATE_SPAN_MS}
 
 
 def _reuse(load: EngineLoad) -> str:

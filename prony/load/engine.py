@@ -23,7 +23,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import Counters, EngineReport, IntervalRow, LogReport, Mark, Ready, Window
+from prony.evidence.engine import (
+    Counters,
+    EngineReport,
+    IntervalRow,
+    LogReport,
+    Mark,
+    Ready,
+    ScriptReport,
+    Window,
+)
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
@@ -206,6 +215,8 @@ class EngineRun:
             totals=Counters.model_validate(done["totals"]),
             window=None if done.get("window") is None else Window.model_validate(done["window"]),
             log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
+            rates=done.get("rates"),
+            script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
         )
 
     def _keep(self, event: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 from prony.evidence.base import Record
 from prony.plan import workload as workloads
 from prony.plan.load import Connections, Load, Measured
+from prony.plan.script import Script
 from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import read_mapping, validate
 
@@ -54,6 +55,8 @@ class UrlPlan(Record):
     request_timeout_ms: int = Field(default=10_000, ge=1)
     connect_timeout_ms: int = Field(default=5_000, ge=1)
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
+    script: Script | None = None
+    """A script in Lua that says what is sent, in place of the workload's one step."""
     asks_first: bool = True
     """Whether one request per step is sent by hand before the load."""
     seed: int | None = Field(default=None, ge=0)

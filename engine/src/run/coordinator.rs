@@ -18,6 +18,7 @@ use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
 use crate::plan::{Command, Plan, Window};
 use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport, ms};
+use crate::script::Script;
 use crate::worker::{News, Order};
 
 /// Notice that threads get before an instant all of them must keep.
@@ -251,6 +252,8 @@ impl<'a> Coordinator<'a> {
                     self.end_at(
                         if script.is_some_and(|script| script.shared().error().is_some()) {
                             Reason::Script
+                        } else if script.is_some_and(Script::stopped_itself) {
+                            Reason::Stopped
                         } else if used_up {
                             Reason::TotalRequests
                         } else if self.prepared.job.open.is_some() {

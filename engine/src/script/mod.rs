@@ -196,6 +196,13 @@ impl Script {
         }
     }
 
+    /// Whether all of its threads were stopped by it.
+    pub fn stopped_itself(&self) -> bool {
+        self.threads
+            .iter()
+            .all(|thread| thread.shared.has_stopped())
+    }
+
     /// Calls `request`; the bytes to send.
     pub fn request(&self, thread: usize) -> Result<(Vec<u8>, Requests), String> {
         let calls = &self.threads[thread].interpreter.calls;
@@ -343,16 +350,21 @@ fn known(lua: &Lua, step: &Step, target: &Target) -> Result<Table, Error> {
     known.set("host", host.trim_matches(['[', ']']))?;
     known.set("port", port)?;
     known.set("method", step.method.as_str())?;
-    known.set("path", step.path.as_str())?;
+    known.set("path", literal(&step.path))?;
     let headers = lua.create_table()?;
     for (name, value) in &step.headers {
-        headers.set(name.as_str(), value.as_str())?;
+        headers.set(name.as_str(), literal(value))?;
     }
     known.set("headers", headers)?;
     if let Some(text) = step.body.as_ref().and_then(|body| body.text.as_ref()) {
-        known.set("body", text.as_str())?;
+        known.set("body", literal(text))?;
     }
     Ok(known)
+}
+
+/// A text of a plan as a script sees it: placeholders are nothing to it, so only what keeps a text from being one is undone.
+fn literal(text: &str) -> String {
+    text.replace("$${", "${")
 }
 
 /// Names and values after the first line of a head.

@@ -1,5 +1,6 @@
 -- What a script finds when it begins: the table `wrk`, and output that goes into the report. Called with what Rust knows.
 local known, native = ...
+local concat, tostring, type, select, pairs, error = table.concat, tostring, type, select, pairs, error
 
 wrk = {
    scheme = known.scheme, host = known.host, port = known.port,
@@ -18,7 +19,7 @@ function wrk.format(method, path, headers, body)
    end
    lines[#lines + 1] = ""
    lines[#lines + 1] = body or ""
-   return table.concat(lines, "\r\n")
+   return concat(lines, "\r\n")
 end
 
 function wrk.setup(thread)
@@ -62,7 +63,7 @@ function io.write(...) return current:write(...) end
 function print(...)
    local words = {}
    for place = 1, select("#", ...) do words[place] = tostring((select(place, ...))) end
-   native.print(table.concat(words, "\t") .. "\n")
+   native.print(concat(words, "\t") .. "\n")
 end
 
 -- Globals are looked up for every call: a script may put another function in their place while it runs.

@@ -57,13 +57,15 @@ impl UserData for ThreadObject {
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("get", |lua, this, name: LuaString| {
-            let theirs: Value = this.interpreter()?.globals().get(&*name.as_bytes())?;
-            carry(theirs, lua, 0)
+            let theirs = this.interpreter()?;
+            let name = theirs.create_string(&*name.as_bytes())?;
+            carry(theirs.globals().get(name)?, lua, 0)
         });
         methods.add_method("set", |_, this, (name, value): (LuaString, Value)| {
             let theirs = this.interpreter()?;
             let value = carry(value, &theirs, 0)?;
-            theirs.globals().set(&*name.as_bytes(), value)
+            let name = theirs.create_string(&*name.as_bytes())?;
+            theirs.globals().set(name, value)
         });
         methods.add_method("stop", |_, this, ()| {
             this.shared.stop();

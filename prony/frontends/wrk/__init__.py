@@ -1,0 +1,161 @@
+"""`prony wrk`: wrk's command line, scripts and report on Prony's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from pydantic import ValidationError
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.engine import EngineReport, Window
+from prony.experiment.running import RunningLoad
+from prony.frontends.base import Desk, FrontEnd, Translated
+from prony.frontends.wrk import layout
+from prony.frontends.wrk.arguments import TOOL, USAGE, Arguments, WrongUsage, parse
+from prony.judge.histogram import HistogramError, decode
+from prony.load.contract import TlsOptions
+from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.script import Script
+from prony.plan.workload import Step, Workload
+from prony.report.progress import SilentProgress
+from prony.report.wrk_csv import CONNECT, READ, TIMEOUT, WRITE
+
+FAILED = 1
+"""wrk's exit code for whatever goes wrong."""
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """wrk's arguments as a load. Raises UsageError."""
+    asked = parse(argv)
+    if not asked.url:
+        raise WrongUsage("wrk: no URL was given")
+    return translated(asked)
+
+
+def translated(asked: Arguments) -> Translated:
+    """The same connections, time and requests. Raises UsageError for a request that cannot be sent."""
+    target = asked.target
+    script = None
+    if asked.script is not None:
+        script = Script(
+            file=str(asked.script.absolute()), args=asked.rest, url=asked.url, threads=asked.threads
+        )
+    try:
+        step = Step.model_validate(
+            {"path": _literal(target.path), "headers": {k: _literal(v) for k, v in asked.headers.items()}}
+        )
+        workload = Workload(name=TOOL, title=f"GET {target.path}", steps=(step,))
+    except ValidationError as fault:
+        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"wrk: the request cannot be sent: {reason}") from fault
+    timeout_ms = max(1, asked.timeout_s * 1000)
+    load = RunningLoad(
+        target=target,
+        workload=workload,
+        load=ClosedLoad(users=asked.open_connections),
+        measured=WholeRun(duration_s=asked.duration_s),
+        warm_up_s=0.0,
+        driver="auto",
+        seed=1,
+        tls=TlsOptions(insecure=True),
+        request_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+        asks_first=False,
+        script=script,
+        rate_groups=asked.threads,
+        title=f"wrk {asked.url}",
+    )
+    notes: list[str] = []
+    if asked.open_connections != asked.connections:
+        notes.append(
+            f"{asked.connections} connections over {asked.threads} threads are {asked.open_connections}: "
+            "as in wrk each thread opens the same number"
+        )
+    return Translated(TOOL, load, tuple(notes))
+
+
+def _literal(text: str) -> str:
+    """Text in which nothing is a placeholder."""
+    return text.replace("${", "$${")
+
+
+def run(argv: Sequence[str], desk: Desk) -> int:
+    """One run, from the first line to the exit code."""
+    try:
+        asked = parse(argv)
+    except WrongUsage as fault:
+        if str(fault):
+            print(fault, file=desk.stderr)
+        desk.stdout.write(USAGE)
+        return FAILED
+    if asked.version:
+        desk.stdout.write(f"wrk 4.1.0 [prony {version('prony')}]\n")
+        if not asked.url:
+            return FAILED
+    made = translated(asked)
+    if desk.asked.explain:
+        return desk.explained(made)
+    heading = layout.begin(asked.duration_s, asked.url, asked.threads, asked.connections)
+    # What a script prints before the load is known after it; at a terminal one is told at once that it began.
+    early = asked.script is None or desk.stdout.isatty()
+    if early:
+        desk.stdout.write(heading)
+        desk.stdout.flush()
+    try:
+        ran = desk.measure(made, SilentProgress())
+    except EnvironmentFault as fault:
+        print(f"wrk: {fault}", file=desk.stderr)
+        return FAILED
+    report = ran.report
+    said = report.script
+    if said is not None:
+        desk.stdout.write(said.printed_setup)
+    if not early:
+        desk.stdout.write(heading)
+    if said is not None:
+        desk.stdout.write(said.printed_run)
+    desk.stdout.write(layout.report(figures(report, ran.window), asked.latency))
+    if said is None:
+        return desk.end(ran)
+    desk.stdout.write(said.printed_done)
+    if said.printed_left_out:
+        print("wrk: the script printed more than is kept (4 MiB); the rest was left out", file=desk.stderr)
+    if said.error is not None:
+        print(said.error, file=desk.stderr)
+    return desk.end(ran, FAILED if said.error is not None else 0)
+
+
+def figures(report: EngineReport, window: Window) -> layout.Figures:
+    """What wrk prints, from what the engine recorded."""
+    totals = report.totals
+
+    def errors(kinds: Sequence[str]) -> int:
+        return sum(totals.errors.get(kind, 0) for kind in kinds)
+
+    latency: Sequence[tuple[float, float]] = ()
+    if window.service_time is not None:
+        try:
+            times = decode(window.service_time)
+        except HistogramError as fault:
+            raise EnvironmentFault(f"the engine's histogram cannot be read: {fault}") from fault
+        latency = [
+            (ns / 1000, n) for ns, n in zip(times.middle_ns.tolist(), times.counts.tolist(), strict=True)
+        ]
+    return layout.Figures(
+        latency_us=layout.Sample.of(latency),
+        rates_per_s=layout.Sample.of(report.rates or ()),
+        requests=totals.completed,
+        elapsed_s=report.elapsed_ms / 1000,
+        bytes_read=totals.bytes_received or 0,
+        errors={
+            "connect": errors(CONNECT),
+            "read": errors(READ),
+            "write": errors(WRITE),
+            "timeout": errors(TIMEOUT),
+        },
+        bad_status=sum(count for code, count in totals.status.items() if int(code) > 399),
+    )
+
+
+FRONT_END = FrontEnd(TOOL, USAGE, translate, run)

@@ -1,0 +1,157 @@
+"""wrk's report, line for line: its units, its table and its totals.
+
+Pure; must not know where figures come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+_CLIMBS = 0.85
+"""wrk takes the next unit from this share of it on."""
+_US, _S = (1000.0, "us", ("ms",)), (60.0, "s", ("m",))
+_BINARY, _METRIC = (1024.0, "", ("K", "M", "G", "T")), (1000.0, "", ("k", "M", "G", "T"))
+PERCENTILES = (50.0, 75.0, 90.0, 99.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values, rising, with how often each was seen."""
+
+    values: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[float, float]]) -> Sample:
+        """From pairs of value and count."""
+        table = np.asarray(pairs, dtype=np.float64).reshape(-1, 2)
+        return cls(table[:, 0], table[:, 1])
+
+    @property
+    def count(self) -> float:
+        """All samples."""
+        return float(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """0 when empty."""
+        return float(np.dot(self.values, self.counts) / self.count) if self.count else 0.0
+
+    @property
+    def stdev(self) -> float:
+        """Of the sample (n - 1); 0 below two."""
+        if self.count < 2:
+            return 0.0
+        return float(np.sqrt(np.dot((self.values - self.mean) ** 2, self.counts) / (self.count - 1)))
+
+    @property
+    def highest(self) -> float:
+        """0 when empty."""
+        return float(self.values[-1]) if self.values.size else 0.0
+
+    @property
+    def within_stdev(self) -> float:
+        """Percent of the samples that are no further from the mean than one standard deviation."""
+        near = np.abs(self.values - self.mean) <= self.stdev
+        return float(self.counts[near].sum() / self.count * 100) if self.count else 0.0
+
+    def percentile(self, percent: float) -> float:
+        """Nearest rank; 0 when empty."""
+        if not self.count:
+            return 0.0
+        rank = percent / 100 * self.count
+        return float(
+            self.values[min(int(np.searchsorted(np.cumsum(self.counts), rank)), self.values.size - 1)]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the report says."""
+
+    latency_us: Sample
+    rates_per_s: Sample
+    """Of one thread over a tenth of a second."""
+    requests: int
+    elapsed_s: float
+    bytes_read: int
+    errors: dict[str, int] = field(default_factory=dict)
+    """connect, read, write, timeout."""
+    bad_status: int = 0
+
+
+def _scaled(amount: float, units: tuple[float, str, tuple[str, ...]], digits: int) -> str:
+    scale, unit, higher = units
+    for name in higher:
+        if amount < scale * _CLIMBS:
+            break
+        amount, unit = amount / scale, name
+    return f"{amount:.{digits}f}{unit}"
+
+
+def time_us(us: float) -> str:
+    """Such as 250.00us, 1.50ms, 2.00s."""
+    return _scaled(us / 1e6, _S, 2) if us >= 1e6 else _scaled(us, _US, 2)
+
+
+def time_s(seconds: float) -> str:
+    """Such as 30s, 2m."""
+    return _scaled(seconds, _S, 0)
+
+
+def metric(amount: float) -> str:
+    """Such as 56.20k."""
+    return _scaled(amount, _METRIC, 2)
+
+
+def binary(amount: float) -> str:
+    """Such as 17.76G; the B is written by the line."""
+    return _scaled(amount, _BINARY, 2)
+
+
+def _column(text: str, width: int) -> str:
+    """Right-aligned by the number: a unit of no or one letter leaves its place empty."""
+    letters = sum(text[-place].isalpha() for place in (1, 2) if len(text) >= place)
+    pad = 2 - letters
+    return f"{text[: width - pad]:>{width - pad}}{' ' * pad}"
+
+
+def begin(duration_s: int, url: str, threads: int, connections: int) -> str:
+    """The first two lines."""
+    return f"Running {time_s(duration_s)} test @ {url}\n  {threads} threads and {connections} connections\n"
+
+
+def _row(name: str, sample: Sample, unit: Callable[[float], str]) -> str:
+    columns = (
+        _column(unit(sample.mean), 8) + _column(unit(sample.stdev), 10) + _column(unit(sample.highest), 9)
+    )
+    return f"    {name:<10}{columns}{sample.within_stdev:8.2f}%\n"
+
+
+def report(figures: Figures, distribution: bool) -> str:
+    """Everything after the run."""
+    lines = [f"  Thread Stats{'Avg':>6}{'Stdev':>11}{'Max':>8}{'+/- Stdev':>12}\n"]
+    lines.append(_row("Latency", figures.latency_us, time_us))
+    lines.append(_row("Req/Sec", figures.rates_per_s, metric))
+    if distribution:
+        lines.append("  Latency Distribution\n")
+        for percent in PERCENTILES:
+            value = figures.latency_us.percentile(percent)
+            lines.append(f"{percent:7.0f}%{_column(time_us(value), 10)}\n")
+    elapsed_s = max(figures.elapsed_s, 1e-6)
+    read = binary(figures.bytes_read)
+    lines.append(f"  {figures.requests} requests in {time_us(elapsed_s * 1e6)}, {read}B read\n")
+    if any(figures.errors.values()):
+        kinds = ", ".join(
+            f"{kind} {figures.errors[kind]}" for kind in ("connect", "read", "write", "timeout")
+        )
+        lines.append(f"  Socket errors: {kinds}\n")
+    if figures.bad_status:
+        lines.append(f"  Non-2xx or 3xx responses: {figures.bad_status}\n")
+    lines.append(f"Requests/sec: {figures.requests / elapsed_s:9.2f}\n")
+    lines.append(f"Transfer/sec: {binary(figures.bytes_read / elapsed_s):>10}B\n")
+    return "".join(lines)

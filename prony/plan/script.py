@@ -1,0 +1,19 @@
+"""A script in Lua, in the interface of wrk, that says what is sent. Must not know how it is run."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from prony.evidence.base import Record
+
+
+class Script(Record):
+    """The workload's one step is the request of a script that says nothing else."""
+
+    file: str
+    args: tuple[str, ...] = ()
+    """What `init` is given, after the URL."""
+    url: str | None = None
+    """As it was given: number 0 of what `init` is given."""
+    threads: int = Field(default=1, ge=1, le=1000)
+    """Interpreters, among which the users are shared out."""
