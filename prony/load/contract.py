@@ -97,18 +97,21 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "timeouts": {"connect_ms": load.connect_timeout_ms, "request_ms": load.request_timeout_ms},
         "interval_ms": 1000,
         "marks": list(load.marks),
-        "script": None if load.script is None else load.script.model_dump(mode="json"),
-        "rates": _rates(load),
+        **_script(load),
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
     }
 
 
-def _rates(load: EngineLoad) -> dict[str, Any] | None:
-    if load.rate_groups is None:
-        return None
-    return {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": RATE_SPAN_MS}
+def _script(load: EngineLoad) -> dict[str, Any]:
+    """What only the loads of a few have."""
+    plan: dict[str, Any] = {}
+    if load.script is not None:
+        plan["script"] = load.script.model_dump(mode="json")
+    if load.rate_groups is not None:
+        plan["rates"] = {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": RATE_SPAN_MS}
+    return plan
 
 
 def _reuse(load: EngineLoad) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import IO
 
 from pydantic import ValidationError
 
@@ -23,6 +24,19 @@ from prony.report.wrk_csv import CONNECT, READ, TIMEOUT, WRITE
 
 FAILED = 1
 """wrk's exit code for whatever goes wrong."""
+
+
+class Begin(SilentProgress):
+    """wrk's first lines, once the load has begun."""
+
+    def __init__(self, heading: str, stream: IO[str]) -> None:
+        self._heading, self._stream = heading, stream
+
+    def phase(self, name: str, expected_s: float | None) -> None:  # noqa: ARG002
+        """A part of the measurement begins."""
+        if name == "window":
+            self._stream.write(self._heading)
+            self._stream.flush()
 
 
 def translate(argv: Sequence[str]) -> Translated:
@@ -99,11 +113,8 @@ def run(argv: Sequence[str], desk: Desk) -> int:
     heading = layout.begin(asked.duration_s, asked.url, asked.threads, asked.connections)
     # What a script prints before the load is known after it; at a terminal one is told at once that it began.
     early = asked.script is None or desk.stdout.isatty()
-    if early:
-        desk.stdout.write(heading)
-        desk.stdout.flush()
     try:
-        ran = desk.measure(made, SilentProgress())
+        ran = desk.measure(made, Begin(heading if early else "", desk.stdout))
     except EnvironmentFault as fault:
         print(f"wrk: {fault}", file=desk.stderr)
         return FAILED
