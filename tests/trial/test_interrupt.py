@@ -11,7 +11,6 @@ from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import from_url
 from prony.server.foreign import ForeignServer
-from prony.trial import session as sessions
 from prony.trial.session import Session
 from tests.load.test_engine import Reference
 
@@ -33,7 +32,7 @@ class Impatient:
             raise KeyboardInterrupt
 
 
-def started(reference: Reference, rows: int, window: str) -> Session:
+def started(reference: Reference, rows: int, window: str, worth_keeping_s: float) -> Session:
     host, _, port = reference.url.removeprefix("http://").partition(":")
     engine = EngineRun(
         EngineLoad.model_validate(
@@ -47,18 +46,17 @@ def started(reference: Reference, rows: int, window: str) -> Session:
             }
         )
     )
-    session = Session(engine, ForeignServer(host, int(port)), Impatient(rows))
+    session = Session(engine, ForeignServer(host, int(port)), Impatient(rows), worth_keeping_s)
     assert isinstance(session.subject.identity, ServerIdentity)
     session.start()
     return session
 
 
 @pytest.mark.parametrize("window", ["commanded", "all"])
-def test_what_was_measured_for_a_while_is_kept(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "WORTH_KEEPING_S", 0.5)
+def test_what_was_measured_for_a_while_is_kept(window: str) -> None:
     reference = Reference("--delay", "fixed:5ms")
     try:
-        session = started(reference, 2, window)
+        session = started(reference, 2, window, 0.25)
         measured = session.measure(30.0) if window == "commanded" else session.follow(60.0)
         assert session.interrupted
         report = session.engine.report()
@@ -66,7 +64,7 @@ def test_what_was_measured_for_a_while_is_kept(window: str, monkeypatch: pytest.
         assert report.reason == "stopped"
         assert report.window.complete == (window == "all")
         assert report.window.completed > 0
-        assert 0.5 < measured.closed.t_ms / 1000 - measured.opened.t_ms / 1000 < 30
+        assert 0.25 < measured.closed.t_ms / 1000 - measured.opened.t_ms / 1000 < 30
     finally:
         reference.finish()
 
@@ -74,7 +72,7 @@ def test_what_was_measured_for_a_while_is_kept(window: str, monkeypatch: pytest.
 def test_a_moment_is_not_worth_keeping() -> None:
     reference = Reference()
     try:
-        session = started(reference, 1, "all")
+        session = started(reference, 1, "all", 3600.0)
         with pytest.raises(KeyboardInterrupt):
             session.follow(60.0)
         assert not session.interrupted
