@@ -19,7 +19,8 @@ from prony.judge.finding import Finding, Judgement, Status
 from prony.plan.load import ClosedLoad, Load, OpenLoad
 from prony.plan.objective import objectives
 from prony.report.html.scaling import capacity_page, sweep_page
-from prony.report.scaling import capacity_json, capacity_shown, show_sweep, sweep_json, sweep_shown
+from prony.report.scaling import capacity_json, show_sweep, sweep_json
+from prony.report.scaling_words import capacity_shown, sweep_shown
 
 GOAL = objectives("p99<50ms")
 

@@ -14,7 +14,7 @@ from prony.experiment.sweep import Sweep, users_of
 from prony.report.html.filled import filled
 from prony.report.html.plot import data, decades, to_svg
 from prony.report.html.theme import INVALID, MUTED, SUSPECT, VALID, accent
-from prony.report.scaling import Shown
+from prony.report.scaling_words import Shown
 
 WIDTH, HEIGHT = 760, 320
 CURVE_POINTS = 120
