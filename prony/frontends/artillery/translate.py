@@ -41,6 +41,10 @@ HTTP_INSTEAD = {
 }
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
+DRAIN_S = 3600.0
+"""Artillery waits for every user who is under way; so long here. None of their requests waits longer than its
+timeout.
+"""
 REPORTED_DIFFERENCES = (
     "redirects are counted and not followed; answers other than 2xx are wrong for the verdict, unless the "
     "script expects them"
@@ -109,7 +113,7 @@ def read(argv: Sequence[str]) -> Read:
         target=target,
         workload=workload,
         load=planned.load,
-        measured=WholeRun(),
+        measured=WholeRun(drain_s=DRAIN_S),
         warm_up_s=0.0,
         driver="auto",
         seed=1,
