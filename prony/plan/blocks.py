@@ -73,6 +73,8 @@ class Share(Record):
 
     percent: float = Field(ge=0, le=100)
     per: Literal["user", "run"] = "user"
+    rounding: Literal["down", "nearest"] = "down"
+    """Of n visits are walked n * percent / 100, rounded down, or to the nearest whole number (halves down)."""
 
 
 class Pace(Record):
@@ -80,6 +82,8 @@ class Pace(Record):
 
     per_min: float = Field(ge=0.001, le=6e7)
     per: Literal["user", "run"] = "user"
+    name: str | None = None
+    """Paces of one name count each other's passages; without one each place counts its own."""
 
 
 class BlockKeys(Record):

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, mod
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
-from prony.plan.blocks import ALONE, KINDS, BlockKeys, Pace
+from prony.plan.blocks import ALONE, KINDS, BlockKeys
 from prony.plan.catalogue_roots import yaml_files
 from prony.plan.think import NO_THINK, Think
 from prony.plan.yamlfile import nearest, read_mapping, validate
@@ -149,12 +149,19 @@ class Auth(Record):
 
 
 class Feeder(Record):
-    """A CSV file whose first line names its columns; `${name.column}` is a value of the user's row."""
+    """A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a value of the
+    user's row.
+    """
 
     file: str
     order: Literal["sequence", "random", "unique_per_user"]
     at_end: Literal["recycle", "stop"] | None = None
     """When the rows are used up: begin again, or the user ends. Not with random, which has no end."""
+
+    columns: tuple[str, ...] = ()
+    """Their names, for a file whose first line is a row as the others."""
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    """What stands between two values."""
 
     @model_validator(mode="after")
     def _end_is_declared(self) -> Self:
@@ -267,7 +274,7 @@ def _changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Ent
     if not pausing and entry.pause is not None:
         update["pause"] = NO_THINK
     if not pausing and entry.pace is not None:
-        update["pace"] = Pace(per_min=6e7, per=entry.pace.per)
+        update["pace"] = entry.pace.model_copy(update={"per_min": 6e7})
     return entry.model_copy(update=update)
 
 

@@ -92,11 +92,12 @@ class Values:
 def _first_row(name: str, feeder: Feeder) -> dict[str, str]:
     try:
         with Path(feeder.file).open(encoding="utf-8", newline="") as file:
-            row = next(csv.DictReader(file), None)
+            columns = feeder.columns or None
+            row = next(csv.DictReader(file, columns, delimiter=feeder.delimiter), None)
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"the feeder '{name}' cannot be read: {fault}") from fault
     if row is None:
-        raise UsageError(f"the feeder '{name}' ({feeder.file}) has no row after its column names")
+        raise UsageError(f"the feeder '{name}' ({feeder.file}) has no row of values")
     return {column.strip(): value or "" for column, value in row.items() if column is not None}
 
 

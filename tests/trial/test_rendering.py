@@ -37,6 +37,13 @@ def test_rows_and_captured_values_are_known_by_name(tmp_path: Path) -> None:
     assert missing == "there is nothing to capture as 'id'"
 
 
+def test_a_file_without_names_is_given_them(tmp_path: Path) -> None:
+    file = tmp_path / "people.tsv"
+    file.write_text("Ada\tLondon\n")
+    feeder = Feeder(file=str(file), order="random", columns=("name", "town"), delimiter="\t")
+    assert Values({"people": feeder}).render("${people.town}") == "London"
+
+
 def test_what_is_not_known_is_named() -> None:
     with pytest.raises(UsageError, match="idd"):
         Values({}).render("${idd}")

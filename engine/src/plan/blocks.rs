@@ -108,22 +108,37 @@ pub enum Choice {
     Interleave,
 }
 
-/// Which part of the visits: the n-th is one of them when the whole part of n times the percentage grows with it.
+/// Which part of the visits: the n-th is one of them when n times the percentage, rounded, grows with it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     pub percent: f64,
     #[serde(default)]
     pub per: Per,
+    #[serde(default)]
+    pub rounding: Rounding,
+}
+
+/// How a number of visits becomes a whole one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounding {
+    #[default]
+    Down,
+    /// To the nearest whole number, a half down.
+    Nearest,
 }
 
 /// Waits until so long after the passage before, that so many fit into a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
     pub per_min: f64,
     #[serde(default)]
     pub per: Per,
+    /// Paces of one name count each other's passages; without one each place counts its own.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 /// Whose visits are counted.

@@ -231,7 +231,7 @@ where
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A CSV file with a first line of column names; `${name.column}` is a value of the user's present row.
+/// A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a value of the user's present row.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FeederPlan {
@@ -241,6 +241,16 @@ pub struct FeederPlan {
     /// What happens when the rows are used up; must be declared, except for `random`.
     #[serde(default)]
     pub at_end: Option<AtEnd>,
+    /// The names of the columns, for a file whose first line is a row as the others.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// What stands between two values: one character of ASCII.
+    #[serde(default = "comma")]
+    pub delimiter: char,
+}
+
+fn comma() -> char {
+    ','
 }
 
 /// Which row a user gets.

@@ -9,7 +9,7 @@ use super::condition::Test;
 use super::program::{Counter, Op, Program};
 use super::template::{BadTemplate, Scope, Template};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Block, Choice, Loop, Node, Per, Scenario, Step};
+use crate::plan::{Block, Choice, Loop, Node, Pace, Per, Scenario, Step};
 
 /// Deeper nesting is a mistake in the plan.
 const MAX_DEPTH: usize = 32;
@@ -27,6 +27,8 @@ pub struct Assembly {
     entries: Vec<usize>,
     registers: usize,
     shared: usize,
+    /// Those with a name.
+    paces: Vec<(String, Per, Counter)>,
     /// The next request, counted through all scenarios.
     step: u16,
 }
@@ -151,7 +153,12 @@ impl Assembly {
             self.land(Some(gate));
         } else if let Some(share) = &block.share {
             let counter = self.counter(share.per);
-            let gate = self.gate(Op::JumpUnlessShare(share.percent / 100.0, counter, 0));
+            let gate = self.gate(Op::JumpUnlessShare(
+                share.percent / 100.0,
+                share.rounding,
+                counter,
+                0,
+            ));
             inside(self, steps, scope)?;
             self.land(Some(gate));
         } else if let Some(choice) = block.choice {
@@ -164,7 +171,7 @@ impl Assembly {
         } else if let Some(think) = &block.pause {
             self.ops.push(Op::Pause(ThinkTime::new(think)));
         } else if let Some(pace) = &block.pace {
-            let counter = self.counter(pace.per);
+            let counter = self.pace_counter(pace)?;
             let gap_ns = (60e9 / pace.per_min).round() as u64;
             self.ops.push(Op::Pace(gap_ns, counter));
         } else if block.group.is_some() {
@@ -293,6 +300,27 @@ impl Assembly {
         }
     }
 
+    fn pace_counter(&mut self, pace: &Pace) -> Result<Counter, String> {
+        let Some(name) = &pace.name else {
+            return Ok(self.counter(pace.per));
+        };
+        let known = self.paces.iter().find(|(known, ..)| known == name);
+        let (_, per, counter) = match known {
+            Some(known) => known.clone(),
+            None => {
+                let new = (name.clone(), pace.per, self.counter(pace.per));
+                self.paces.push(new.clone());
+                new
+            }
+        };
+        if per != pace.per {
+            return Err(format!(
+                "pace {name:?} is per user here and per run there, expected the same"
+            ));
+        }
+        Ok(counter)
+    }
+
     /// Adds a jump whose target is not known yet.
     fn gate(&mut self, op: Op) -> usize {
         self.ops.push(op);
@@ -307,7 +335,7 @@ impl Assembly {
             | Op::JumpUnless(_, to)
             | Op::JumpUnlessBelow(_, _, to)
             | Op::JumpUnlessFirst(_, to)
-            | Op::JumpUnlessShare(_, _, to),
+            | Op::JumpUnlessShare(_, _, _, to),
         ) = gate.and_then(|gate| self.ops.get_mut(gate))
         {
             *to = here;

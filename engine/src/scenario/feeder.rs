@@ -30,14 +30,38 @@ impl Feeder {
     pub fn read(plan: &FeederPlan) -> Result<(Self, Vec<String>), PlanError> {
         let name = &plan.name;
         let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
-        let mut reader = csv::Reader::from_path(Path::new(&plan.file))
+        let delimiter = u8::try_from(plan.delimiter)
+            .ok()
+            .filter(|one| one.is_ascii() && !b"\"\r\n\0".contains(one))
+            .ok_or_else(|| {
+                wrong(format!(
+                    "delimiter is {:?}, expected one character of ASCII that is neither a quote nor a line's end",
+                    plan.delimiter
+                ))
+            })?;
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(plan.columns.is_empty())
+            .from_path(Path::new(&plan.file))
             .map_err(|error| wrong(format!("{} cannot be read: {error}", plan.file)))?;
-        let columns: Vec<String> = reader
+        let first: Vec<String> = reader
             .headers()
             .map_err(|error| wrong(format!("{} is not CSV: {error}", plan.file)))?
             .iter()
             .map(|column| column.trim().to_owned())
             .collect();
+        let columns = if plan.columns.is_empty() {
+            first
+        } else if first.len() == plan.columns.len() || first.is_empty() {
+            plan.columns.clone()
+        } else {
+            return refuse(format!(
+                "feeder {name:?}: columns names {}, expected {}, as many as {} has",
+                plan.columns.len(),
+                first.len(),
+                plan.file
+            ));
+        };
         check_columns(plan, &columns)?;
         let mut feeder = Self {
             order: plan.order,
@@ -67,8 +91,13 @@ impl Feeder {
         }
         if feeder.rows == 0 {
             return refuse(format!(
-                "feeder {name:?}: {} has no row after its line of column names, expected at least one",
-                plan.file
+                "feeder {name:?}: {} has no row{}, expected at least one",
+                plan.file,
+                if plan.columns.is_empty() {
+                    " after its line of column names"
+                } else {
+                    ""
+                }
             ));
         }
         Ok((feeder, columns))
@@ -166,6 +195,34 @@ mod tests {
         assert_eq!(feeder.value(1, 0), b"Grace");
         assert_eq!(feeder.value(1, 1), b"");
         assert_eq!(feeder.value(7, 7), b"");
+    }
+
+    #[test]
+    fn a_file_without_names_is_given_them() {
+        let file = file("1\tx y\n2\t\"z\"\n");
+        let named = |columns: &[&str], delimiter: &str| {
+            let mut plan = serde_json::to_value(plan(file.path(), "random", None)).unwrap();
+            plan["columns"] = columns.into();
+            plan["delimiter"] = delimiter.into();
+            Feeder::read(&serde_json::from_value(plan).unwrap())
+        };
+        let (feeder, columns) = named(&["id", "text"], "\t").unwrap();
+        assert_eq!((feeder.rows, columns.len()), (2, 2));
+        assert_eq!(feeder.value(0, 0), b"1");
+        assert_eq!(feeder.value(1, 1), b"z");
+        assert!(
+            named(&["id"], "\t")
+                .unwrap_err()
+                .0
+                .contains("names 1, expected 2")
+        );
+        assert!(
+            named(&["a", "a"], "\t")
+                .unwrap_err()
+                .0
+                .contains("two columns")
+        );
+        assert!(named(&[], "\"").unwrap_err().0.contains("delimiter is"));
     }
 
     #[test]

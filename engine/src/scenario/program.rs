@@ -11,6 +11,7 @@ use super::condition::Test;
 use super::template::{Place, Template};
 use super::vars::{Shared, Vars};
 use crate::pace::think::ThinkTime;
+use crate::plan::Rounding;
 
 /// So many operations may lie between two requests: more are a loop that nothing in it can end.
 pub const MOST_OPERATIONS: u32 = 200_000;
@@ -45,7 +46,7 @@ pub enum Op {
     Random(WeightedIndex<f64>, Vec<usize>),
     Interleave(usize, Vec<usize>),
     /// Jumps unless this visit is one of the share.
-    JumpUnlessShare(f64, Counter, usize),
+    JumpUnlessShare(f64, Rounding, Counter, usize),
     Begin(usize),
     End,
     /// The iteration has ended.
@@ -193,9 +194,12 @@ impl Program {
                     cursor.registers[*register] += 1;
                     cursor.at = targets[(visit % targets.len() as u64) as usize];
                 }
-                Op::JumpUnlessShare(part, counter, to) => {
+                Op::JumpUnlessShare(part, rounding, counter, to) => {
                     let visit = self.count(cursor, *counter);
-                    let whole = |visits: u64| (visits as f64 * part + 1e-9).floor();
+                    let whole = |visits: u64| match rounding {
+                        Rounding::Down => (visits as f64 * part + 1e-9).floor(),
+                        Rounding::Nearest => (visits as f64 * part - 0.5 - 1e-9).ceil(),
+                    };
                     if whole(visit + 1) <= whole(visit) {
                         cursor.at = *to;
                     }

@@ -144,6 +144,24 @@ fn once_interleaved_and_shared_visits_are_counted_over_iterations() {
 }
 
 #[test]
+fn a_share_is_rounded_as_asked() {
+    let visits = |percent: f64, rounding: &str| {
+        let share = json!({"percent": percent, "rounding": rounding});
+        let mut walker = Walker::new(
+            json!([step("a"), {"share": share, "steps": [step("s")]}]),
+            json!([]),
+        );
+        let sent = (1..=12).filter(|_| walker.walked().len() == 2);
+        sent.collect::<Vec<i32>>()
+    };
+    assert_eq!(visits(30.0, "down"), [4, 7, 10]);
+    assert_eq!(visits(30.0, "nearest"), [2, 6, 9, 12]);
+    assert_eq!(visits(50.0, "nearest"), [2, 4, 6, 8, 10, 12]);
+    assert_eq!(visits(100.0, "nearest").len(), 12);
+    assert!(visits(0.0, "nearest").is_empty());
+}
+
+#[test]
 fn a_random_choice_keeps_to_its_weights() {
     let mut walker = Walker::new(
         json!([{"choice": "random", "weights": [3, 1], "steps": [step("a"), {"group": true, "steps": [step("b"), step("b")]}]}]),
@@ -168,6 +186,18 @@ fn pauses_add_up_and_a_pace_waits_for_the_rest() {
     assert_eq!(paced.passed.pause_ns, 0);
     paced.walked();
     assert_eq!(paced.passed.pause_ns, 1_000_000);
+    // The second place waits for the first one's passage when both have a name, and not without it.
+    let pace = |name: &str| json!({"pace": {"per_min": 60000, "name": name}});
+    let waits = |names: [&str; 2]| {
+        let steps = json!([pace(names[0]), pace(names[1]), step("a")]);
+        let mut walker = Walker::new(steps, json!([]));
+        walker.walked();
+        walker.passed.pause_ns
+    };
+    assert_eq!(
+        (waits(["one", "one"]), waits(["one", "other"])),
+        (1_000_000, 0)
+    );
 }
 
 #[test]
