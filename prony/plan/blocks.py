@@ -74,7 +74,7 @@ class Share(Record):
     percent: float = Field(ge=0, le=100)
     per: Literal["user", "run"] = "user"
     rounding: Literal["down", "nearest"] = "down"
-    """Of n visits are walked n * percent / 100, rounded down, or to the nearest whole number (halves down)."""
+    """Of n visits n * percent / 100 are walked, rounded down, or to the nearest (a half down)."""
 
 
 class Pace(Record):

@@ -149,8 +149,8 @@ class Auth(Record):
 
 
 class Feeder(Record):
-    """A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a value of the
-    user's row.
+    """A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a value of
+    the user's row.
     """
 
     file: str
