@@ -78,8 +78,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
         "scenario_choice": load.workload.scenario_choice,
         "feeders": [
-            {"name": name, **feeder.model_dump(mode="json")}
-            for name, feeder in load.workload.feeders.items()
+            {"name": name, **feeder.model_dump(mode="json")} for name, feeder in load.workload.feeders.items()
         ],
         "cookies": load.workload.cookies,
         "connection": {
