@@ -91,6 +91,13 @@ pub struct ScriptPlan {
     /// Interpreters among which the users are shared out; at least one per thread of the engine.
     #[serde(default = "one")]
     pub threads: u32,
+    /// A call into the script that takes longer is ended, and the run with it.
+    #[serde(default = "default_call_timeout_ms")]
+    pub call_timeout_ms: f64,
+}
+
+fn default_call_timeout_ms() -> f64 {
+    10_000.0
 }
 
 fn one() -> u32 {

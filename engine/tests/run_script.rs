@@ -331,3 +331,62 @@ fn rates_are_counted_where_they_are_asked_for() {
     assert!((1..=20).contains(&spans), "{rates:?}");
     assert!(rates.iter().all(|pair| pair[0].as_u64().unwrap() > 0));
 }
+
+#[test]
+fn what_does_not_come_to_an_end_is_ended_and_named() {
+    // Compiled, uncompiled, in a coroutine, behind a pcall, and in every function. The limit is long for a busy machine.
+    let endless = "while true do end";
+    let cases = [
+        ("\nlocal n = 0\nfor i = 1, 1e4 do n = n + i end\nwhile true do n = n + 1 end".to_owned(), ":4: the script outside"),
+        (format!("function setup(thread)\n {endless} end"), ":2: setup()"),
+        (format!("\n\nfunction init(args) {endless} end"), ":3: init()"),
+        ("function request()\n local t = {}\n for i = 1, math.huge do t[1] = tostring(i) end\nend".to_owned(), ":3: request()"),
+        ("function request() return wrk.format() end\nfunction response(status)\n repeat pcall(error, 'x') until false\nend".to_owned(), ":3: response()"),
+        (format!("function delay()\n return coroutine.wrap(function() {endless} end)()\nend"), ":2: delay()"),
+        (format!("function done()\n pcall(function()\n {endless} end)\n {endless}\nend"), ": done()"),
+    ];
+    std::thread::scope(|scope| {
+        for (lua, part) in &cases {
+            scope.spawn(move || {
+                let (ended, _) = run_script(lua, "auto", |plan| {
+                    plan["script"]["call_timeout_ms"] = 1500.into();
+                    plan["stop"]["total_requests"] = 2.into();
+                });
+                let error = match ended.code {
+                    Some(0) => ended.finished()["script"]["error"]
+                        .as_str()
+                        .unwrap_or_default(),
+                    _ => ended.stderr.as_str(),
+                };
+                assert!(error.contains(part), "{lua}: {error}");
+                assert!(
+                    error.contains(" was ended after 1.5 s; expected it to come to an end"),
+                    "{error}"
+                );
+                assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_script_that_waits_outside_of_lua_is_given_up() {
+    let lua = "local ffi = require('ffi')
+        ffi.cdef 'int poll(void *, unsigned long, int);'
+        function init() ffi.C.poll(nil, 0, 60000) end";
+    let (ended, seen) = run_script(lua, "auto", |plan| {
+        plan["script"]["call_timeout_ms"] = 200.into();
+    });
+    assert_eq!(ended.code, Some(4), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("waits in a function outside of Lua"),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        ended.stderr.contains("init() was ended"),
+        "{}",
+        ended.stderr
+    );
+    assert!(seen.is_empty());
+}

@@ -17,3 +17,5 @@ class Script(Record):
     """As it was given: number 0 of what `init` is given."""
     threads: int = Field(default=1, ge=1, le=1000)
     """Interpreters, among which the users are shared out."""
+    call_timeout_ms: float = Field(default=10_000.0, ge=100)
+    """A call into the script that takes longer is ended, and the run with it."""

@@ -56,7 +56,7 @@ class UrlPlan(Record):
     connect_timeout_ms: int = Field(default=5_000, ge=1)
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     script: Script | None = None
-    """A script in Lua that says what is sent, in place of the workload's one step."""
+    """A script in Lua that says what is sent, in place of the workload's one step; its file stands beside the plan."""
     asks_first: bool = True
     """Whether one request per step is sent by hand before the load."""
     seed: int | None = Field(default=None, ge=0)
@@ -87,7 +87,10 @@ def read(path: Path) -> UrlPlan | None:
     if not is_url_plan(data):
         return None
     plan = validate(UrlPlan, data, path, lines)
-    return plan.model_copy(update={"workload": beside(plan.workload, path.parent)})
+    script = plan.script
+    if script is not None:
+        script = script.model_copy(update={"file": str(path.parent.absolute() / script.file)})
+    return plan.model_copy(update={"workload": beside(plan.workload, path.parent), "script": script})
 
 
 def text(plan: UrlPlan, remarks: tuple[str, ...] = ()) -> str:

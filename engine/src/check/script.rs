@@ -4,6 +4,8 @@ use super::{PlanError, duration, refuse};
 use crate::plan::{HttpVersion, Load, Node, Plan, Reuse};
 
 const MOST_THREADS: u32 = 1_000;
+/// Shorter ones would end calls on a busy machine.
+const LEAST_CALL_TIMEOUT_MS: f64 = 100.0;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let engine_threads = plan.threads.cpus.len().max(1);
@@ -29,6 +31,13 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return refuse(format!(
             "script.threads is {}, expected 1 to {MOST_THREADS}",
             script.threads
+        ));
+    }
+    duration("script.call_timeout_ms", script.call_timeout_ms, false)?;
+    if script.call_timeout_ms < LEAST_CALL_TIMEOUT_MS {
+        return refuse(format!(
+            "script.call_timeout_ms is {}, expected at least {LEAST_CALL_TIMEOUT_MS}",
+            script.call_timeout_ms
         ));
     }
     if plan.log.is_some() || plan.parts {

@@ -25,7 +25,7 @@ use output::Output;
 pub struct Args {}
 
 const EXIT_PLAN: u8 = 2;
-const EXIT_INTERNAL: u8 = 4;
+pub const EXIT_INTERNAL: u8 = 4;
 
 /// What the coordinator hears from others.
 #[derive(Debug)]

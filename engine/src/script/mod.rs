@@ -1,45 +1,28 @@
 //! A script in Lua that says what is sent, in the interface of wrk: one interpreter per thread of the script, and one for `setup` and
 //! `done`. It knows nothing of connections, users or time.
 
+mod interpreter;
 pub mod pipeline;
 pub mod shared;
 pub mod stats;
 mod thread;
+mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use mlua::{Error, Function, Lua, Table, Value, Variadic};
+use mlua::{Error, Value};
 
-use crate::check::PlanError;
+use crate::check::{PlanError, ms_to_ns};
 use crate::net::address::Address;
-use crate::net::luajit;
 use crate::plan::{ScriptPlan, Step};
 use crate::target::Target;
+use interpreter::Interpreter;
 use pipeline::{Requests, read_requests};
 use shared::{Part, Shared, ThreadShared};
 use stats::Stats;
-use thread::{AddressObject, ThreadObject};
-
-const PRELUDE: &str = include_str!("prelude.lua");
-
-/// The functions through which a script is called.
-#[derive(Debug)]
-struct Calls {
-    setup: Function,
-    init: Function,
-    request: Function,
-    response: Function,
-    delay: Function,
-    done: Function,
-}
-
-/// One interpreter with the script in it.
-#[derive(Debug)]
-struct Interpreter {
-    lua: Lua,
-    calls: Calls,
-    has: Function,
-}
+use thread::ThreadObject;
+use watch::{Call, Watchdog};
 
 /// One thread of the script.
 #[derive(Debug)]
@@ -73,6 +56,8 @@ pub struct Script {
     main: Interpreter,
     threads: Vec<ScriptThread>,
     shared: Arc<Shared>,
+    /// Ends with the script.
+    _watchdog: Watchdog,
     /// The script has `request`: it is called for every send.
     pub dynamic: bool,
     /// The script has `response`: it is given every answer.
@@ -111,7 +96,8 @@ impl Script {
         threads: usize,
         shared: &Arc<Shared>,
     ) -> Result<Self, Error> {
-        let open = || Interpreter::open(plan, source, step, target, shared);
+        let watchdog = Watchdog::start(Duration::from_nanos(ms_to_ns(plan.call_timeout_ms)))?;
+        let open = || Interpreter::open(plan, source, step, target, shared, &watchdog);
         let main = open()?;
         let count = (plan.threads as usize).max(threads);
         let mut all = Vec::with_capacity(count);
@@ -123,28 +109,27 @@ impl Script {
                 shared: Arc::clone(&state),
                 usual: target.addresses.first().and_then(Address::socket),
             };
-            main.calls
-                .setup
-                .call::<()>(main.lua.create_userdata(object())?)?;
+            main.call::<()>(Call::Setup, main.lua.create_userdata(object())?)?;
             let args = interpreter.lua.create_table()?;
             args.set(0, plan.url.as_deref().unwrap_or_default())?;
             for (place, word) in plan.args.iter().enumerate() {
                 args.set(place + 1, word.as_str())?;
             }
             let own = interpreter.lua.create_userdata(object())?;
-            interpreter.calls.init.call::<()>((own, args))?;
+            interpreter.call::<()>(Call::Init, (own, args))?;
             all.push(ScriptThread {
                 interpreter,
                 shared: state,
                 fixed: None,
             });
         }
-        let has = |name: &str| all[0].interpreter.has.call::<bool>(name);
+        let has = |name: &str| all[0].interpreter.has(name);
         let (dynamic, looks, delays) = (has("request")?, has("response")?, has("delay")?);
         let mut script = Self {
             main,
             threads: all,
             shared: Arc::clone(shared),
+            _watchdog: watchdog,
             dynamic,
             looks,
             delays,
@@ -205,8 +190,10 @@ impl Script {
 
     /// Calls `request`; the bytes to send.
     pub fn request(&self, thread: usize) -> Result<(Vec<u8>, Requests), String> {
-        let calls = &self.threads[thread].interpreter.calls;
-        let value: Value = calls.request.call(()).map_err(|error| sentence(&error))?;
+        let interpreter = &self.threads[thread].interpreter;
+        let value: Value = interpreter
+            .call(Call::Request, ())
+            .map_err(|error| sentence(&error))?;
         let Value::String(text) = value else {
             return Err(format!(
                 "request() returned a {}, expected the bytes of a request, as wrk.format() writes them",
@@ -221,8 +208,10 @@ impl Script {
 
     /// Calls `delay`: how long to wait before the next request, in ms.
     pub fn delay_ms(&self, thread: usize) -> Result<f64, String> {
-        let calls = &self.threads[thread].interpreter.calls;
-        let ms: Option<f64> = calls.delay.call(()).map_err(|error| sentence(&error))?;
+        let interpreter = &self.threads[thread].interpreter;
+        let ms: Option<f64> = interpreter
+            .call(Call::Delay, ())
+            .map_err(|error| sentence(&error))?;
         let ms = ms.unwrap_or(0.0);
         if (0.0..=86_400_000.0).contains(&ms) {
             return Ok(ms.floor());
@@ -250,7 +239,7 @@ impl Script {
                 )?;
             }
             let body = interpreter.lua.create_string(body)?;
-            interpreter.calls.response.call((status, headers, body))
+            interpreter.call(Call::Response, (status, headers, body))
         };
         call().map_err(|error| sentence(&error))
     }
@@ -264,7 +253,7 @@ impl Script {
     }
 
     fn call_done(&self, told: Summary) -> Result<(), Error> {
-        if !self.main.has.call::<bool>("done")? {
+        if !self.main.has("done")? {
             return Ok(());
         }
         let lua = &self.main.lua;
@@ -289,82 +278,8 @@ impl Script {
         summary.set("errors", errors)?;
         let latency = lua.create_userdata(told.latency)?;
         let rates = lua.create_userdata(told.rates)?;
-        self.main.calls.done.call((summary, latency, rates))
+        self.main.call(Call::Done, (summary, latency, rates))
     }
-}
-
-impl Interpreter {
-    fn open(
-        plan: &ScriptPlan,
-        source: &[u8],
-        step: &Step,
-        target: &Target,
-        shared: &Arc<Shared>,
-    ) -> Result<Self, Error> {
-        let lua = luajit::open();
-        let native = lua.create_table()?;
-        let sink = Arc::clone(shared);
-        let print = lua.create_function(move |_, words: Variadic<mlua::LuaString>| {
-            for word in words.iter() {
-                sink.print(&word.as_bytes());
-            }
-            Ok(())
-        })?;
-        native.set("print", print)?;
-        native.set("lookup", lua.create_function(thread::look_up)?)?;
-        native.set("connect", lua.create_function(thread::connects)?)?;
-        let known = known(&lua, step, target)?;
-        let calls: Table = lua.load(PRELUDE).set_name("=wrk").call((known, native))?;
-        if let Some(address) = target.addresses.first().and_then(Address::socket) {
-            let addresses = lua.create_table()?;
-            addresses.push(lua.create_userdata(AddressObject(address))?)?;
-            lua.globals().get::<Table>("wrk")?.set("addrs", addresses)?;
-        }
-        lua.load(source)
-            .set_name(format!("@{}", plan.file.display()))
-            .exec()?;
-        let call = |name: &str| calls.get::<Function>(name);
-        Ok(Self {
-            calls: Calls {
-                setup: call("setup")?,
-                init: call("init")?,
-                request: call("request")?,
-                response: call("response")?,
-                delay: call("delay")?,
-                done: call("done")?,
-            },
-            has: call("has")?,
-            lua,
-        })
-    }
-}
-
-/// The fields of `wrk`: the plan's one step is the request of a script that says nothing else.
-fn known(lua: &Lua, step: &Step, target: &Target) -> Result<Table, Error> {
-    let known = lua.create_table()?;
-    known.set("scheme", if target.secure { "https" } else { "http" })?;
-    let (host, port) = match target.authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
-        _ => (target.authority.as_str(), None),
-    };
-    known.set("host", host.trim_matches(['[', ']']))?;
-    known.set("port", port)?;
-    known.set("method", step.method.as_str())?;
-    known.set("path", literal(&step.path))?;
-    let headers = lua.create_table()?;
-    for (name, value) in &step.headers {
-        headers.set(name.as_str(), literal(value))?;
-    }
-    known.set("headers", headers)?;
-    if let Some(text) = step.body.as_ref().and_then(|body| body.text.as_ref()) {
-        known.set("body", literal(text))?;
-    }
-    Ok(known)
-}
-
-/// A text of a plan as a script sees it: placeholders are nothing to it, so only what keeps a text from being one is undone.
-fn literal(text: &str) -> String {
-    text.replace("$${", "${")
 }
 
 /// Names and values after the first line of a head.

@@ -1,0 +1,133 @@
+//! One interpreter with a script in it: what the script finds when it begins, and the functions through which it is called. It knows
+//! nothing of threads and of when they are called.
+
+use std::sync::Arc;
+
+use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Variadic};
+
+use super::shared::Shared;
+use super::thread::{self, AddressObject};
+use super::watch::{Call, Watchdog, Watched};
+use crate::net::address::Address;
+use crate::net::luajit;
+use crate::plan::{ScriptPlan, Step};
+use crate::target::Target;
+
+const PRELUDE: &str = include_str!("prelude.lua");
+
+/// The functions through which a script is called.
+#[derive(Debug)]
+struct Calls {
+    setup: Function,
+    init: Function,
+    request: Function,
+    response: Function,
+    delay: Function,
+    done: Function,
+}
+
+/// One interpreter with the script in it.
+#[derive(Debug)]
+pub struct Interpreter {
+    pub lua: Lua,
+    calls: Calls,
+    has: Function,
+    watched: Arc<Watched>,
+}
+
+impl Interpreter {
+    pub fn open(
+        plan: &ScriptPlan,
+        source: &[u8],
+        step: &Step,
+        target: &Target,
+        shared: &Arc<Shared>,
+        watchdog: &Watchdog,
+    ) -> Result<Self, Error> {
+        let lua = luajit::open()?;
+        let native = lua.create_table()?;
+        let sink = Arc::clone(shared);
+        let print = lua.create_function(move |_, words: Variadic<mlua::LuaString>| {
+            for word in words.iter() {
+                sink.print(&word.as_bytes());
+            }
+            Ok(())
+        })?;
+        native.set("print", print)?;
+        native.set("lookup", lua.create_function(thread::look_up)?)?;
+        native.set("connect", lua.create_function(thread::connects)?)?;
+        let known = known(&lua, step, target)?;
+        let calls: Table = lua.load(PRELUDE).set_name("=wrk").call((known, native))?;
+        if let Some(address) = target.addresses.first().and_then(Address::socket) {
+            let addresses = lua.create_table()?;
+            addresses.push(lua.create_userdata(AddressObject(address))?)?;
+            lua.globals().get::<Table>("wrk")?.set("addrs", addresses)?;
+        }
+        let watched = watchdog.watch(&lua)?;
+        let file = lua
+            .load(source)
+            .set_name(format!("@{}", plan.file.display()))
+            .into_function()?;
+        watched.call(Call::File, || file.call::<()>(()))?;
+        let call = |name: &str| calls.get::<Function>(name);
+        Ok(Self {
+            calls: Calls {
+                setup: call("setup")?,
+                init: call("init")?,
+                request: call("request")?,
+                response: call("response")?,
+                delay: call("delay")?,
+                done: call("done")?,
+            },
+            has: call("has")?,
+            watched,
+            lua,
+        })
+    }
+
+    /// Whether the script has this function now.
+    pub fn has(&self, name: &str) -> Result<bool, Error> {
+        self.has.call(name)
+    }
+
+    /// Calls one of the script's functions; an error when it does not come to an end.
+    pub fn call<R: FromLuaMulti>(&self, call: Call, args: impl IntoLuaMulti) -> Result<R, Error> {
+        let function = match call {
+            Call::Setup => &self.calls.setup,
+            Call::Init => &self.calls.init,
+            Call::Response => &self.calls.response,
+            Call::Delay => &self.calls.delay,
+            Call::Done => &self.calls.done,
+            Call::File | Call::Request => &self.calls.request,
+        };
+        self.watched.call(call, || function.call(args))
+    }
+}
+
+/// The fields of `wrk`: the plan's one step is the request of a script that says nothing else.
+fn known(lua: &Lua, step: &Step, target: &Target) -> Result<Table, Error> {
+    let known = lua.create_table()?;
+    known.set("scheme", if target.secure { "https" } else { "http" })?;
+    let (host, port) = match target.authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
+        _ => (target.authority.as_str(), None),
+    };
+    known.set("host", host.trim_matches(['[', ']']))?;
+    known.set("port", port)?;
+    known.set("method", step.method.as_str())?;
+    known.set("path", literal(&step.path))?;
+    let headers = lua.create_table()?;
+    for (name, value) in &step.headers {
+        headers.set(name.as_str(), literal(value))?;
+    }
+    known.set("headers", headers)?;
+    if let Some(text) = step.body.as_ref().and_then(|body| body.text.as_ref()) {
+        known.set("body", literal(text))?;
+    }
+    Ok(known)
+}
+
+/// A text of a plan as a script sees it: placeholders are nothing to it, so only what keeps a text from being one is undone.
+fn literal(text: &str) -> String {
+    text.replace("$${", "${")
+}
