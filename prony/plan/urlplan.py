@@ -56,7 +56,7 @@ class UrlPlan(Record):
     connect_timeout_ms: int = Field(default=5_000, ge=1)
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     script: Script | None = None
-    """A script in Lua that says what is sent, in place of the workload's one step; its file stands beside the plan."""
+    """A script in Lua that says what is sent, in place of the workload's one step; beside the plan's file."""
     asks_first: bool = True
     """Whether one request per step is sent by hand before the load."""
     seed: int | None = Field(default=None, ge=0)
