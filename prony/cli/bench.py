@@ -12,7 +12,7 @@ import prony
 from prony.errors import UsageError
 from prony.experiment.bench import Bench
 from prony.host.fingerprint import fingerprint
-from prony.host.limits import limits, raise_descriptors
+from prony.host.limits import OWN_SERVERS, limits, raise_descriptors, time_wait_reuse
 from prony.host.partition import partition
 from prony.host.proc import parse_cpus
 from prony.host.readings import io_uring_works
@@ -23,7 +23,8 @@ from prony.server.spec import ServerSpec
 def prepare(server_cpus: str | None, client_cpus: str | None, specs: Iterable[ServerSpec] = ()) -> Bench:
     """Choose the CPUs, raise the descriptor limit, look at the machine. Raises UsageError.
 
-    When one of the servers stands on services, they have a CPU of their own beside all of them alike.
+    When one of the servers stands on services, they have a CPU of their own beside all of them alike. The
+    limits are those towards servers that the laboratory starts; a load on another one reads its own.
     """
     chosen = partition(
         server=_cpus(server_cpus, "--server-cpus"),
@@ -36,7 +37,9 @@ def prepare(server_cpus: str | None, client_cpus: str | None, specs: Iterable[Se
         "prony-engine": engine_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
     }
-    found = limits().model_copy(update={"io_uring": io_uring_works()})
+    found = limits().model_copy(
+        update={"io_uring": io_uring_works(), "time_wait_reuse": time_wait_reuse(OWN_SERVERS)}
+    )
     return Bench(partition=chosen, limits=found, fingerprint=fingerprint(software))
 
 

@@ -50,19 +50,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("compare")(compare.command)
-app.command("run")(run.command)
-app.command("load")(load.command)
-app.command("sweep")(sweep.command)
-app.command("capacity")(capacity.command)
-app.command("second-opinion")(second_opinion.command)
-app.add_typer(servers.app, name="servers")
-app.command("doctor")(doctor.command)
-app.command("selftest")(selftest.command)
-app.add_typer(results.app, name="results")
-app.command("compare-results")(compare_results.command)
-app.command("report")(report.command)
-app.command("import")(importing.command)
+# A line each: without one the parser's library cuts the first sentence in the middle, on any terminal.
+app.command("compare", short_help="Which of these servers carries more?")(compare.command)
+app.command("run", short_help="Run an experiment from a plan.")(run.command)
+app.command("load", short_help="Measure a server that is already running.")(load.command)
+app.command("sweep", short_help="How does it scale with the number of users?")(sweep.command)
+app.command("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
+app.command("second-opinion", short_help="What other load generators say of the same.")(
+    second_opinion.command
+)
+app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
+app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
+app.command("selftest", short_help="Is every staged lie named, no honest twin accused?")(selftest.command)
+app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
+app.command("compare-results", short_help="Two results beside each other.")(compare_results.command)
+app.command("report", short_help="The HTML page of a stored experiment.")(report.command)
+app.command("import", short_help="Another tool's script as a plan file.")(importing.command)
 
 
 def _listed(name: str, summary: str) -> None:
@@ -71,7 +74,7 @@ def _listed(name: str, summary: str) -> None:
     def unread() -> int:
         return frontends.command([name])
 
-    app.command(name, help=summary)(unread)
+    app.command(name, help=summary, short_help=summary)(unread)
 
 
 for _name, _summary in SUMMARIES.items():

@@ -15,7 +15,7 @@ from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import refuse
 from prony.experiment.one_trial import Place, Trials, trial_id
 from prony.experiment.recording import begin, until_ended
-from prony.experiment.running import Into, RunningLoad, measure_running, reach
+from prony.experiment.running import Into, RunningLoad, limits_of, measure_running, reach
 from prony.judge.finding import Judgement, Status
 from prony.plan.load import ClosedLoad, Load, OpenLoad
 from prony.plan.spec import START_S, STOP_S, TrialPlan
@@ -118,7 +118,7 @@ class UrlPoints:
         return self.like.warm_up_s + self.window_s + 4
 
     def check(self, load: Load) -> None:
-        refuse(replace(self.like, load=load).facts, self.bench.limits)
+        refuse(replace(self.like, load=load).facts, limits_of(self.like, self.bench))
 
     def prepare(self) -> None:
         reach(self.like)

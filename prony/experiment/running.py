@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.evidence.host import HostWindow
+from prony.evidence.host import HostWindow, Limits
 from prony.evidence.server import Probe, ServerWindow
 from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import conclude, refuse
 from prony.experiment.one_trial import trial_id
 from prony.experiment.recording import ready
+from prony.host.limits import towards
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
@@ -199,6 +200,7 @@ def measure_running(
     EnvironmentFault when the server cannot be reached, and KeptInterrupt when the user ended it after a
     while.
     """
+    bench = replace(bench, limits=limits_of(load, bench))
     refuse(load.facts, bench.limits)
     probes = reach(load)
     if into is None:
@@ -344,6 +346,11 @@ def reach(load: RunningLoad) -> tuple[Probe, ...]:
             "load on an error page says nothing; correct it"
         )
     return probes
+
+
+def limits_of(load: RunningLoad, bench: Bench) -> Limits:
+    """The host's limits towards this target: on loopback the kernel may give a port out again after 1 s."""
+    return bench.limits if load.target.unix else towards(bench.limits, _goes_to(load))
 
 
 def _goes_to(load: RunningLoad) -> tuple[str, int]:

@@ -14,6 +14,8 @@ from prony.host.proc import ROOT, parse_cpus, read_int, read_text
 
 Target = tuple[str, int]
 """Host (name or address) and port."""
+OWN_SERVERS: Target = ("127.0.0.1", 0)
+"""Where the servers are that the laboratory starts; each has a port that nobody had before."""
 
 
 def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
@@ -27,6 +29,13 @@ def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
         ports=port_range(root),
         time_wait_to_target=None if target is None else time_wait_to(target),
         time_wait_reuse=None if target is None else time_wait_reuse(target, root),
+    )
+
+
+def towards(found: Limits, target: Target) -> Limits:
+    """The same limits with what depends on where the connections go: ports in TIME_WAIT, and their reuse."""
+    return found.model_copy(
+        update={"time_wait_to_target": time_wait_to(target), "time_wait_reuse": time_wait_reuse(target)}
     )
 
 

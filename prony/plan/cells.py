@@ -134,10 +134,13 @@ class RunPlan(Record):
         return sum(cell.trials * cell.trial.estimate_s for cell in self.cells)
 
     def only(self, pattern: str) -> RunPlan | None:
-        """The cells whose id matches the pattern (or lies in a part of that name); None when there is
-        none.
+        """The cells whose id matches the pattern (or lies in a part of that name), and of those that are not
+        run the same ones; None when there is none to run.
         """
-        kept = tuple(
-            cell for cell in self.cells if fnmatch.fnmatchcase(cell.id, pattern) or cell.part == pattern
-        )
-        return self.model_copy(update={"cells": kept}) if kept else None
+
+        def asked(identifier: str, part: str) -> bool:
+            return fnmatch.fnmatchcase(identifier, pattern) or part == pattern
+
+        kept = tuple(cell for cell in self.cells if asked(cell.id, cell.part))
+        skipped = tuple(one for one in self.skipped if asked(one.cell, one.part))
+        return self.model_copy(update={"cells": kept, "skipped": skipped}) if kept else None

@@ -33,6 +33,8 @@ class Scale:
     """Of a sweep, so many points at most: the ends and between them."""
     users: int | None = None
     """So many users at most."""
+    loops: int = 3
+    """What is bounded by loops keeps so many: with fewer nothing can be said about connections that stay."""
 
 
 def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> WarmUpPlan:
@@ -51,7 +53,7 @@ LADDER = (
 """From the least cut to the deepest; --quick takes the first that fits. No window is shorter than 8 s: from
 fewer whole seconds nothing can be said about steadiness.
 """
-MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16)
+MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16, loops=1)
 """For tests of the machinery: no figure of it means anything."""
 
 
@@ -83,6 +85,8 @@ def scaled(plan: RunPlan, scale: Scale) -> RunPlan:
     ):
         if after < before:
             changes.append(f"quick: {name} of at most {after:g} s instead of {before:g} s")
+    walks = {(_loops(cell.trial), _loops(_shorter(cell, scale).trial)) for cell in kept}
+    changes += [f"quick: {fewer} of {most} walks per user" for most, fewer in sorted(walks) if fewer < most]
     return plan.model_copy(update={"cells": cells, "changes": tuple(changes)})
 
 
@@ -95,7 +99,12 @@ def _window_s(trial: TrialPlan) -> float:
 
 
 def _whole_s(trial: TrialPlan) -> float:
-    return trial.measured_s if isinstance(trial.measured, WholeRun) else 0.0
+    """Of a whole run that does not end by its loops."""
+    return trial.measured_s if isinstance(trial.measured, WholeRun) and not _loops(trial) else 0.0
+
+
+def _loops(trial: TrialPlan) -> int:
+    return trial.measured.iterations_per_user or 0 if isinstance(trial.measured, WholeRun) else 0
 
 
 def _thinned(cells: Sequence[Cell], points: int | None) -> tuple[list[Cell], list[str]]:
@@ -139,7 +148,7 @@ def _shorter(cell: Cell, scale: Scale) -> Cell:
         warm = _least(trial.warm_up, scale.warm_up)
         trial = trial.model_copy(update={"warm_up": warm})
     else:
-        load, part = _shorter_whole(trial, load, part, scale.whole_s)
+        load, part = _shorter_whole(trial, load, part, scale)
     if load.ramp_up_s > scale.window_s:
         load = load.model_copy(update={"ramp_up_s": scale.window_s})
     trial = trial.model_copy(update={"load": load, "measured": part})
@@ -153,11 +162,12 @@ def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
 
 
 def _shorter_whole(
-    trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, most_s: float
+    trial: TrialPlan, load: ClosedLoad | OpenLoad, part: WholeRun, scale: Scale
 ) -> tuple[ClosedLoad | OpenLoad, WholeRun]:
-    """A whole run within `most_s`: phases are squeezed in time, loops are counted down, and a bound in time
-    is added to one in requests.
+    """A whole run within `scale.whole_s`: phases are squeezed in time, loops are counted down, and a bound in
+    time is added to one in requests.
     """
+    most_s = scale.whole_s
     if isinstance(load, OpenLoad) and load.total_s is not None and load.total_s > most_s:
         squeeze = most_s / load.total_s
         phases = tuple(p.model_copy(update={"duration_s": p.duration_s * squeeze}) for p in load.phases)
@@ -166,7 +176,7 @@ def _shorter_whole(
             part = part.model_copy(update={"drain_s": max(LEAST_DRAIN_S, part.drain_s * squeeze)})
     loops = part.iterations_per_user
     if loops is not None and trial.measured_s > most_s:
-        loops = max(1, int(loops * most_s / trial.measured_s))
+        loops = max(min(loops, scale.loops), int(loops * most_s / trial.measured_s))
     bounded = isinstance(load, OpenLoad) and load.total_s is not None
     duration_s = part.duration_s if bounded or loops is not None else min(part.duration_s or most_s, most_s)
     if part.total_requests is not None and part.duration_s is None:

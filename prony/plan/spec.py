@@ -108,16 +108,20 @@ class TrialPlan(Record):
         if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
             return self.load.total_s
         loops = self.measured.iterations_per_user or 0
-        return max(10.0, loops * self.load.think.expected_ms / 1000 + self.load.ramp_up_s)
+        return max(10.0, loops * self._walk_s + self.load.ramp_up_s)
 
     @property
     def last_session_s(self) -> float:
         """At least so long after the last arrival its user is still walking: pauses, and waits by design."""
         if not (isinstance(self.load, OpenLoad) and self.load.session == "user"):
             return 0.0
+        return self._walk_s
+
+    @property
+    def _walk_s(self) -> float:
+        """At least so long one walk takes: a pause and a wait by design for each of its requests."""
         each_ms = (self.workload.delay_ms or 0.0) + self.load.think.expected_ms
-        walks = self.workload.walks
-        return max(walk.length for walk in walks) * each_ms / 1000
+        return max(walk.length for walk in self.workload.walks) * each_ms / 1000
 
     @property
     def estimate_s(self) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -15,9 +16,9 @@ from prony.judge.finding import Status
 from prony.report.labels import rounded
 from prony.report.plan_view import CellView, PartView, PlanView, heading
 from prony.report.style import STATUS_STYLE
+from prony.report.wording import counted
 
 MOST_WIDTH = 200
-MOST_CELLS_NAMED = 3
 FIGURE_WIDTH, VERDICT_WIDTH, GAP = 9, 18, 2
 TELLING = (
     "requests_per_s",
@@ -63,26 +64,29 @@ def _part(view: PlanView, part: PartView, console: Console) -> None:
         console.print(_table(view, part, _fitting(part, console.width)))
     _history(part, console)
     for where, pair in part.pairs:
-        console.print(Text(f"  {where}: {pair.sentence}{_mark(view)}"))
+        _indented(console, Text(f"{where}: {pair.sentence}{_mark(view)}"), 2)
     for concern in part.concerns:
         finding = concern.finding
-        named = "; ".join(concern.cells[:MOST_CELLS_NAMED])
-        more = len(concern.cells) - MOST_CELLS_NAMED
-        where = f"{named}{f' and {more} more cells' if more > 0 else ''}"
-        console.print(
-            Text.assemble(
-                "  ",
-                (finding.status.value, STATUS_STYLE[finding.status]),
-                f" {finding.check} ({where}): {finding.reason}",
-                (f"  {finding.advice}" if finding.advice else "", "dim"),
-            )
-        )
+        status = (finding.status.value, STATUS_STYLE[finding.status])
+        head = Text.assemble(status, (f" {finding.check}", "bold"), (f"  {concern.where}", "dim"))
+        _indented(console, head, 2)
+        for reason in concern.told:
+            _indented(console, Text(reason), 4)
+        if concern.more:
+            _indented(console, Text(f"… and in {counted(concern.more, 'more cell')}", style="dim"), 4)
+        if finding.advice:
+            _indented(console, Text.assemble(("→ ", "bold"), finding.advice), 4)
     reasons: dict[str, list[str]] = {}
     for one in part.skipped:
         reasons.setdefault(one.why, []).append(one.cell)
     for why, cells in reasons.items():
         count = f"{len(cells)} cells, such as {cells[0]}" if len(cells) > 1 else cells[0]
-        console.print(Text(f"  not run: {count}: {why}", style="yellow"))
+        _indented(console, Text(f"not run: {count}: {why}", style="yellow"), 2)
+
+
+def _indented(console: Console, text: Text, columns: int) -> None:
+    """Text whose further lines begin where the first one does."""
+    console.print(Padding(text, (0, 0, 0, columns), expand=False))
 
 
 def _fitting(part: PartView, width: int) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from prony.plan.cells import Cell, PlanPart, RunPlan, Skipped
 from prony.plan.load import ClosedLoad
 from prony.report.labels import label
 from prony.report.model import SEVERITY, PairView, Spread, TrialView, spread
+from prony.report.wording import counted
 
 COLUMNS = (
     "requests_per_s",
@@ -124,12 +125,40 @@ def _printed(figure: str, value: float) -> str:
     return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"
 
 
+MOST_CELLS_TOLD = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Concern:
     """A check that did not end with valid, in some cells of a part."""
 
     finding: Finding
+    """Of the first cell."""
     cells: tuple[str, ...]
+    reasons: tuple[str, ...]
+    """What was found, for each of the cells."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was found: one sentence where it holds for every cell, else each cell with its own."""
+        if len(set(self.reasons)) == 1:
+            return self.reasons[:1]
+        pairs = zip(self.cells[:MOST_CELLS_TOLD], self.reasons[:MOST_CELLS_TOLD], strict=True)
+        return tuple(f"{cell}: {reason}" for cell, reason in pairs)
+
+    @property
+    def where(self) -> str:
+        """The cells by name, unless `told` names them."""
+        if len(set(self.reasons)) > 1:
+            return f"in {len(self.cells)} cells"
+        more = len(self.cells) - MOST_CELLS_TOLD
+        named = "; ".join(self.cells[:MOST_CELLS_TOLD])
+        return f"{named} and {counted(more, 'more cell')}" if more > 0 else named
+
+    @property
+    def more(self) -> int:
+        """Of so many further cells `told` says nothing."""
+        return max(0, len(self.cells) - MOST_CELLS_TOLD) if len(set(self.reasons)) > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +206,7 @@ class PartView:
     @property
     def concerns(self) -> tuple[Concern, ...]:
         """What the checks found, worst first, the same check of several cells together."""
-        found: dict[tuple[str, Status], tuple[Finding, list[str]]] = {}
+        found: dict[tuple[str, Status], tuple[Finding, dict[str, str]]] = {}
         for view in self.cells:
             for trial in view.trials:
                 for finding in trial.judgement.findings:
@@ -185,10 +214,9 @@ class PartView:
                     if finding.status is Status.VALID or dull:
                         continue
                     key = (finding.check, finding.status)
-                    where = found.setdefault(key, (finding, []))[1]
-                    if (name := short(view.cell)) not in where:
-                        where.append(name)
-        made = [Concern(finding, tuple(cells)) for finding, cells in found.values()]
+                    where = found.setdefault(key, (finding, {}))[1]
+                    where.setdefault(short(view.cell), finding.reason)
+        made = [Concern(finding, tuple(where), tuple(where.values())) for finding, where in found.values()]
         return tuple(sorted(made, key=lambda one: SEVERITY[one.finding.status]))
 
 
@@ -234,7 +262,8 @@ class PlanView:
         parts = [
             f"{counts[status]} {status.value}" for status in reversed(tuple(SEVERITY)) if status in counts
         ]
-        words = f"Of {total} cells {', '.join(parts)}" if parts else f"None of {total} cells was measured"
+        some = f"of {counted(total, 'cell')}"
+        words = f"{some.capitalize()} {', '.join(parts)}" if parts else f"None {some} was measured"
         return (
             f"{words}." if self.ended == self.planned else f"{words}; {self.ended} of {self.planned} trials."
         )

@@ -96,6 +96,10 @@ class State:
         return text + (f"  {number(self.row.failed)} failed" if self.row.failed else "")
 
     def phase_time(self) -> str:
-        elapsed = f"{self.phase_elapsed_s():.0f}"
-        expected = self.phase_expected_s
-        return f"{elapsed} s" if expected is None else f"{elapsed} of {expected:.0f} s"
+        """How far the phase is: 5 of 30 s; once it takes longer than that, no longer a share of it."""
+        elapsed_s, expected_s = self.phase_elapsed_s(), self.phase_expected_s
+        if expected_s is None:
+            return f"{elapsed_s:.0f} s"
+        if elapsed_s > expected_s + 1:
+            return f"{elapsed_s:.0f} s, expected {expected_s:.0f} s"
+        return f"{elapsed_s:.0f} of {expected_s:.0f} s"

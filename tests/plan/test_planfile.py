@@ -194,6 +194,17 @@ def test_every_ready_plan_reads_and_can_be_cut_to_minutes(name: str) -> None:
     assert miniature(made).estimate_s < made.estimate_s
 
 
+def test_quick_says_that_users_walk_less_often_and_leaves_them_three_walks() -> None:
+    made = quicken(read(find("crud"), limits=CheckLimits, seed=1))
+    (walks,) = {
+        cell.trial.measured.iterations_per_user
+        for cell in made.of("real-users")
+        if isinstance(cell.trial.measured, WholeRun)
+    }
+    assert walks == 3
+    assert "quick: 3 of 10 walks per user" in made.changes
+
+
 def test_quick_takes_the_gentlest_cut_and_says_what_it_changed(tmp_path: Path) -> None:
     small = plan(tmp_path, "title: x\nservers: a\nworkloads: hello\nloads: {users: 3}\n")
     assert quicken(small).cells[0].trials == 3

@@ -3,8 +3,9 @@
 import pytest
 
 from prony.plan import workload
-from prony.plan.load import OpenLoad, RatePhase, WholeRun
+from prony.plan.load import ClosedLoad, OpenLoad, RatePhase, WholeRun
 from prony.plan.spec import ExperimentPlan, TrialPlan, full_trial, pinned, quick_trial
+from prony.plan.think import Think
 
 SERVERS = ("a", "b", "c")
 
@@ -57,3 +58,14 @@ def test_the_engine_gives_up_after_the_longest_trial_only() -> None:
     trial = full_trial(workload.load("hello"), 10, None)
     longest = trial.published_cap_s + trial.warm_up.cap_s + trial.warm_up.settle_cap_s + trial.measured_s
     assert trial.deadline_s > longest
+
+
+def test_every_request_of_a_walk_has_its_pause_in_the_estimate() -> None:
+    """Ten walks of six requests with a second between them are a minute, not ten seconds."""
+    think = Think(kind="uniform", min_ms=500, max_ms=1500)
+    trial = TrialPlan(
+        workload=workload.load("person-crud"),
+        load=ClosedLoad(users=1000, think=think, ramp_up_s=5),
+        measured=WholeRun(iterations_per_user=10),
+    )
+    assert trial.measured_s == pytest.approx(10 * 6 * 1.0 + 5)

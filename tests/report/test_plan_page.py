@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import jsonschema
 import pytest
+from rich.console import Console
 
 from prony.evidence.trial import Calibration, Ceiling
+from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.plan.planfile_read import read
 from prony.report.html.plan_page import render_plan_html
 from prony.report.model import TrialView
 from prony.report.plan_json import plan_json
+from prony.report.plan_terminal import render_plan
 from prony.report.plan_view import CellView, PartView, PlanView, with_cell_figures
 from prony.report.schema import json_schema
 
@@ -108,6 +112,32 @@ def test_a_page_of_trials_that_may_not_be_printed_has_no_figures(view: PlanView)
     titles = [one.text for one in page.all("title")]
     assert not any(text.startswith(("Throughput", "Service time")) for text in titles)
     assert any("TCP sockets over" in text for text in titles), "what the machine did is still shown"
+
+
+def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: PlanView) -> None:
+    def doubted(cell: CellView, n: int) -> CellView:
+        def with_finding(trial: TrialView) -> TrialView:
+            found = Finding(
+                check="isolation", status=Status.SUSPECT, reason=f"a neighbour took {n} %", advice="end it"
+            )
+            judged = trial.judgement.model_copy(update={"findings": (found,)})
+            return replace(trial, judgement=judged)
+
+        return CellView(cell.cell, tuple(map(with_finding, cell.trials)))
+
+    first, *others = view.parts
+    cells = tuple(doubted(cell, n) for n, cell in enumerate(first.cells, start=11))
+    doubtful = replace(view, parts=(replace(first, cells=cells), *others))
+    out = StringIO()
+    render_plan(doubtful, Console(file=out, width=60))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    head = lines.index(f"  suspect isolation  in {len(cells)} cells")
+    assert lines[head + 1].startswith("    spring-tomcat, ")
+    text = " ".join(line.strip() for line in lines[head:])
+    assert "a neighbour took 11 %" in text
+    assert "a neighbour took 12 %" in text, "each cell has its own numbers"
+    assert all(len(line) <= 60 for line in lines)
+    assert "a neighbour took 12 %" in render_plan_html(doubtful)
 
 
 def test_the_json_is_what_the_published_schema_says(view: PlanView) -> None:

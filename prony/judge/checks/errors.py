@@ -118,7 +118,10 @@ def _advice(kinds: dict[str, int]) -> str:
     if most.startswith("connect"):
         return "the server did not take the connections: is it running, is its accept queue long enough?"
     if most == "tls":
-        return "give the server's certificate authority by --ca, or --insecure; for a server in plain http://"
+        return (
+            "handshakes that took too long: a slower ramp-up, or more CPU for the server; a certificate that "
+            "is not trusted: --ca FILE or --insecure; a server without TLS: http:// in place of https://"
+        )
     if most == "timeout":
         return "fewer users, or a longer request timeout if such answers still count for you"
     if most.startswith("status_"):
