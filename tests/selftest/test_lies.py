@@ -65,7 +65,7 @@ def test_the_shares_of_false_accusations() -> None:
     trials = [Honest("x", Status.VALID, {})] * 3 + [Honest("y", Status.INVALID, accused)]
     shown = honest_table(trials)
     assert shown.startswith("4 honest trials: 3 valid, 1 invalid")
-    assert "| isolation | 0 % | 25 % | y | a neighbour |" in shown
+    assert "| isolation | 0 % | 0 % | 25 % | y | a neighbour |" in shown
     assert honest_table(trials[:3]) == "3 honest trials: 3 valid"
 
 

@@ -40,6 +40,8 @@ SETUPS: dict[str, Setup] = {
 }
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """Of a real server, which has to warm up."""
+SHOWN = (Status.UNKNOWN, Status.SUSPECT, Status.INVALID)
+"""What is not valid, the worst last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def honest_trials(count: int, server: str | None, say: Callable[[str], None]) ->
         accused: dict[str, tuple[Status, str]] = {
             f.check: (f.status, f.reason)
             for f in judged.findings
-            if f.status in {Status.SUSPECT, Status.INVALID}
+            if f.status in {Status.SUSPECT, Status.INVALID} or (f.status is Status.UNKNOWN and f.essential)
         }
         found.append(Honest(kind, judged.verdict, accused))
         said = "; ".join(f"{check}: {reason}" for check, (_, reason) in accused.items())
@@ -82,17 +84,17 @@ def honest_table(trials: Sequence[Honest]) -> str:
         f"{len(trials)} honest trials: "
         + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()),
         "",
-        "| check | suspect | invalid | of set-ups | for example |",
-        "|---|---|---|---|---|",
+        "| check | unknown | suspect | invalid | of set-ups | for example |",
+        "|---|---|---|---|---|---|",
     ]
     checks = sorted({check for trial in trials for check in trial.accused})
     for check in checks:
         hits = [(trial.setup, *trial.accused[check]) for trial in trials if check in trial.accused]
-        invalid = sum(status is Status.INVALID for _, status, _ in hits)
-        suspect, setups = len(hits) - invalid, ", ".join(sorted({setup for setup, _, _ in hits}))
-        worst = next((reason for _, status, reason in hits if status is Status.INVALID), hits[0][2])
-        shares = [f"{100 * n / len(trials):.0f} %" for n in (suspect, invalid)]
-        lines.append(f"| {check} | {shares[0]} | {shares[1]} | {setups} | {worst.replace('|', '/')} |")
+        setups = ", ".join(sorted({setup for setup, _, _ in hits}))
+        counted = Counter(status for _, status, _ in hits)
+        shares = " | ".join(f"{100 * counted[status] / len(trials):.0f} %" for status in SHOWN)
+        worst = max(hits, key=lambda hit: SHOWN.index(hit[1]))[2]
+        lines.append(f"| {check} | {shares} | {setups} | {worst.replace('|', '/')} |")
     return "\n".join(lines if checks else lines[:1])
 
 
