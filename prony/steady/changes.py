@@ -15,9 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import ruptures as untyped_ruptures
 from numpy.typing import NDArray
-from scipy import stats as untyped_stats
+from scipy import special as untyped_special
 
 MIN_SEGMENT_ROWS = 3
 """A level must last this many rows to be one: two rows out of step are noise more often than not."""
@@ -36,11 +35,12 @@ MAX_POINTS = 240
 """Longer series are averaged into at most so many equal parts (an eight-hour soak has 28,800 rows)."""
 NOISE_FLOOR = 0.0005
 """Standard deviation below which a series counts as exact: half of what three significant digits resolve."""
+NORMAL_MAD = 0.6744897501960817
+"""Median absolute deviation of a normal distribution with the standard deviation 1."""
 
 Floats = NDArray[np.float64]
 
-ruptures: Any = untyped_ruptures
-stats: Any = untyped_stats
+special: Any = untyped_special
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,16 @@ class Changes:
         """The significant change, by the description that fits better, signed; 0 when nothing is
         significant."""
         return self.trend if self.is_trend else self.largest_step
+
+
+def kernel_search() -> Any:
+    """The class of the exact search. Its library costs a second of CPU to import, so a program that judges no
+    series of rows never does; one that asks each second under load calls this before the load begins.
+    """
+    import ruptures as untyped_ruptures
+
+    ruptures: Any = untyped_ruptures
+    return ruptures.KernelCPD
 
 
 def log_levels(values: Sequence[float]) -> Floats:
@@ -118,7 +128,7 @@ def unsettled_rows(logs: Floats) -> int:
     if half.size < MIN_SEGMENT_ROWS:
         return 0
     level = float(np.median(half))
-    deviation = max(float(stats.median_abs_deviation(half, scale="normal")), NOISE_FLOOR)
+    deviation = max(float(np.median(np.abs(half - level))) / NORMAL_MAD, NOISE_FLOOR)
     gain = np.cumsum(((logs[: logs.size // 2] - level) / deviation) ** 2 - UNSETTLED)
     best = int(np.argmax(gain)) if gain.size else 0
     return best + 1 if gain.size and gain[best] > 0 else 0
@@ -134,7 +144,7 @@ def lone_rows(logs: Floats) -> tuple[int, ...]:
         np.pad(logs, LONE_WINDOW // 2, mode="edge"), LONE_WINDOW
     )
     distance = np.abs(logs - np.median(around, axis=1))
-    usual = max(float(np.median(distance)) / 0.6745, NOISE_FLOOR)
+    usual = max(float(np.median(distance)) / NORMAL_MAD, NOISE_FLOOR)
     return tuple(int(i) for i in np.flatnonzero(distance > LONE * usual))
 
 
@@ -154,7 +164,7 @@ def _cuts(points: Floats, penalty: float, max_changes: int) -> tuple[list[int], 
         return [], NOISE_FLOOR**2
     # KernelCPD with the linear kernel is the l2 cost, searched exactly and in C: 0.1 ms where the Python
     # Pelt takes 60.
-    search = ruptures.KernelCPD(kernel="linear", min_size=MIN_SEGMENT_ROWS)
+    search = kernel_search()(kernel="linear", min_size=MIN_SEGMENT_ROWS)
     search.fit(scaled)
     variance = float(points.var(ddof=1))
     for changes in range(1, max_changes + 1):
@@ -195,5 +205,5 @@ def _trend(points: Floats) -> tuple[float, float, bool, float]:
     residual = points - points.mean() - slope * time
     variance = max(float((residual**2).sum()) / (count - 2), NOISE_FLOOR**2)
     error = math.sqrt(LONG_RUN_FACTOR * variance / float(np.dot(time, time)))
-    critical = float(stats.t.ppf(0.5 + TREND_CONFIDENCE / 2, count - 2))
+    critical = float(special.stdtrit(count - 2, 0.5 + TREND_CONFIDENCE / 2))
     return slope, error, abs(slope) > critical * error, variance

@@ -22,6 +22,7 @@ from prony.plan.load import WholeRun
 from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.server.probe import status_probe
 from prony.server.running import RunningServer
+from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.detector import HOLD_ROWS
 from prony.trial.counting import counted_since, request_count
 from prony.trial.listener import Listener
@@ -84,6 +85,8 @@ class TrialRun:
 
     def _offer(self) -> str | None:
         """The load from its first request to its last; a sentence when the server died under it."""
+        if not isinstance(self.plan.measured, WholeRun) and self.plan.warm_up.cap_s >= 2 * MIN_SEGMENT_ROWS:
+            kernel_search()  # imported now: its second of CPU would be seen under the load
         partition = self.surroundings.partition
         with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
             sampler.watch("server", self.server.sample)

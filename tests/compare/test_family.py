@@ -15,7 +15,7 @@ from prony.compare.family import holm_levels, more_trials
 from prony.compare.ratio import verdict
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=10))
 def test_decisions_are_those_of_statsmodels(p_values: list[float]) -> None:
     levels = holm_levels(p_values)
@@ -33,7 +33,7 @@ def test_levels_by_hand() -> None:
     assert holm_levels([]) == ()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(3, 8))
 def test_an_interval_at_its_level_leaves_one_out_exactly_when_holm_rejects(seed: int, trials: int) -> None:
     rng = np.random.default_rng(seed)

@@ -460,6 +460,11 @@ def troubled(blocks: int = 3) -> ExperimentView:
     return experiment(trials)
 
 
+def four_troubled() -> ExperimentView:
+    """Of four servers: what most tests of a page look at."""
+    return troubled(4)
+
+
 def hopeless() -> ExperimentView:
     """All trials invalid."""
     return experiment([trial(record(s, b, p), STEP_FOUND) for b in range(2) for p, s in enumerate(SERVERS)])

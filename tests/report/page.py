@@ -8,14 +8,25 @@ import shutil
 import struct
 import subprocess
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from prony.report.html import render_html
+from prony.report.model import ExperimentView
+
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "path", "line", "rect", "circle"}
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@lru_cache(maxsize=16)
+def rendered(make: Callable[[], ExperimentView]) -> str:
+    """The page of a view; drawn once for all tests, as drawing takes seconds."""
+    return render_html(make())
 
 
 @dataclass

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.report.html import write_html
+from prony.report.html import write_text
 
 from . import factory
-from .page import Page, addresses, brightness, chromium
+from .page import Page, addresses, brightness, chromium, rendered
 
 pytestmark = pytest.mark.e2e
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_html(factory.troubled(4), path)
+    write_text(rendered(factory.four_troubled), path)
     return path
 
 

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,23 +18,12 @@ from prony.report.html.theme import ACCENTS, BAND, INK, LINK, MUTED, PAPER, ROLE
 from prony.report.model import ExperimentView
 
 from . import factory
-from .page import Page
-
-
-def troubled() -> ExperimentView:
-    return factory.troubled(4)
-
-
-@lru_cache(maxsize=16)
-def rendered(make: Callable[[], ExperimentView]) -> str:
-    """The page of a view; drawn once."""
-    return render_html(make())
-
+from .page import Page, rendered
 
 Make = Callable[[], ExperimentView]
 EVERY: list[Make] = [
     factory.experiment,
-    troubled,
+    factory.four_troubled,
     factory.hopeless,
     factory.bare,
     factory.hostile,
@@ -60,7 +48,7 @@ SECTIONS = [
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    return rendered(troubled)
+    return rendered(factory.four_troubled)
 
 
 def test_sections_come_in_the_order_of_a_reader(html: str) -> None:
@@ -145,7 +133,7 @@ def test_every_line_of_a_quick_run_is_marked_and_no_line_of_a_full_one() -> None
     figures = rows[: next(n for n, e in enumerate(rows) if e.text.startswith("verdict")) + 1]
     assert len(figures) > 18
     assert all(e.text.endswith("quick") for e in figures)
-    full = Page(render_html(factory.experiment(quick=False, blocks=5)))
+    full = Page(render_html(factory.experiment(quick=False)))
     assert not [e for e in full.elements if e.attributes.get("class") == "quick"]
 
 
@@ -176,7 +164,7 @@ def test_limits_are_named(html: str) -> None:
 
 def test_the_exact_plan_and_the_host_are_there(html: str) -> None:
     page = Page(html)
-    assert page.all("pre")[0].text == troubled().plan_text
+    assert page.all("pre")[0].text == factory.four_troubled().plan_text
     (host,) = [e for e in page.all("section") if e.attributes["id"] == "host"]
     assert factory.FINGERPRINT.cpu_model in host.text
     assert factory.FINGERPRINT.key in host.text

@@ -10,7 +10,7 @@ from prony.report.html.socket_drawings import STATES, legend
 from prony.report.model import ExperimentView, TrialView
 
 from . import factory
-from .page import Page
+from .page import Page, rendered
 
 
 def sampled(trial: TrialView, seconds: int) -> TrialView:
@@ -48,5 +48,5 @@ def test_a_chart_for_each_server_with_words_for_who_cannot_see() -> None:
 
 
 def test_without_counts_there_is_no_such_section() -> None:
-    page = Page(render_html(factory.experiment()))
+    page = Page(rendered(factory.experiment))
     assert "sockets" not in [e.attributes.get("id") for e in page.all("section")]

@@ -9,7 +9,7 @@ from prony.report.model import TrialView
 from prony.report.steps import step_lines
 
 from . import factory
-from .page import Page
+from .page import Page, rendered
 
 
 def with_steps(trial: TrialView, *steps: StepFigures) -> TrialView:
@@ -76,5 +76,5 @@ def test_the_page_has_a_table_of_steps_for_each_server_that_has_them() -> None:
 
 
 def test_a_page_without_steps_has_no_such_section() -> None:
-    page = Page(render_html(factory.experiment()))
+    page = Page(rendered(factory.experiment))
     assert "steps" not in [e.attributes.get("id") for e in page.all("section")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from prony.evidence.engine import IntervalRow
@@ -11,28 +13,41 @@ from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import from_url
 from prony.server.foreign import ForeignServer
-from prony.trial.session import Session
+from prony.trial.session import Border, Session
 from tests.load.test_engine import Reference
 
 
 class Impatient:
-    """Presses Ctrl-C when so many rows have passed."""
+    """Presses Ctrl-C at the first row after `at_ms` (engine's time) in which anything was answered."""
 
-    def __init__(self, rows: int) -> None:
-        self.left = rows
+    def __init__(self) -> None:
+        self.at_ms = math.inf
 
     def phase(self, name: str, expected_s: float | None) -> None: ...
 
     def note(self, text: str) -> None: ...
 
     def row(self, row: IntervalRow) -> None:
-        assert row.completed > 0
-        self.left -= 1
-        if self.left == 0:
+        if row.completed > 0 and row.t_ms > self.at_ms:
+            self.at_ms = math.inf
             raise KeyboardInterrupt
 
 
-def started(reference: Reference, rows: int, window: str, worth_keeping_s: float) -> Session:
+class Watched(Session):
+    """Lets Ctrl-C be pressed `after_ms` into the measured part, however late that begins: at another time
+    it would end pytest itself.
+    """
+
+    def __init__(self, engine: EngineRun, subject: ForeignServer, worth_keeping_s: float, after_ms: float):
+        self.impatient, self.after_ms = Impatient(), after_ms
+        super().__init__(engine, subject, self.impatient, worth_keeping_s)
+
+    def _end(self, opened: Border, name: str, when: str, length_s: float) -> Border:
+        self.impatient.at_ms = opened.t_ms + self.after_ms
+        return super()._end(opened, name, when, length_s)
+
+
+def started(reference: Reference, window: str, worth_keeping_s: float, after_ms: float) -> Session:
     host, _, port = reference.url.removeprefix("http://").partition(":")
     engine = EngineRun(
         EngineLoad.model_validate(
@@ -46,7 +61,7 @@ def started(reference: Reference, rows: int, window: str, worth_keeping_s: float
             }
         )
     )
-    session = Session(engine, ForeignServer(host, int(port)), Impatient(rows), worth_keeping_s)
+    session = Watched(engine, ForeignServer(host, int(port)), worth_keeping_s, after_ms)
     assert isinstance(session.subject.identity, ServerIdentity)
     session.start()
     return session
@@ -56,7 +71,7 @@ def started(reference: Reference, rows: int, window: str, worth_keeping_s: float
 def test_what_was_measured_for_a_while_is_kept(window: str) -> None:
     reference = Reference("--delay", "fixed:5ms")
     try:
-        session = started(reference, 2, window, 0.25)
+        session = started(reference, window, 0.25, 300.0)
         measured = session.measure(30.0) if window == "commanded" else session.follow(60.0)
         assert session.interrupted
         report = session.engine.report()
@@ -72,7 +87,7 @@ def test_what_was_measured_for_a_while_is_kept(window: str) -> None:
 def test_a_moment_is_not_worth_keeping() -> None:
     reference = Reference()
     try:
-        session = started(reference, 1, "all", 3600.0)
+        session = started(reference, "all", 3600.0, 0.0)
         with pytest.raises(KeyboardInterrupt):
             session.follow(60.0)
         assert not session.interrupted

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from scipy import stats as untyped_stats
-
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, unknown
-
-stats: Any = untyped_stats
 
 CHECK = "arrivals"
 SOURCE = "Lancet tests this, against twice the critical value"
@@ -32,7 +28,7 @@ def arrivals(evidence: Evidence, limits: CheckLimits) -> Finding | None:
     if not gaps or distance is None:
         return unknown(CHECK, "the gaps between sends were not tested", limit=limit, source=SOURCE)
     forgiven = _resolution(evidence, limits)
-    chance = float(stats.kstwo.sf(max(0.0, distance - forgiven), gaps))
+    chance = _chance(max(0.0, distance - forgiven), gaps)
     status = Status.VALID
     if chance < limits.arrivals_alpha * INVALID_ALPHA_FACTOR:
         status = Status.INVALID
@@ -50,6 +46,16 @@ def arrivals(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         else "bursts are missing or added, and with them the queues they make; see schedule",
         source=SOURCE,
     )
+
+
+def _chance(distance: float, gaps: int) -> float:
+    """Of at least this distance by luck. Most loads have no Poisson arrivals, and scipy.stats costs half a
+    second of CPU to import.
+    """
+    from scipy import stats as untyped_stats
+
+    stats: Any = untyped_stats
+    return float(stats.kstwo.sf(distance, gaps))
 
 
 def _resolution(evidence: Evidence, limits: CheckLimits) -> float:

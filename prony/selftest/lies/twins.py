@@ -24,6 +24,8 @@ BUSY = frozenset(
 arrivals and ports are not among them: nobody's CPU time explains those. Little's law is: users who wait for a
 client that has no CPU are no users of the server.
 """
+PATIENCE = 4
+"""So many attempts for a twin that nothing but a neighbour speaks against: one more can only acquit it."""
 SAID_BY_ITSELF = frozenset({"isolation", "host"})
 """They name the neighbour and nothing else; one repeat is enough to see that it has not gone."""
 OTHERS, STEAL = 0.02, 0.005
@@ -77,7 +79,7 @@ def _attempt(setup: Setup) -> Acquittal:
         seen.append(stage(setup, seed))
         verdict = weigh(seen)
         named = len(seen) > 1 and verdict.forgiven.keys() <= SAID_BY_ITSELF
-        if not verdict.stayed and (not verdict.forgiven or named):
+        if not verdict.stayed and (not verdict.forgiven or named or len(seen) >= PATIENCE):
             break
     return weigh(seen)
 
