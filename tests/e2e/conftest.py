@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,10 @@ command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_lis
 """
 SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "2s", "--users", "8", "--seed", "1")
 """The smallest comparison that goes through every phase of a trial."""
+SHORTEST = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
+"""Where only the number of trials and their order matter. A server under test should burn little CPU for an
+answer: each trial first counts its 10,000 requests as published.
+"""
 
 
 @dataclass
@@ -82,6 +88,37 @@ class Lab:
             if str(self.folder) in line and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(line)
         return found
+
+
+Here = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def here(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Here]:
+    """`here("compare", "a")`: the same front door without a process of its own, for what is refused before
+    anything starts; starting Python costs more than all the rest of it.
+    """
+    from prony.cli.main import main
+
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in signals]
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        for name, value in lab.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(lab.folder)
+        monkeypatch.setattr(sys, "argv", [str(PRONY), *words])
+        try:
+            code = main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err, err
+        return subprocess.CompletedProcess(words, code, out, err)
+
+    yield run
+    for number, handler in zip(signals, before, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import PRONY, Lab
+from tests.e2e.conftest import PRONY, Here, Lab
 
 CASES = [
     (["compare", "spring-tomct", "spring-jetty"], 2, "did you mean 'spring-tomcat'"),
@@ -52,8 +52,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "code", "part"), CASES, ids=[" ".join(case[0]) for case in CASES])
-def test_one_sentence_and_the_documented_exit_code(lab: Lab, words: list[str], code: int, part: str) -> None:
-    done = lab.run(*words)
+def test_one_sentence_and_the_documented_exit_code(
+    here: Here, words: list[str], code: int, part: str
+) -> None:
+    done = here(*words)
     assert done.returncode == code, done.stderr
     assert part in done.stderr
     assert done.stdout == ""

@@ -16,8 +16,8 @@ from tests.e2e.conftest import SHORT, Lab
 @pytest.fixture
 def two(lab: Lab) -> Lab:
     """A server and one that burns CPU for every answer."""
-    lab.server("quick-one", "--work", "100us")
-    lab.server("slow-one", "--work", "300us")
+    lab.server("quick-one", "--work", "40us")
+    lab.server("slow-one", "--work", "120us")
     return lab
 
 

@@ -4,13 +4,13 @@ on a busy machine trials may rightly be invalid.
 
 from __future__ import annotations
 
-from tests.e2e.conftest import SHORT, Lab
+from tests.e2e.conftest import SHORTEST, Lab
 
 
 def test_two_passes_are_three_experiments_of_which_two_are_open(lab: Lab) -> None:
-    lab.server("one", "--work", "200us")
-    lab.server("two", "--work", "400us")
-    done = lab.run("compare", "one", "two", *SHORT, "--trials", "1", "--two-pass")
+    lab.server("one", "--work", "50us")
+    lab.server("two", "--work", "100us")
+    done = lab.run("compare", "one", "two", *SHORTEST, "--trials", "1", "--two-pass")
     assert done.returncode in (0, 3), done.stderr
     stored = lab.json("results", "list")["experiments"]
     shown = [lab.json("results", "show", row["id"]) for row in reversed(stored)]
@@ -29,10 +29,10 @@ def test_two_passes_are_three_experiments_of_which_two_are_open(lab: Lab) -> Non
 
 
 def test_blocks_are_added_until_it_is_clear_and_no_longer(lab: Lab) -> None:
-    lab.server("one", "--work", "100us")
-    lab.server("two", "--work", "900us")
+    lab.server("one", "--work", "40us")
+    lab.server("two", "--work", "200us")
     words = ("--trials", "3", "--until-clear", "--max-trials", "4")
-    shown = lab.json("compare", "one", "two", *SHORT, *words)
+    shown = lab.json("compare", "one", "two", *SHORTEST, *words)
     numbers = {len(server["trials"]) for server in shown["servers"]}
     assert numbers <= {3, 4}
     assert len(numbers) == 1, "a block was left unfinished"
