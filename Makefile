@@ -41,7 +41,7 @@ test-rust: setup
 	cargo test --locked --manifest-path engine/Cargo.toml
 
 test-python: setup rigged
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --durations=15 --durations-min=1
 
 rigged: engine/target/prony-engine-rigged ## The engine that can be told to lie, for the self-test
 

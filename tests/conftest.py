@@ -1,0 +1,42 @@
+"""For every test: examples that are the same in each run, and interrupts that end a test, not the session."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator
+from types import FrameType
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "prony",
+    derandomize=True,  # what fails on one machine fails on every one; more examples are a change of a number
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # it measures the machine
+)
+settings.load_profile("prony")
+
+_pressed: list[int] = []
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _pressed.append(number)
+    signal.default_int_handler(number, frame)
+
+
+def pytest_configure() -> None:
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """A KeyboardInterrupt that a test raised itself and let escape fails that test. Somebody's Ctrl-C ends
+    the session as ever.
+    """
+    try:
+        return (yield)
+    except KeyboardInterrupt as escaped:
+        if _pressed:
+            raise
+        raise AssertionError("a KeyboardInterrupt that the test raised escaped from it") from escaped
