@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prony.frontends.jmeter.functions import Part, Text, Values
+from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
 from prony.plan.workload import Capture, Expectation
 
@@ -201,21 +201,29 @@ def json_pointer(path: str, node: Node) -> str:
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
+def names(node: Node) -> list[str]:
+    """The variables that an extractor gives values to."""
+    match node.tag:
+        case "JSONPostProcessor":
+            return [name.strip() for name in node.value("JSONPostProcessor.referenceNames").split(";")]
+        case _:
+            return [node.value(f"{node.tag}.refname")]
+
+
 def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
     """What later requests may use; the variables are known from here on."""
     found: dict[str, Capture] = {}
     for node in extractors:
         for variable, capture in _EXTRACT[node.tag](node, values):
-            name = re.sub(r"\W", "_", variable, flags=re.ASCII)
-            if not variable or name in found or not re.match("[A-Za-z_]", name):
+            name = values.changing(variable, node)
+            if name in found:
                 raise node.wrong(f"a variable name of its own, found '{variable}'")
             if capture.default is None:
                 values.note(
-                    f"{node.element}: where nothing is found, the rest of the iteration is not sent "
-                    "and an error is counted (JMeter would send the variable's name)"
+                    f"{node.element}: where nothing is found, an error is counted "
+                    "(JMeter says so in its log only)"
                 )
             found[name] = capture
-            values.variables[variable] = Text((Part(name, True),))
         node.finish()
     return found
 

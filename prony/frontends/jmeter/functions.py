@@ -17,6 +17,8 @@ from prony.frontends.base import Refused
 from prony.frontends.jmeter.jmx import Node
 
 LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
+TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration"})
+"""Names that no value of the engine's may have."""
 LONGEST_DRAWN = 64
 """Characters of a random string that are drawn one by one."""
 WHOLE = re.compile(r"[+-]?\d+")
@@ -40,6 +42,11 @@ class Text:
     def of(cls, text: str) -> Text:
         """A constant."""
         return cls((Part(text),) if text else ())
+
+    @classmethod
+    def placeholder(cls, name: str) -> Text:
+        """What the engine knows by this name."""
+        return cls((Part(name, True),))
 
     @property
     def constant(self) -> str | None:
@@ -76,12 +83,34 @@ class Values:
     users: int | None = None
     variables: dict[str, Text] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    """Variables that change during the run -> their names in the engine."""
+    initial: dict[str, str] = field(default_factory=dict)
+    """Those names -> what they stand for when a user starts."""
+    used: set[str] = field(default_factory=set)
+    """Names in the engine that something refers to."""
     draws: random.Random = field(default_factory=random.Random)
 
     def note(self, sentence: str) -> None:
         """Say it once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+    def changing(self, variable: str, where: Node) -> str:
+        """A variable that the run gives values to; its name in the engine. Until then it stands for its value
+        in the plan, or, as in JMeter, for the characters that refer to it. Raises UsageError.
+        """
+        if variable not in self.values:
+            name = re.sub(r"[^\w-]", "_", variable, flags=re.ASCII)
+            if not variable or not re.match("[A-Za-z_]", name):
+                raise where.wrong(f"the name of a variable, found '{variable}'")
+            while name in TAKEN or name in self.values.values():
+                name += "_"
+            known = self.variables.get(variable)
+            self.values[variable] = name
+            self.initial[name] = Text.of("${" + variable + "}").engine if known is None else known.engine
+            self.variables[variable] = Text.placeholder(name)
+        return self.values[variable]
 
     def text(self, raw: str, where: Node, once: bool = False) -> Text:
         """`raw` with its variables and functions; `once`: functions are evaluated now, as JMeter does
@@ -163,8 +192,8 @@ class _Reader:
 
     def _reference(self) -> Text:
         match = re.compile(r"\s*(__\w+)\s*").match(self.raw, self.at)
-        if match is None:
-            end = self.raw.index("}", self.at)
+        end = self.raw.index("}", self.at)
+        if match is None or self.raw[self.at : end] in self.values.variables:
             name = self.raw[self.at : end]
             self.at = end + 1
             return self._variable(name)
@@ -194,6 +223,7 @@ class _Reader:
     def _variable(self, name: str) -> Text:
         known = self.values.variables.get(name)
         if known is not None:
+            self.values.used.update(part.text for part in known.parts if part.dynamic)
             return known
         raise self.where.refused(
             f"the variable ${{{name}}} has no value here (JMeter would send these characters)",
@@ -223,13 +253,7 @@ class _Reader:
             case "__counter":
                 return self._counter(arguments)
             case "__threadNum":
-                if self.values.users == 1:
-                    return Text.of("1")
-                raise self._refused(
-                    name,
-                    "the number of a user is not known to a step",
-                    "use a CSV data set with a row per user",
-                )
+                return Text.of("1") if self.values.users == 1 else _drawn("user")
             case "__time":
                 return self._time(arguments)
         raise self._refused(
@@ -321,15 +345,13 @@ class _Reader:
 
     def _time(self, arguments: list[Text]) -> Text:
         given = self._constants("__time", arguments, 0, 2)
-        if not self.once:
-            raise self._refused(
-                "__time",
-                "the time of each request is not known to a step",
-                "use it in a variable of the test plan (the time of the start)",
-            )
         self._not_stored("__time", given[1:])
         pattern = given[0] if given else ""
         divided = re.fullmatch(r"/(\d+)", pattern)
+        if not self.once and pattern in ("", "/1000"):
+            return _drawn("time s" if pattern else "time")
+        if not self.once:
+            raise self._refused("__time", f"the format '{pattern}'", "use ${__time()} or ${__time(/1000)}")
         now_ms = time.time_ns() // 1_000_000
         if not pattern:
             return Text.of(str(now_ms))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
-from prony.frontends.jmeter.tree import loops
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
 
 CLOSED, OPEN = "ThreadGroup", "OpenModelThreadGroup"

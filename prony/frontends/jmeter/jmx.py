@@ -114,9 +114,21 @@ class Node:
 
 
 def _unset(node: Node) -> bool:
-    if node.tag in SIMPLE:
+    if node.tag in SIMPLE or not node.children:
         return node.text.strip().lower() in UNSET
     return all(_unset(child) for child in node.children)
+
+
+def _simple(node: Node) -> None:
+    """JMeter writes some numbers with their name and value as elements."""
+    inside = {child.tag: child.text for child in node.children}
+    if "name" not in node.attributes and {"name", "value"} <= inside.keys() <= {
+        "name",
+        "value",
+        "savedValue",
+    }:
+        node.tag, node.text, node.children = "doubleProp", inside["value"], []
+        node.attributes["name"] = inside["name"]
 
 
 def read(path: Path) -> Node:
@@ -180,7 +192,7 @@ def _xml(content: bytes, file: str) -> Node:
         open_nodes.append(node)
 
     def end(_tag: str) -> None:
-        open_nodes.pop()
+        _simple(open_nodes.pop())
 
     def text(data: str) -> None:
         if open_nodes:

@@ -50,6 +50,8 @@ class Request:
     response_ms: int | None
     node: Node
     scope: Scope
+    again: bool
+    """An iteration may send it more than once."""
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class _Asked:
         return found if found > 0 else None
 
 
-def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request:
+def request(node: Node, scope: Scope, values: Values, shared: Shared, again: bool) -> Request:
     """The sampler at this place. Raises Refused and UsageError."""
     asked = _Asked(node, scope, values)
     _refuse_extras(asked)
@@ -120,7 +122,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request
         raise node.wrong(
             fault.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("expected ")
         ) from fault
-    return Request(step, base, keep_alive, connect_ms, response_ms, node, scope)
+    return Request(step, base, keep_alive, connect_ms, response_ms, node, scope, again)
 
 
 def _refuse_extras(asked: _Asked) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prony.frontends.jmeter import answers, timers
-from prony.frontends.jmeter.functions import Part, Text, Values
+from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.plan.workload import Auth, Basic, Feeder
 
@@ -20,6 +20,8 @@ SILENT = frozenset({"ResultCollector", "Summariser", "DebugPostProcessor"})
 """They change no request; without a window nobody sees them."""
 CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager", "AuthManager",
                            "CacheManager", "CSVDataSet", "Arguments", *SILENT})  # fmt: skip
+COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
+"""They give a variable its next value whenever their parent is walked."""
 NAME = re.compile(r"[^\s|}.]+")
 
 
@@ -59,6 +61,71 @@ class Shared:
     folder: Path
     feeders: dict[str, Feeder] = field(default_factory=dict)
     cookies_anywhere: bool = False
+    transactions: bool = False
+    paces: dict[int, str] = field(default_factory=dict)
+    """The line of a throughput timer -> the name of its pace."""
+
+
+def gather(top: Node, values: Values) -> None:
+    """User-defined variables anywhere in the plan hold from its start; then the names of what changes."""
+    every = [node for node in top.everything() if node is not top]
+    for node in every:
+        if node.tag == "Arguments":
+            user_variables(node, "", values)
+    for node in every:
+        if node.tag in answers.EXTRACTORS:
+            for name in answers.names(node):
+                values.changing(name, node)
+        elif node.tag in COUNTING:
+            name = node.value("CounterConfig.name" if node.tag == "CounterConfig" else "variableName")
+            values.changing(values.constant(name, node), node)
+
+
+def counted(nodes: Sequence[Node], values: Values, users: int | None) -> dict[str, str]:
+    """What counters and random variables among these elements set: name -> text of the engine."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if not node.enabled or node.tag not in COUNTING:
+            continue
+        if any(below.enabled for below in node.below):
+            raise node.refused("elements stand below it", "move them beside it")
+        variable, text = (
+            _counter(node, values, users) if node.tag == "CounterConfig" else _drawn(node, values)
+        )
+        found[values.changing(variable, node)] = text
+        node.finish()
+    return found
+
+
+def _counter(node: Node, values: Values, users: int | None) -> tuple[str, str]:
+    start, step = (
+        values.whole(node.value(f"CounterConfig.{name}"), node, f"CounterConfig.{name}", default)
+        for name, default in (("start", 0), ("incr", 1))
+    )
+    end = values.whole(node.value("CounterConfig.end").strip()[:15], node, "CounterConfig.end", 0)
+    if end and end < 10**14:
+        raise node.refused(f"a counter that begins again after {end}", "leave its maximum empty")
+    if node.value("CounterConfig.format"):
+        raise node.refused("a number format", "leave it empty, or write zeros before the variable")
+    if node.flag("CounterConfig.reset_on_tg_iteration"):
+        raise node.refused("a counter that begins again with each iteration", "untick it")
+    if start < 0 or step < 1:
+        raise node.wrong(f"a start of at least 0 and a step of at least 1, found {start} and {step}")
+    each = node.flag("CounterConfig.per_user") and users != 1
+    text = f"${{sequence name=counter{node.line} start={start} step={step}{' per=user' if each else ''}}}"
+    return values.constant(node.value("CounterConfig.name"), node), text
+
+
+def _drawn(node: Node, values: Values) -> tuple[str, str]:
+    low, high = (values.whole(node.value(name), node, name, 1) for name in ("minimumValue", "maximumValue"))
+    if low > high:
+        raise node.wrong(f"a minimum that is not above the maximum, found {low} and {high}")
+    if node.value("outputFormat"):
+        raise node.refused("a number format", "leave it empty, or write the text around the variable")
+    if node.value("randomSeed"):
+        raise node.refused("a seed of its own", "use --seed for all draws")
+    node.ignore("perThread")
+    return values.constant(node.value("variableName"), node), f"${{random int {low} {high}}}"
 
 
 def inner(scope: Scope, nodes: Sequence[Node], values: Values, shared: Shared, rows_at: bool) -> Scope:
@@ -90,7 +157,7 @@ def _with(scope: Scope, node: Node, values: Values, shared: Shared, rows_at: boo
         case "CacheManager":
             return replace(scope, cache=_cache(node))
         case "Arguments":
-            user_variables(node, "", values)
+            pass  # known since the start: `gather`
         case "CSVDataSet":
             _rows(node, values, shared, rows_at)
         case "ConstantThroughputTimer":
@@ -185,45 +252,61 @@ def _rows(node: Node, values: Values, shared: Shared, rows_at: bool) -> None:
             "it stands in a controller or a sampler", "move it into the thread group or above it"
         )
     file = shared.folder / values.constant(node.value("filename"), node)
-    names = [
-        name.strip() for name in values.constant(node.value("variableNames"), node).split(",") if name.strip()
-    ]
+    names = [name.strip() for name in values.constant(node.value("variableNames"), node).split(",")]
+    names = names if any(names) else []
     delimiter = values.constant(node.value("delimiter", ","), node) or ","
+    delimiter = "\t" if delimiter == "\\t" else delimiter
     if node.value("fileEncoding", "UTF-8").upper() not in ("", "UTF-8", "US-ASCII", "ASCII"):
         raise node.refused("an encoding other than UTF-8", "save the file as UTF-8")
-    if delimiter != ",":
-        raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by commas")
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by one character of ASCII")
     recycle, stop = node.flag("recycle", True), node.flag("stopThread")
     if not recycle and not stop:
         raise node.refused("'<EOF>' is sent when the rows are used up", "let it recycle, or stop the thread")
     if node.value("shareMode", "shareMode.all") not in ("shareMode.all", "shareMode.group"):
         raise node.refused("rows of its own for each thread", "share the file among all threads")
     skips = node.flag("ignoreFirstLine")
-    node.ignore("quotedData")
+    quoted = node.flag("quotedData")
     node.finish()
-    head = _first_line(file, node)
-    if names and not skips:
-        raise node.refused(
-            f"variable names beside a file whose first line holds values ({file.name})",
-            "give the file a first line of names, and ignore it or leave the variable names empty",
-        )
+    head = _first_line(file, node, delimiter, quoted)
     if len(names) > len(head):
         raise node.wrong(f"at most {len(head)} variable names, as many as {file.name} has columns")
+    columns: list[str] = []
+    if names and not skips:
+        columns = [f"column{place + 1}" for place in range(len(head))]
+        for place, name in enumerate(names):
+            if NAME.fullmatch(name) and names.count(name) == 1:
+                columns[place] = name
+        head = columns
     for column in head:
         if not NAME.fullmatch(column) or head.count(column) > 1:
             raise node.wrong(f"different column names without blanks in {file.name}, found '{column}'")
-    name = f"rows{len(shared.feeders) + 1}"
-    shared.feeders[name] = Feeder(
-        file=str(file.absolute()), order="sequence", at_end="recycle" if recycle else "stop"
+    feeder = f"rows{len(shared.feeders) + 1}"
+    shared.feeders[feeder] = Feeder(
+        file=str(file.absolute()),
+        order="sequence",
+        at_end="recycle" if recycle else "stop",
+        columns=tuple(columns),
+        delimiter=delimiter,
     )
     for variable, column in zip(names or head, head, strict=False):
-        values.variables[variable] = Text((Part(f"{name}.{column}", True),))
+        if variable in values.values:
+            raise node.refused(
+                f"the variable {variable} has values of an extractor or a counter too", "give it another name"
+            )
+        if variable:
+            values.variables[variable] = Text.placeholder(f"{feeder}.{column}")
 
 
-def _first_line(file: Path, node: Node) -> list[str]:
+def _first_line(file: Path, node: Node, delimiter: str, quoted: bool) -> list[str]:
     try:
         with file.open(newline="", encoding="utf-8") as stream:
-            head = next(csv.reader(stream), [])
+            if not quoted and any('"' in line for line in stream):
+                raise node.refused(
+                    f"quotes in {file.name} that belong to the values", "allow quoted data, or remove them"
+                )
+            stream.seek(0)
+            head = next(csv.reader(stream, delimiter=delimiter), [])
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault

@@ -1,84 +1,118 @@
-"""JMeter's timers into think times. Must not know which request they wait for."""
+"""JMeter's timers into think times and paces. Must not know which request they wait for."""
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Sequence
 
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
-from prony.plan.think import NO_THINK, Think
+from prony.plan.blocks import Pace
+from prony.plan.think import Think
 
 KINDS = frozenset({"ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"})
 PACING = frozenset({"ConstantThroughputTimer"})
-PER_THREAD = 0
-"""calcMode of a ConstantThroughputTimer: the rate is that of each thread."""
+PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED = range(5)
+"""calcMode of a ConstantThroughputTimer: whose rate it is."""
+DRAWN = re.compile(r"random int (\d{1,15}) (\d{1,15})")
 
 
-def pause(timers: Sequence[Node], values: Values) -> Think:
-    """All of them one after the other, as JMeter waits. Raises Refused for sums that no think time has."""
+def waits(timers: Sequence[Node], values: Values) -> list[Think]:
+    """The pauses before a request, which add up; what is constant is one of them, or part of another."""
     constant_ms = 0.0
-    drawn: Think | None = None
+    drawn: list[Think] = []
     for timer in timers:
         one = _single(timer, values)
+        if one is None:
+            continue
         if one.kind == "constant":
             constant_ms += one.ms or 0.0
-        elif one.kind != "none":
-            if drawn is not None:
-                raise timer.refused(
-                    "it is the second random timer before a request",
-                    "keep one of them, and constant ones beside it",
-                )
-            drawn = one
-    if drawn is None:
-        return Think(kind="constant", ms=constant_ms) if constant_ms > 0 else NO_THINK
-    if drawn.kind == "uniform":
-        low, high = drawn.min_ms or 0.0, drawn.max_ms or 0.0
-        return Think(kind="uniform", min_ms=low + constant_ms, max_ms=high + constant_ms)
-    return Think(kind="gaussian", mean_ms=(drawn.mean_ms or 0.0) + constant_ms, stdev_ms=drawn.stdev_ms)
+        else:
+            drawn.append(one)
+    if constant_ms == 0.0:
+        return drawn
+    if not drawn:
+        return [Think(kind="constant", ms=constant_ms)]
+    if drawn[0].kind == "gaussian":  # cut at 0 before the constant is added
+        return [Think(kind="constant", ms=constant_ms), *drawn]
+    return [_later(drawn[0], constant_ms), *drawn[1:]]
 
 
-def _single(timer: Node, values: Values) -> Think:
-    offset_ms = values.number(timer.value("ConstantTimer.delay"), timer, "ConstantTimer.delay", 0.0)
+def _later(think: Think, by_ms: float) -> Think:
+    if think.kind == "uniform":
+        return Think(
+            kind="uniform", min_ms=(think.min_ms or 0.0) + by_ms, max_ms=(think.max_ms or 0.0) + by_ms
+        )
+    return Think(kind="poisson", mean_ms=think.mean_ms, offset_ms=(think.offset_ms or 0.0) + by_ms)
+
+
+def _single(timer: Node, values: Values) -> Think | None:
+    raw = timer.value("ConstantTimer.delay")
+    between = DRAWN.fullmatch(_drawn(raw, timer, values)) if timer.tag == "ConstantTimer" else None
+    if between is not None:
+        timer.finish()
+        low, high = map(float, between.groups())
+        return Think(kind="uniform", min_ms=low, max_ms=high)
+    offset_ms = values.number(raw, timer, "ConstantTimer.delay", 0.0)
     if offset_ms < 0:
         raise timer.wrong(f"a delay of at least 0, found {offset_ms:g}")
+    constant = Think(kind="constant", ms=offset_ms) if offset_ms else None
     if timer.tag == "ConstantTimer":
         timer.finish()
-        return Think(kind="constant", ms=offset_ms) if offset_ms else NO_THINK
+        return constant
     spread_ms = values.number(timer.value("RandomTimer.range"), timer, "RandomTimer.range", 0.0)
     timer.finish()
     if spread_ms < 0:
         raise timer.wrong(f"a range of at least 0, found {spread_ms:g}")
     if spread_ms == 0:
-        return Think(kind="constant", ms=offset_ms) if offset_ms else NO_THINK
+        return constant
     if timer.tag == "UniformRandomTimer":
         return Think(kind="uniform", min_ms=offset_ms, max_ms=offset_ms + spread_ms)
     if timer.tag == "GaussianRandomTimer":
         if offset_ms < 3 * spread_ms:
             values.note(
-                f"{timer.element}: negative pauses are drawn again (JMeter takes 0), "
+                f"{timer.element}: negative pauses are drawn again (JMeter takes their absolute value), "
                 "which makes the mean pause longer"
             )
         return Think(kind="gaussian", mean_ms=offset_ms, stdev_ms=spread_ms)
-    values.note(
-        f"{timer.element}: its Poisson distribution is drawn as a Gaussian one of the same mean and variance"
-    )
-    return Think(kind="gaussian", mean_ms=offset_ms + spread_ms, stdev_ms=math.sqrt(spread_ms))
+    return Think(kind="poisson", mean_ms=spread_ms, offset_ms=offset_ms)
 
 
-def paced_per_s(timer: Node, users: int, values: Values) -> float:
-    """Requests per second that a ConstantThroughputTimer lets through, all threads together."""
-    raw = timer.property("throughput")
-    holder = raw if raw is not None else timer
-    nested = holder.text if not holder.children else next(
-        (child.text for child in holder.children if child.tag == "value"), ""
-    )  # fmt: skip
-    per_minute = values.number(nested, timer, "throughput")
-    mode = timer.property("calcMode")
-    number = values.whole(mode.text if mode is not None else "0", timer, "calcMode", 0)
+def _drawn(raw: str, timer: Node, values: Values) -> str:
+    """The placeholder that the whole text is; empty when it is none."""
+    if "${" not in raw:
+        return ""
+    parts = values.text(raw.strip(), timer).parts
+    return parts[0].text if len(parts) == 1 and parts[0].dynamic else ""
+
+
+def pace(timer: Node, users: int | None, values: Values, names: dict[int, str]) -> Pace:
+    """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by the line
+    of a timer, so that its places know each other.
+    """
+    per_min = values.number(timer.value("throughput"), timer, "throughput")
+    number = values.whole(timer.value("calcMode"), timer, "calcMode", 0)
     timer.finish()
-    if per_minute <= 0:
-        raise timer.wrong(f"a throughput above 0, found {per_minute:g}")
-    if not 0 <= number <= 4:
+    if not 0.001 <= per_min <= 6e7:
+        raise timer.wrong(f"a throughput of 0.001 to 60,000,000 per minute, found {per_min:g}")
+    if number not in (PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED):
         raise timer.wrong(f"calcMode to be 0 to 4, found {number}")
-    return per_minute / 60 * (users if number == PER_THREAD else 1)
+    name = timer.label
+    if name in {other for line, other in names.items() if line != timer.line}:
+        name = f"{name} (line {timer.line})"
+    names[timer.line] = name
+    if number in (ALL_SHARED, GROUP_SHARED):
+        return Pace(per_min=per_min, per="run", name=name)
+    if number == PER_THREAD:
+        return Pace(per_min=per_min, per="user", name=name)
+    if users is None:
+        raise timer.refused(
+            "a rate shared out over the threads that are alive, in an open model",
+            "write the rate in the schedule",
+        )
+    if users > 1:
+        values.note(
+            f"{timer.element}: each of {users} threads has its share of the rate from the start "
+            "(JMeter shares it out over those that have started)"
+        )
+    return Pace(per_min=max(per_min / users, 0.001), per="user", name=name)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from prony.experiment.running import RunningLoad, Target
 from prony.frontends.base import Translated
-from prony.frontends.jmeter import groups, jmx, timers
+from prony.frontends.jmeter import groups, jmx
 from prony.frontends.jmeter.arguments import TOOL, Arguments
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import Request
-from prony.frontends.jmeter.scope import Scope, Shared, inner, user_variables
-from prony.frontends.jmeter.tree import NOT_REQUESTS, Sent, requests_of, steps_of, unsupported
-from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, WholeRun
-from prony.plan.workload import Scenario, Workload
+from prony.frontends.jmeter.scope import Scope, Shared, counted, gather, inner, user_variables
+from prony.frontends.jmeter.tree import NOT_REQUESTS, Place, Walk, entries_of, unsupported
+from prony.plan.load import Connections
+from prony.plan.workload import Block, Entry, Step, Workload
 
 UNLIMITED_MS = 60_000
 """For an answer, where the plan names no time: JMeter would wait for ever."""
@@ -33,6 +33,8 @@ class Plan:
     group: str
     users: int
     delay_s: float
+    transactions: bool
+    """Whether there are any, which have no row of their own in the log."""
 
 
 def plan(asked: Arguments) -> Plan:
@@ -46,40 +48,52 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     values = Values(properties=dict(properties), draws=random.Random())
     shared = Shared(path.parent)
     _test_plan(top, values)
+    gather(top, values)
     found = _only_group(top)
     outside = [node for node in top.below if node is not found]
     scope = inner(Scope(), outside, values, shared, rows_at=True)
     made = groups.group(found, values)
     values.users = made.users
-    walks, sent = _walks(found, scope, values, shared)
-    load, measured = _paced(made, sent, values, len(walks))
-    requests = [one.request for one in sent]
-    _held(requests)
+    walk = Walk(values, shared, made.users, endless=made.measured.duration_s is not None)
+    beside = counted(outside, values, made.users)
+    entries = entries_of(found.below, scope, walk, Place(), rows_at=True)
+    if not entries:
+        raise found.wrong("at least one HTTP request that is enabled and that a user can come to")
+    if beside:
+        entries.insert(0, Block(set=beside))
+    _held(walk.requests)
     running = RunningLoad(
-        target=Target.parse(_one_server(requests)),
-        workload=_workload(path.stem, walks, shared),
-        load=load,
-        measured=measured,
+        target=Target.parse(_one_server(walk.requests)),
+        workload=Workload(
+            name=path.stem,
+            steps=tuple(entries),
+            variables={name: text for name, text in values.initial.items() if name in values.used},
+            feeders=shared.feeders,
+            cookies=shared.cookies_anywhere,
+        ),
+        load=made.load,
+        measured=made.measured,
         warm_up_s=0.0,
         driver="auto",
         seed=1,
-        connections=_connections(made, requests, shared, len(walks)),
-        request_timeout_ms=_longest(requests, values),
-        connect_timeout_ms=max((r.connect_ms or CONNECT_MS for r in requests), default=CONNECT_MS),
+        connections=_connections(made, entries, walk),
+        request_timeout_ms=_longest(walk.requests, values),
+        connect_timeout_ms=max(r.connect_ms or CONNECT_MS for r in walk.requests),
         asks_first=False,
         title=f"jmeter {path.name}",
     )
-    if any(one.before.kind != "none" for one in sent):
-        values.note(
-            "a timer's pause comes after the request before it, so that a user's first request "
-            "is sent at once"
-        )
     if made.delay_s:
         values.note(
             f"the start-up delay of {made.delay_s:g} s is waited before the load; the plan begins at once"
         )
     name = values.constant(found.label, found)
-    return Plan(Translated(TOOL, running, tuple(values.notes)), name, made.users or 0, made.delay_s)
+    return Plan(
+        Translated(TOOL, running, tuple(values.notes)),
+        name,
+        made.users or 0,
+        made.delay_s,
+        shared.transactions,
+    )
 
 
 def _test_plan(top: Node, values: Values) -> None:
@@ -113,98 +127,11 @@ def _only_group(top: Node) -> Node:
     return found[0]
 
 
-def _walks(
-    found: Node, scope: Scope, values: Values, shared: Shared
-) -> tuple[tuple[Scenario, ...], list[Sent]]:
-    """What users walk: one way, or the branches of a random controller that is the group's only child."""
-    name = values.constant(found.label, found)
-    active = [node for node in found.below if node.enabled and node.tag not in NOT_REQUESTS]
-    if len(active) == 1 and active[0].tag == "RandomController":
-        here = inner(scope, found.below, values, shared, rows_at=True)
-        return _branches(active[0], here, values, shared)
-    sent = requests_of(found.below, scope, values, shared)
-    if not sent:
-        raise found.wrong("at least one HTTP request that is enabled")
-    return (Scenario(name=name, steps=steps_of(sent)),), sent
-
-
-def _branches(
-    node: Node, scope: Scope, values: Values, shared: Shared
-) -> tuple[tuple[Scenario, ...], list[Sent]]:
-    node.ignore("InterleaveControl.style", "InterleaveControl.accrossThreads")
-    node.finish()
-    beside = [below for below in node.below if below.tag in NOT_REQUESTS]
-    walks: list[Scenario] = []
-    every: list[Sent] = []
-    for branch in node.below:
-        if not branch.enabled or branch.tag in NOT_REQUESTS:
-            continue
-        before = dict(values.variables)
-        sent = requests_of([*beside, branch], scope, values, shared, rows_at=False)
-        values.variables = before
-        if not sent:
-            raise branch.wrong("at least one request in each branch of a Random Controller")
-        if branch.tag not in ("HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2") and len(sent) > 1:
-            raise branch.refused(
-                "a branch of several requests (JMeter sends one, and the next one the time after)",
-                "let each branch be one request",
-            )
-        walks.append(Scenario(name=f"{len(walks) + 1} {branch.label}", steps=steps_of(sent)))
-        every += sent
-    if not walks:
-        raise node.wrong("at least one branch that is enabled")
-    return tuple(walks), every
-
-
-def _workload(name: str, walks: Sequence[Scenario], shared: Shared) -> Workload:
-    if len(walks) == 1:
-        return Workload(
-            name=name, steps=walks[0].steps, feeders=shared.feeders, cookies=shared.cookies_anywhere
-        )
-    return Workload(
-        name=name,
-        scenarios=tuple(walks),
-        scenario_choice="per_iteration",
-        feeders=shared.feeders,
-        cookies=shared.cookies_anywhere,
-    )
-
-
-def _paced(made: Group, sent: list[Sent], values: Values, ways: int) -> tuple[Load, WholeRun]:
-    """With a throughput timer the requests of all threads follow a schedule."""
-    timer = next((one.request.scope.paced for one in sent if one.request.scope.paced is not None), None)
-    if timer is None:
-        return made.load, made.measured
-    if made.users is None:
-        raise timer.refused("a throughput timer in an open model", "write the rate in the schedule")
-    if len(sent) != 1 or ways != 1 or sent[0].before.kind != "none":
-        raise timer.refused(
-            "it paces more than one request, or one with another timer",
-            "give the group one sampler, or use an Open Model Thread Group",
-        )
-    rate = timers.paced_per_s(timer, made.users, values)
-    assert isinstance(made.load, ClosedLoad)
-    total = None if made.loops < 1 else made.loops * made.users
-    values.note(
-        f"{timer.element}: requests are due every {1000 / rate:g} ms whatever the server does, "
-        f"at most {made.users} at once; one that finds all threads busy is counted "
-        "as blocked (JMeter would send it later)"
-    )
-    load = OpenLoad(
-        rate_per_s=rate,
-        ramp_up_s=made.load.ramp_up_s,
-        session="request",
-        max_users=made.users,
-        connections=made.users,
-    )
-    return load, WholeRun(duration_s=made.measured.duration_s, total_requests=total)
-
-
 def _held(requests: Sequence[Request]) -> None:
     """A cache that could spare a request is refused: every request is sent."""
     seen: set[tuple[str, str]] = set()
     for one in requests:
-        if one.scope.cache is not None and (one.step.method, one.step.path) in seen:
+        if one.scope.cache is not None and (one.again or (one.step.method, one.step.path) in seen):
             raise one.scope.cache.refused(
                 f"a cache that could spare the second request of {one.step.path} in an iteration",
                 "remove the cache manager: every request is sent",
@@ -222,16 +149,38 @@ def _one_server(requests: Sequence[Request]) -> str:
     return first.base
 
 
-def _connections(made: Group, requests: Sequence[Request], shared: Shared, ways: int) -> Connections:
-    keeping = {one.keep_alive for one in requests}
+def _connections(made: Group, entries: Sequence[Entry], walk: Walk) -> Connections:
+    keeping = {one.keep_alive for one in walk.requests}
     if not made.new_users or keeping == {False}:
         return Connections(keep_alive=keeping != {False})
-    if shared.cookies_anywhere or ways > 1:
+    number = _always_sent(entries)
+    if walk.shared.cookies_anywhere or number is None:
         raise made.node.refused(
-            "a new user for every iteration, with cookies or a random branch",
+            "a new user for every iteration, with cookies or with iterations of different lengths",
             "tick 'Same user on each iteration'",
         )
-    return Connections(max_requests=len(requests))
+    return Connections(max_requests=number)
+
+
+def _always_sent(entries: Sequence[Entry]) -> int | None:
+    """Requests of an iteration; None where that differs."""
+    total = 0
+    for entry in entries:
+        if isinstance(entry, Step):
+            total += entry.repeat
+            continue
+        if entry.pause or entry.pace or entry.set:
+            continue
+        inside = _always_sent(entry.steps)
+        if inside is None:
+            return None
+        if entry.loop is not None and entry.loop.count is not None:
+            total += entry.loop.count * inside
+        elif entry.group or entry.transaction:
+            total += inside
+        else:
+            return None
+    return total
 
 
 def _longest(requests: Sequence[Request], values: Values) -> int:

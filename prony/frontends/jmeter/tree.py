@@ -1,39 +1,34 @@
-"""Samplers and controllers into the requests of one iteration, in their order.
+"""Samplers and controllers into the steps and blocks of one iteration.
 
 Must not know thread groups.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from prony.frontends.jmeter import answers, timers
-from prony.frontends.jmeter.functions import Values
+from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import SAMPLERS, Request, request
-from prony.frontends.jmeter.scope import CONFIGURATION, Scope, Shared, inner
-from prony.plan.think import Think
-from prony.plan.workload import Step
+from prony.frontends.jmeter.scope import CONFIGURATION, COUNTING, Scope, Shared, counted, inner
+from prony.plan.workload import Block, Entry, Step
 
 MOST_REQUESTS = 10_000
-"""Of one iteration, with its loops written out."""
-PLAIN = frozenset({"GenericController", "TransactionController"})
-PERCENT = 1
+"""Written down in one plan."""
+DEEPEST = 30
+"""Blocks within blocks; the engine takes 32."""
 NOT_REQUESTS = frozenset(
-    {*CONFIGURATION, *timers.KINDS, *timers.PACING, *answers.ASSERTIONS, *answers.EXTRACTORS}
+    {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *answers.ASSERTIONS, *answers.EXTRACTORS}
 )
-COMPARISON = r"""("[^"]*"|'[^']*'|-?\d+(?:\.\d+)?|true|false)"""
 INSTEAD = {
-    "OnceOnlyController": "send it beforehand, or set the group's loops to 1",
-    "InterleaveControl": "use a Random Controller as the group's only child, or write the order out",
-    "RandomOrderController": "write one order out",
-    "SwitchController": "keep the branch that is meant",
+    "SwitchController": "use If Controllers",
     "ForeachController": "write the requests out, or use a CSV data set",
     "ModuleController": "copy the module's elements here",
     "IncludeController": "copy the included elements here",
     "RunTime": "use a Loop Controller",
+    "CriticalSectionController": "leave it out: users who wait for each other are no load that Prony offers",
     "JSR223Sampler": "use extractors, functions or a CSV data set",
     "BeanShellSampler": "use extractors, functions or a CSV data set",
     "JSR223PreProcessor": "use functions or a CSV data set",
@@ -45,19 +40,43 @@ INSTEAD = {
     "SyncTimer": "leave it out: users who wait for each other are no load that Prony offers",
     "BackendListener": "leave it out; prony results keeps what was measured",
     "TestAction": "use a Constant Timer",
-    "CounterConfig": "use the function ${__counter(TRUE)} or ${__counter(FALSE)}",
-    "RandomVariableConfig": "use the function ${__Random(low,high)}",
     "XPathAssertion": "test a text with a Response Assertion",
     "XMLAssertion": "test a text with a Response Assertion",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """One request and the pause before it."""
+class Place:
+    """Where in the walk something stands."""
 
-    request: Request
-    before: Think
+    round: str | None = None
+    """Directly in a loop controller: the name of its round's number."""
+    again: bool = False
+    """An iteration may come here more than once."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """What is gathered while the users' way is translated."""
+
+    values: Values
+    shared: Shared
+    users: int | None
+    """None in an open model."""
+    endless: bool
+    """A user may walk for ever: the run ends by the clock."""
+    requests: list[Request] = field(default_factory=list)
+    rounds: int = 0
+    """Loops whose number of the round has a name."""
+
+    def below(self, node: Node, scope: Scope, place: Place) -> list[Entry]:
+        """What stands below a controller."""
+        return entries_of(node.below, scope, self, replace(place, round=None))
+
+
+Controller = Callable[[Node, Scope, Walk, Place], list[Entry]]
+CONTROLLERS: dict[str, Controller] = {}
+"""Filled by `prony.frontends.jmeter.controllers`."""
 
 
 def unsupported(node: Node) -> Exception:
@@ -65,149 +84,72 @@ def unsupported(node: Node) -> Exception:
     return node.refused("it has no equivalent here", INSTEAD.get(node.tag, "remove or disable it"))
 
 
-def requests_of(
-    nodes: Sequence[Node], scope: Scope, values: Values, shared: Shared, rows_at: bool = True
-) -> list[Sent]:
-    """What a user sends when these elements are walked once. Raises Refused and UsageError."""
-    here = inner(scope, nodes, values, shared, rows_at)
-    found: list[Sent] = []
+def entries_of(
+    nodes: Sequence[Node], scope: Scope, walk: Walk, place: Place, rows_at: bool = False
+) -> list[Entry]:
+    """What a user does when these elements are walked once. Raises Refused and UsageError."""
+    here = inner(scope, nodes, walk.values, walk.shared, rows_at)
+    found: list[Entry] = []
+    names = counted(nodes, walk.values, walk.users)
+    if names:
+        found.append(Block(set=names))
     for node in nodes:
-        if node.enabled and node.tag not in NOT_REQUESTS:
-            found += _one(node, here, values, shared)
-            if len(found) > MOST_REQUESTS:
-                raise node.refused(
-                    f"an iteration of more than {MOST_REQUESTS} requests",
-                    "use the group's loops in place of this one",
-                )
-    return found
-
-
-def _one(node: Node, scope: Scope, values: Values, shared: Shared) -> list[Sent]:
-    if node.tag in SAMPLERS:
-        return [_sampler(node, scope, values, shared)]
-    times = 1
-    match node.tag:
-        case "LoopController":
-            times = loops(node, values)
-            if times < 0:
-                raise node.refused(
-                    "a loop without an end inside of an iteration",
-                    "give it a number, or use the group's loops",
-                )
-        case "IfController":
-            times = int(
-                _holds(node, "IfController.condition", values, node.flag("IfController.useExpression"))
-            )
-            node.ignore("IfController.evaluateAll")
-        case "WhileController":
-            if _holds(node, "WhileController.condition", values):
-                raise node.refused("a condition that always holds", "use a Loop Controller")
-            times = 0
-        case "ThroughputController":
-            times = _share(node, values)
-        case "RandomController":
-            raise node.refused(
-                "it stands beside other elements", "make it the only child of its thread group"
-            )
-        case tag if tag in PLAIN:
-            _plain(node, values)
-        case _:
+        if not node.enabled or node.tag in NOT_REQUESTS:
+            continue
+        if node.tag in SAMPLERS:
+            found += _sampler(node, here, walk, place)
+        elif node.tag in CONTROLLERS:
+            made = CONTROLLERS[node.tag](node, here, walk, place)
+            node.finish()
+            if depth(made) > DEEPEST:
+                raise node.refused(f"blocks nested deeper than {DEEPEST}", "make the plan flatter")
+            found += made
+        else:
             raise unsupported(node)
-    node.finish()
-    found: list[Sent] = []
-    for _ in range(times):
-        found += requests_of(node.below, scope, values, shared, rows_at=False)
-        if len(found) > MOST_REQUESTS:
-            raise node.refused(
-                f"an iteration of more than {MOST_REQUESTS} requests",
-                "use the group's loops in place of this one",
-            )
-        if not found:
-            break
-    return found
+    return found if any(sends(entry) for entry in found) else []
 
 
-def _sampler(node: Node, scope: Scope, values: Values, shared: Shared) -> Sent:
+def sends(entry: Entry) -> bool:
+    """Whether a request stands there."""
+    return isinstance(entry, Step) or any(map(sends, (*entry.steps, *entry.otherwise)))
+
+
+def depth(entries: Sequence[Entry]) -> int:
+    """Blocks within blocks."""
+    return max(
+        (1 + depth((*entry.steps, *entry.otherwise)) for entry in entries if isinstance(entry, Block)),
+        default=0,
+    )
+
+
+def together(entries: Sequence[Entry]) -> Entry:
+    """As one entry."""
+    return entries[0] if len(entries) == 1 else Block(group=True, steps=tuple(entries))
+
+
+def _sampler(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+    values = walk.values
     own = [below for below in node.below if below.enabled]
     for below in own:
-        if below.tag not in NOT_REQUESTS:
+        if below.tag not in NOT_REQUESTS or below.tag in COUNTING:
             raise unsupported(below)
-    here = inner(scope, own, values, shared, rows_at=False)
-    before = timers.pause(here.timers, values)
-    return Sent(request(node, here, values, shared), before)
+    here = inner(scope, own, values, walk.shared, rows_at=False)
+    waits = timers.waits(here.timers, values)
+    asked = request(node, here, values, walk.shared, place.again)
+    walk.requests.append(asked)
+    if len(walk.requests) > MOST_REQUESTS:
+        raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in place of copies")
+    before: list[Entry] = []
+    if here.paced is not None:
+        before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
+    before += [Block(pause=think) for think in waits[:-1]]
+    step = asked.step.model_copy(update={"think_before": waits[-1]}) if waits else asked.step
+    return [*before, step]
 
 
-def loops(node: Node, values: Values) -> int:
-    """How often a loop controller walks; -1: for ever."""
-    number = values.whole(node.value("LoopController.loops"), node, "LoopController.loops", 1)
-    node.ignore("LoopController.continue_forever")
-    return number
-
-
-def _plain(node: Node, values: Values) -> None:
-    if node.tag == "TransactionController":
-        node.ignore("TransactionController.includeTimers", "TransactionController.parent")
-        values.note(f"{node.element} has no row of its own; its requests have theirs")
-
-
-def _share(node: Node, values: Values) -> int:
-    """A throughput controller that takes all or nothing."""
-    style = values.whole(node.value("ThroughputController.style", "0"), node, "ThroughputController.style")
-    nested = node.property("ThroughputController.percentThroughput")
-    holder = node if nested is None else nested
-    text = (
-        holder.text
-        if not holder.children
-        else next((c.text for c in holder.children if c.tag == "value"), "")
-    )
-    node.ignore("ThroughputController.perThread", "ThroughputController.maxThroughput")
-    percent = values.number(text, node, "ThroughputController.percentThroughput", 100.0)
-    if style != PERCENT or percent not in (0.0, 100.0):
-        raise node.refused(
-            "a share or a number of the iterations",
-            "use a Random Controller as the group's only child, or 100 percent",
-        )
-    return int(percent == 100.0)
-
-
-def _holds(node: Node, name: str, values: Values, expression: bool = False) -> bool:
-    """A condition that is the same for every request; `expression`: JMeter only looks for true."""
-    raw = node.value(name).strip()
-    text = values.constant(raw, node).strip()
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if expression:
-        raise node.refused(
-            f"the condition '{raw}' as a variable expression",
-            "write true or false, or untick 'Interpret Condition'",
-        )
-    compared = re.fullmatch(rf"{COMPARISON}\s*(==|!=|<=|>=|<|>)\s*{COMPARISON}", text)
-    if compared is None:
-        raise node.refused(
-            f"the condition '{raw}'",
-            'use true, false or a comparison of two constants, such as "${env}" == "test"',
-        )
-    left, operator, right = compared.groups()
-    numbers = not any(side[0] in "\"'tf" for side in (left, right))
-    if operator in ("==", "!="):
-        same = float(left) == float(right) if numbers else left.strip("\"'") == right.strip("\"'")
-        return same == (operator == "==")
-    if not numbers:
-        raise node.refused(f"the condition '{raw}'", "compare texts with == or != only")
-    a, b = float(left), float(right)
-    return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator]
-
-
-def steps_of(sent: Sequence[Sent]) -> tuple[Step, ...]:
-    """Pauses before requests become pauses after the previous one; equal neighbours are repeats."""
-    found: list[Step] = []
-    for index, one in enumerate(sent):
-        after = sent[(index + 1) % len(sent)].before
-        step = one.request.step
-        if after.kind != "none":
-            step = step.model_copy(update={"think": after})
-        if found and found[-1].model_copy(update={"repeat": 1}) == step:
-            found[-1] = found[-1].model_copy(update={"repeat": found[-1].repeat + 1})
-        else:
-            found.append(step)
-    return tuple(found)
+def named_round(node: Node, walk: Walk) -> str:
+    """The name of a loop's round, which `${__jm__NAME__idx}` of the plan then stands for."""
+    walk.rounds += 1
+    name = f"round{walk.rounds}"
+    walk.values.variables[f"__jm__{node.label}__idx"] = Text.placeholder(name)
+    return name

@@ -1,0 +1,205 @@
+"""Conditions of If and While controllers, where they are comparisons. Must not know what depends on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prony.frontends.base import Refused
+from prony.frontends.jmeter.functions import Text, Values
+from prony.frontends.jmeter.jmx import Node
+from prony.plan.blocks import Condition, Op
+
+Held = Condition | bool
+"""False and true: it is the same for every request."""
+SCRIPTED = re.compile(r"\$\{\s*__(?:jexl2|jexl3|groovy|javaScript)\s*\((.*)\)\s*\}", re.DOTALL)
+"""A function whose text may be a comparison."""
+REFERENCE = r"\$\{(?:[^{}]|\$\{[^{}]*\})*\}"
+TOKEN = re.compile(
+    rf"""\s*(?:(?P<text>"(?:{REFERENCE}|[^"\\])*"|'(?:{REFERENCE}|[^'\\])*')
+    |vars\.get\(\s*(?P<variable>"[^"\\]*"|'[^'\\]*')\s*\)
+    |(?P<reference>{REFERENCE})|(?P<number>-?\d+(?:\.\d+)?)
+    |(?P<sign>===|!==|==|!=|<=|>=|<|>|&&|\|\||!|\(|\)|\.(?:equals|contains)\b)|(?P<word>[A-Za-z]+))""",
+    re.VERBOSE,
+)
+COMPARES: dict[str, Op] = {
+    "==": "==", "===": "==", "eq": "==", "!=": "!=", "!==": "!=", "ne": "!=", "<": "<", "lt": "<", "<=": "<=",
+    "le": "<=", ">": ">", "gt": ">", ">=": ">=", "ge": ">=", ".equals": "==", ".contains": "contains",
+}  # fmt: skip
+INSTEAD = (
+    "use true, false or comparisons of variables, texts and numbers joined by && and ||, "
+    'such as "${env}" == "test"'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    text: Text
+    quoted: bool
+
+
+def script(raw: str, node: Node, values: Values) -> Held:
+    """A comparison as JavaScript, JEXL and Groovy have it. Raises Refused for what is none."""
+    scripted = SCRIPTED.fullmatch(raw.strip())
+    if scripted is None:
+        return _Parser(raw, node, values).condition()
+    inside = scripted.group(1).strip()
+    if re.search(r"(?<!\\),", re.sub(REFERENCE, "", inside)):
+        raise node.refused(f"the condition '{raw}' with a second argument", "leave the argument out")
+    return _Parser(inside, node, values).condition()
+
+
+def expression(raw: str, node: Node, values: Values) -> Held | None:
+    """A text that becomes true or false: one of them, a function with a comparison, or a variable, for which
+    None stands.
+    """
+    if SCRIPTED.fullmatch(raw.strip()):
+        return script(raw, node, values)
+    found = values.text(raw, node).constant
+    if found is not None and found.strip().lower() in ("true", "false"):
+        return found.strip().lower() == "true"
+    if found is None and re.fullmatch(REFERENCE, raw.strip()) and "__" not in raw:
+        return None
+    raise node.refused(
+        f"the condition '{raw}', which is neither true nor false",
+        "write ${__jexl3(…)} around the comparison, or true or false",
+    )
+
+
+def is_text(raw: str, word: str, node: Node, values: Values) -> Condition:
+    """Whether a variable holds this word, in any case."""
+    return Condition(left=values.text(raw.strip(), node).engine, op="matches", right=f"(?i)^{word}$")
+
+
+def both(first: Held, second: Held, every: bool) -> Held:
+    """Joined by and (`every`) or or."""
+    for one, other in ((first, second), (second, first)):
+        if isinstance(one, bool):
+            return other if one == every else not every
+    return Condition(all=(first, second)) if every else Condition(any=(first, second))
+
+
+def negated(held: Held) -> Held:
+    """The opposite."""
+    return not held if isinstance(held, bool) else Condition(negated=held)
+
+
+class _Parser:
+    """`or` binds less than `and`, `not` and brackets most."""
+
+    def __init__(self, raw: str, node: Node, values: Values) -> None:
+        self.raw, self.node, self.values = raw, node, values
+        self.tokens: list[tuple[str, str]] = []
+        self.at = 0
+        place = 0
+        while raw[place:].strip():
+            match = TOKEN.match(raw, place)
+            if match is None:
+                raise self._refused()
+            kind = match.lastgroup or ""
+            self.tokens.append((kind, match.group(kind)))
+            place = match.end()
+
+    def condition(self) -> Held:
+        if len(self.tokens) > 200:
+            raise self._refused()
+        found = self._any()
+        if self.at != len(self.tokens):
+            raise self._refused()
+        return found
+
+    def _refused(self) -> Refused:
+        return self.node.refused(f"the condition '{self.raw}'", INSTEAD)
+
+    def _next(self, *words: str) -> str | None:
+        if self.at < len(self.tokens) and self.tokens[self.at][1] in words:
+            self.at += 1
+            return self.tokens[self.at - 1][1]
+        return None
+
+    def _joined(self, part: Callable[[], Held], every: bool, *words: str) -> Held:
+        found = part()
+        while self._next(*words):
+            found = both(found, part(), every)
+        return found
+
+    def _any(self) -> Held:
+        return self._joined(self._all, False, "||", "or")
+
+    def _all(self) -> Held:
+        return self._joined(self._one, True, "&&", "and")
+
+    def _one(self) -> Held:
+        if self._next("!", "not"):
+            return negated(self._one())
+        if self._next("("):
+            found = self._any()
+            if not self._next(")"):
+                raise self._refused()
+            return found
+        left = self._side()
+        sign = self._next(*COMPARES)
+        if sign is None:
+            return self._alone(left)
+        bracket = sign.startswith(".")
+        if bracket and not self._next("("):
+            raise self._refused()
+        right = self._side()
+        if bracket and not self._next(")"):
+            raise self._refused()
+        return self._compared(left, COMPARES[sign], right)
+
+    def _side(self) -> _Side:
+        if self.at >= len(self.tokens):
+            raise self._refused()
+        kind, word = self.tokens[self.at]
+        self.at += 1
+        match kind:
+            case "text":
+                return _Side(self.values.text(word[1:-1], self.node), True)
+            case "variable":
+                return _Side(self.values.text("${" + word[1:-1] + "}", self.node), True)
+            case "reference":
+                return _Side(self.values.text(word, self.node), False)
+            case "number":
+                return _Side(Text.of(word), False)
+            case "word" if word in ("true", "false"):
+                return _Side(Text.of(word), False)
+        raise self._refused()
+
+    def _alone(self, side: _Side) -> Held:
+        """`${name}` or true."""
+        constant = side.text.constant
+        if constant in ("true", "false") and not side.quoted:
+            return constant == "true"
+        if constant is not None or side.quoted:
+            raise self._refused()
+        return Condition(left=side.text.engine, op="==", right="true")
+
+    def _compared(self, left: _Side, op: Op, right: _Side) -> Held:
+        if op not in ("==", "!=", "contains") and left.quoted and right.quoted:
+            raise self.node.refused(
+                f"the condition '{self.raw}', which puts texts in order",
+                "compare texts with == or !=, and numbers without quotes",
+            )
+        first, second = left.text.constant, right.text.constant
+        if first is None or second is None:
+            return Condition(left=left.text.engine, op=op, right=right.text.engine)
+        if op == "contains":
+            return second in first
+        if left.quoted and right.quoted:
+            return (first == second) == (op == "==")
+        return _ordered(first, op, second)
+
+
+def _ordered(first: str, op: Op, second: str) -> bool:
+    """Two constants, as numbers when both are."""
+    try:
+        one, other = float(first), float(second)
+    except ValueError:
+        return (first == second) == (op == "==") if op in ("==", "!=") else False
+    return {
+        "==": one == other, "!=": one != other, "<": one < other, "<=": one <= other, ">": one > other,
+        ">=": one >= other,
+    }[op]  # fmt: skip
