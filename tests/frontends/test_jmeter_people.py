@@ -1,4 +1,4 @@
-"""Experiment A through the tool it was published with: examples/people.jmx does what the plan `crud` does."""
+"""Experiment A through the tool it was published with: plans/scripts/crud.jmx does what `crud` does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from prony.server.probe import status_probe
 from tests.frontends.conftest import offered
 
 ROOT = Path(__file__).resolve().parents[2]
-PLAN = ROOT / "examples" / "people.jmx"
+PLAN = ROOT / "plans" / "scripts" / "crud.jmx"
 USERS, LOOPS = 3, 2
 REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -223,14 +223,11 @@ def _share(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     values = walk.values
     style = values.whole(node.value("ThroughputController.style"), node, "ThroughputController.style", 0)
     each = node.flag("ThroughputController.perThread") or walk.users == 1
-    number = values.number(
-        node.value("ThroughputController.maxThroughput"), node, "ThroughputController.maxThroughput", 1.0
-    )
-    percent = values.number(
-        node.value("ThroughputController.percentThroughput"),
-        node,
-        "ThroughputController.percentThroughput",
-        100.0,
+    number, percent = (
+        values.number(
+            node.value(f"ThroughputController.{name}"), node, f"ThroughputController.{name}", default
+        )
+        for name, usual in (("maxThroughput", 1.0), ("percentThroughput", 100.0))
     )
     if style not in (BY_NUMBER, BY_PERCENT):
         raise node.wrong(f"ThroughputController.style to be 0 or 1, found {style}")
