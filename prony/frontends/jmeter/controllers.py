@@ -224,9 +224,7 @@ def _share(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     style = values.whole(node.value("ThroughputController.style"), node, "ThroughputController.style", 0)
     each = node.flag("ThroughputController.perThread") or walk.users == 1
     number, percent = (
-        values.number(
-            node.value(f"ThroughputController.{name}"), node, f"ThroughputController.{name}", default
-        )
+        values.number(node.value(f"ThroughputController.{name}"), node, f"ThroughputController.{name}", usual)
         for name, usual in (("maxThroughput", 1.0), ("percentThroughput", 100.0))
     )
     if style not in (BY_NUMBER, BY_PERCENT):
