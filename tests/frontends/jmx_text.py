@@ -8,6 +8,10 @@ from prony.experiment.running import RunningLoad
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import of_tree
 
+ARGUMENTS = (
+    '<elementProp name="HTTPsampler.Arguments" elementType="Arguments">'
+    '<collectionProp name="Arguments.arguments">{}</collectionProp></elementProp>'
+)
 PLANS = Path(__file__).parent / "jmeter"
 
 
@@ -27,15 +31,16 @@ def element(tag: str, *properties: str, below: str = "", name: str = "it") -> st
 
 def sampler(path: str = "/", more: str = "", below: str = "", name: str = "page") -> str:
     where = prop("HTTPSampler.domain", "127.0.0.1") + prop("HTTPSampler.path", path)
+    if "HTTPsampler.Arguments" not in more:  # JMeter looks for them in any case
+        more += ARGUMENTS.format("")
     return element("HTTPSamplerProxy", where, more, below=below, name=name)
 
 
 def posted(path: str, body: str, below: str = "") -> str:
     """A POST of this text."""
     argument = f'<elementProp name="" elementType="HTTPArgument">{prop("Argument.value", body)}</elementProp>'
-    held = f'<collectionProp name="Arguments.arguments">{argument}</collectionProp>'
-    arguments = f'<elementProp name="HTTPsampler.Arguments" elementType="Arguments">{held}</elementProp>'
-    raw = flag("HTTPSampler.postBodyRaw", True) + prop("HTTPSampler.method", "POST") + arguments
+    raw = flag("HTTPSampler.postBodyRaw", True) + prop("HTTPSampler.method", "POST")
+    raw += ARGUMENTS.format(argument)
     return sampler(path, raw, below)
 
 

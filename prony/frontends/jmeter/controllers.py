@@ -239,7 +239,7 @@ def _share(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
         return [Block(share=share, steps=tuple(found))]
     if each and number == 1:
         return [Block(once=True, steps=tuple(found))]
-    name = f"visit{node.line}"
+    name = values.unique("visit")
     counter = f"${{sequence name={name}{' per=user' if each else ''}}}"
     few = Condition(left=f"${{{name}}}", op="<=", right=str(int(number)))
     return [Block(set={name: counter}), Block(condition=few, steps=tuple(found))]

@@ -87,9 +87,15 @@ class Values:
     """Variables that change during the run -> their names in the engine."""
     initial: dict[str, str] = field(default_factory=dict)
     """Those names -> what they stand for when a user starts."""
+    counters: int = 0
     used: set[str] = field(default_factory=set)
     """Names in the engine that something refers to."""
     draws: random.Random = field(default_factory=random.Random)
+
+    def unique(self, kind: str) -> str:
+        """A name for a counter of the engine."""
+        self.counters += 1
+        return f"{kind}{self.counters}"
 
     def note(self, sentence: str) -> None:
         """Say it once."""
@@ -159,7 +165,6 @@ class _Reader:
     values: Values
     once: bool
     at: int = 0
-    places: int = 0
 
     def text(self) -> Text:
         return self._until("")
@@ -231,7 +236,6 @@ class _Reader:
         )
 
     def _call(self, name: str, arguments: list[Text]) -> Text:
-        self.places += 1
         match name:
             case "__P" | "__property":
                 return self._property(name, arguments)
@@ -340,7 +344,7 @@ class _Reader:
         each = bool(given) and given[0].strip().lower() == "true"
         if each and self.values.users == 1:
             each = False
-        name = f"c{self.where.line}x{self.places}"
+        name = self.values.unique("count")
         return _drawn(f"sequence name={name}" + (" per=user" if each else ""))
 
     def _time(self, arguments: list[Text]) -> Text:

@@ -63,7 +63,7 @@ class Shared:
     cookies_anywhere: bool = False
     transactions: bool = False
     paces: dict[int, str] = field(default_factory=dict)
-    """The line of a throughput timer -> the name of its pace."""
+    """A throughput timer (its identity) -> the name of its pace."""
 
 
 def gather(top: Node, values: Values) -> None:
@@ -112,7 +112,8 @@ def _counter(node: Node, values: Values, users: int | None) -> tuple[str, str]:
     if start < 0 or step < 1:
         raise node.wrong(f"a start of at least 0 and a step of at least 1, found {start} and {step}")
     each = node.flag("CounterConfig.per_user") and users != 1
-    text = f"${{sequence name=counter{node.line} start={start} step={step}{' per=user' if each else ''}}}"
+    name = values.unique("counter")
+    text = f"${{sequence name={name} start={start} step={step}{' per=user' if each else ''}}}"
     return values.constant(node.value("CounterConfig.name"), node), text
 
 

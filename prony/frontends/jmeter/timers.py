@@ -87,8 +87,8 @@ def _drawn(raw: str, timer: Node, values: Values) -> str:
 
 
 def pace(timer: Node, users: int | None, values: Values, names: dict[int, str]) -> Pace:
-    """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by the line
-    of a timer, so that its places know each other.
+    """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by timer,
+    so that its places know each other.
     """
     per_min = values.number(timer.value("throughput"), timer, "throughput")
     number = values.whole(timer.value("calcMode"), timer, "calcMode", 0)
@@ -98,9 +98,9 @@ def pace(timer: Node, users: int | None, values: Values, names: dict[int, str]) 
     if number not in (PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED):
         raise timer.wrong(f"calcMode to be 0 to 4, found {number}")
     name = timer.label
-    if name in {other for line, other in names.items() if line != timer.line}:
-        name = f"{name} (line {timer.line})"
-    names[timer.line] = name
+    if name in {other for known, other in names.items() if known != id(timer)}:
+        name = f"{name} ({len(names) + 1})" if id(timer) not in names else names[id(timer)]
+    names[id(timer)] = name
     if number in (ALL_SHARED, GROUP_SHARED):
         return Pace(per_min=per_min, per="run", name=name)
     if number == PER_THREAD:
