@@ -77,6 +77,8 @@ class ServerIdentity(Record):
     port: int | None = None
     owns_port: bool | None = None
     """Whether the listening socket belongs to the process that was started; None: could not be told."""
+    owns_port_at_end: bool | None = None
+    """The same when the load had ended; None: it was not looked at, could not be told, or nobody listened."""
     owned: bool = True
     """False when Prony did not start this server (prony load URL)."""
     descriptor_limit_soft: int | None = None

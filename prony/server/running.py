@@ -42,6 +42,7 @@ class RunningServer(GuardedProcess):
     services: Sequence[RunningService] = ()
     """Started before it and stopped after it; they are not among its processes."""
     _owned_at_ready: bool | None = None
+    _owned_at_end: bool | None = None
     _limit_at_ready: int | None = None
 
     @property
@@ -58,7 +59,7 @@ class RunningServer(GuardedProcess):
     @property
     def identity(self) -> ServerIdentity:
         """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
-        own limit).
+        own limit), `owns_port_at_end` is that of `look_at_port_again`.
         """
         spec, jdk = self.built.spec, self.built.jdk
         return ServerIdentity(
@@ -71,6 +72,7 @@ class RunningServer(GuardedProcess):
             pid=self.pid,
             port=self.port,
             owns_port=self._owned_at_ready,
+            owns_port_at_end=self._owned_at_end,
             descriptor_limit_soft=self._limit_at_ready,
         )
 
@@ -105,6 +107,12 @@ class RunningServer(GuardedProcess):
             jvm=self.jvm(),
             process=self.sample(),
         )
+
+    def look_at_port_again(self) -> None:
+        """When the load has ended: another process may have come to listen on the same port, and the kernel
+        gives it its share of the new connections (SO_REUSEPORT).
+        """
+        self._owned_at_end = self.owns_port()
 
     @staticmethod
     def _ask(probe: Callable[[], Probe | None]) -> Probe | None:

@@ -75,6 +75,7 @@ class TrialRun:
             self.listener.phase("start", START_ESTIMATE_S)
             self._start_up = self.server.wait_ready(self._ready, self.plan.start_timeout_s)
             failure = self._prepare() or self._offer()
+            self.server.look_at_port_again()
             self._clean_up()
         finally:
             if self._engine is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prony.evidence.engine import TlsAgreed, TlsReady
-from prony.evidence.host import Limits, PortRange
+from prony.evidence.host import HostRow, Limits, PortRange
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.checks.connections import connections
@@ -92,11 +92,25 @@ class TestPortsDuring:
         assert "source addresses" in finding.advice
 
     def churn(self, **counters: Any) -> Evidence:
-        return f.totals(f.healthy(), connections_opened=27_000, connect_attempts=27_000, **counters)
+        seen = f.part(f.healthy(), "host_window", sockets_close={"TIME_WAIT": 26_990})
+        return f.totals(seen, connections_opened=27_000, connect_attempts=27_000, **counters)
 
     def test_near_the_edge_is_suspect(self) -> None:
         assert ports(self.churn(connections_closed_by_client=26_990), LIMITS).status is Status.SUSPECT
         assert ports(self.churn(connections_closed_by_client=None), LIMITS).status is Status.SUSPECT
+
+    def test_nobody_looked(self) -> None:
+        blind = f.part(
+            self.churn(connections_closed_by_client=26_990), "host_window", sockets_open={}, sockets_close={}
+        )
+        assert ports(blind, LIMITS).status is Status.SUSPECT
+
+    def test_no_more_are_taken_than_the_kernel_counted(self) -> None:
+        """Both sides closed at once, and the server kept TIME_WAIT: the client believes that it closed."""
+        free = f.part(self.churn(connections_closed_by_client=26_990), "host_window", sockets_close={})
+        assert ports(free, LIMITS).status is Status.VALID
+        row = HostRow(t_ms=1000.0, duration_ms=1000.0, time_wait=26_900)
+        assert ports(free.model_copy(update={"host_rows": (row,)}), LIMITS).status is Status.SUSPECT
 
     def test_connections_that_the_server_closed_cost_no_port(self) -> None:
         assert ports(self.churn(connections_closed_by_server=26_990), LIMITS).status is Status.VALID

@@ -70,12 +70,17 @@ def test_the_table_says_what_could_not_be_put_on() -> None:
 
 
 def test_the_shares_of_false_accusations() -> None:
-    accused: dict[str, tuple[Status, str]] = {"isolation": (Status.INVALID, "a neighbour")}
-    trials = [Honest("x", Status.VALID, {})] * 3 + [Honest("y", Status.INVALID, accused)]
+    accused: dict[str, tuple[Status, str]] = {
+        "isolation": (Status.INVALID, "a neighbour"),
+        "host": (Status.UNKNOWN, "no clock"),
+    }
+    trials = [Honest("x", Status.VALID, {})] * 3 + [Honest("y", Status.INVALID, accused, others=True)]
     shown = honest_table(trials)
-    assert shown.startswith("4 honest trials: 3 valid, 1 invalid")
-    assert "| isolation | 0 % | 0 % | 25 % | y | a neighbour |" in shown
-    assert honest_table(trials[:3]) == "3 honest trials: 3 valid"
+    assert shown.startswith("4 honest trials: 3 valid, 1 invalid; in 1 of them the machine's own readings")
+    assert "| isolation | 0 % | 0 % | 25 % | 1 (1) | y | a neighbour |" in shown
+    assert "| host | 25 % | 0 % | 0 % |  | y | no clock |" in shown
+    assert honest_table(trials[:3]).startswith("3 honest trials: 3 valid; in 0 of them")
+    assert "|" not in honest_table(trials[:3])
 
 
 def test_every_file_of_the_catalogue_says_what_it_must_not_know() -> None:

@@ -10,7 +10,8 @@ from prony.judge.limits import CheckLimits
 CHECK = "identity"
 SOURCE = "a port left over from an earlier run answers just as well"
 LIMIT = (
-    "the listening socket belongs to the started process, which lives to the window's end and stops when told"
+    "the listening socket belongs to the started process, from ready to the end of the load; it lives to the "
+    "window's end and stops when told"
 )
 
 
@@ -27,6 +28,10 @@ def identity(evidence: Evidence, limits: CheckLimits) -> Finding | None:
         status = Status.INVALID
         reason = f"port {server.port} is held by another process than the one that was started"
         advice = "stop the other process (`ss -ltnp` names it) or let Prony choose a free port"
+    elif server.owns_port_at_end is False:
+        status = Status.INVALID
+        reason = f"another process came to listen on port {server.port} while the load ran"
+        advice = "part of the answers may be its own: stop it, or let Prony choose a free port"
     elif died is not None:
         status = Status.INVALID
         reason = f"the server died inside the window ({died})"

@@ -125,21 +125,31 @@ def _used(evidence: Evidence, host: Limits, limits: CheckLimits, totals: Counter
     """Ports in use or waiting at the end: open ones, and those that the client closed within the last hold
     time.
 
-    Who closes first keeps the port: connections that the server closed cost the client none. The kernel's
-    own count
-    of TIME_WAIT is of the whole machine, so no more of it is believed than this run can have left behind.
+    Who closes first keeps the port: connections that the server closed cost the client none. Who that was,
+    the client cannot always tell (both may close at once), so no more is believed than the kernel counted in
+    TIME_WAIT; and as that count is of the whole machine, no more of it than this run can have left behind.
     """
     hold_s = _hold_s(host, limits)
     opened = totals.connections_opened or 0
     by_server = min(opened, totals.connections_closed_by_server or 0)
     closed = totals.connections_closed_by_client
     by_client = opened - by_server if closed is None else min(opened - by_server, closed)
-    waiting = 0
-    if evidence.host_window is not None and not host.time_wait_reuse:
-        sockets = (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
-        waiting = max(_time_wait(states) for states in sockets)
-    held = opened - by_server - by_client + by_client * min(1.0, hold_s / elapsed_s)
-    return Need(max(held, float(min(waiting, opened))), _available(evidence.load, host), hold_s)
+    seen = _seen_waiting(evidence)
+    left = by_client * min(1.0, hold_s / elapsed_s)
+    if seen is not None:
+        left = min(left, seen)
+    waiting = 0 if seen is None or host.time_wait_reuse else min(seen, opened - by_server)
+    held = max(opened - by_server - by_client + left, float(waiting))
+    return Need(held, _available(evidence.load, host), hold_s)
+
+
+def _seen_waiting(evidence: Evidence) -> int | None:
+    """The most sockets in TIME_WAIT that the kernel was seen to count; None when nobody looked."""
+    seen = [row.time_wait for row in evidence.host_rows if row.time_wait is not None]
+    if evidence.host_window is not None:
+        borders = (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
+        seen += [_time_wait(states) for states in borders if states]
+    return max(seen, default=None)
 
 
 def _judged(need: Need, load: LoadFacts, host: Limits, limits: CheckLimits, text: str) -> Finding:

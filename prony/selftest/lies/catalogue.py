@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 
+from prony.errors import EnvironmentFault
+from prony.experiment.conclude import refuse
+from prony.host.limits import limits
+from prony.judge.finding import Status
+from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
-from prony.selftest.lies.model import SECONDS, Entry, Setup, Staged, hello
+from prony.selftest.lies.model import SECONDS, Beside, Entry, Setup, Staged, hello
+from prony.selftest.lies.stage import stage
+from prony.selftest.lies.strangers import SHARED
 from prony.selftest.lies.troubles import burner, cpu_quota, port_range
 
 LONG = SteadyWindow(window_s=9.0)
@@ -17,6 +24,7 @@ LONG = SteadyWindow(window_s=9.0)
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
 """A server that waits: its answers take their time although nothing is busy."""
+STALLS = ("--work", "100us", "--stall", "every=2s,for=500ms")
 EIGHT_WORKERS = ("--workers", "8", "--delay", "fixed:20ms")
 """Few answers at a time: workers wait in step, and a second holds a wave more or less of them."""
 SLOW_LANE = ClosedLoad(users=50, think=Think(kind="constant", ms=100))
@@ -34,6 +42,51 @@ def _no_p999(staged: Staged) -> str | None:
 
 def _open(rate: float, poisson: bool = False) -> OpenLoad:
     return OpenLoad(rate_per_s=rate, arrivals="poisson" if poisson else "constant", max_users=200)
+
+
+FEW_PORTS = partial(port_range, 40000, 40299)
+
+
+def _forecast(_: Staged) -> Beside:
+    """Where the rate is known, what must fail is refused before a request is sent, and what fits is not."""
+    close = Connections(keep_alive=False)
+    with FEW_PORTS():
+        found = limits()
+        asked = (load_facts(_open(rate), hello(), close, duration_s=60.0) for rate in (20_000, 4))
+        said = []
+        for load in asked:
+            try:
+                refuse(load, found)
+                said.append("")
+            except EnvironmentFault as fault:
+                said.append(str(fault))
+    many, few = said
+    if "ports" not in many:
+        return Beside("", "20,000 connections a second on 300 ports were not refused before the run")
+    return Beside(
+        f"before a run at 20,000 a second: refused, {many.partition(' (')[0]}",
+        f"four connections a second on 300 ports were refused: {few}" if few else None,
+    )
+
+
+HIDDEN_FACTOR = 5.0
+"""What users of an open loop feel of the stall ÷ what the closed loop prints, at least; about 100."""
+
+
+def _open_loop_shows(closed: Staged) -> Beside:
+    """The same server at a rate that no answer can delay: p99 from the intended send shows the stall."""
+    staged = stage(Setup(serve=STALLS, load=_open(200), measured=WholeRun(duration_s=5.0)))
+    hidden, shown = closed.figures.get("p99_ms"), staged.figures.get("p99_ms")
+    if hidden is None or shown is None:
+        return Beside("", "p99 of one of the loops is missing")
+    fault = None
+    if shown < HIDDEN_FACTOR * hidden:
+        fault = (
+            f"p99 is {shown:.0f} ms in the open loop, {hidden:.1f} ms in the closed one: nothing was hidden"
+        )
+    elif staged.status("stall") is not Status.VALID:
+        fault = f"of the open loop, stall says '{staged.reason('stall')}'"
+    return Beside(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -102,24 +155,27 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         7,
         "ports run out",
-        "a connection per request with 300 ephemeral ports",
+        "a connection per request, which the client closes, with 300 ephemeral ports",
         Setup(
-            around=partial(port_range, 40000, 40299),
+            command=(*SHARED, "{host}", "{port}", "patient"),
+            around=FEW_PORTS,
             connections=Connections(keep_alive=False),
             load=ClosedLoad(users=8),
             needs=("root",),
         ),
         ("ports",),
-        Setup(around=partial(port_range, 40000, 40299), needs=("root",)),
+        Setup(around=FEW_PORTS, needs=("root",)),
+        beside=_forecast,
         plain=False,
     ),
     Entry(
         9,
         "a stall that a closed loop hides",
         "everything stands still for half a second every two seconds",
-        Setup(serve=("--work", "100us", "--stall", "every=2s,for=500ms"), measured=WholeRun(duration_s=5.0)),
+        Setup(serve=STALLS, measured=WholeRun(duration_s=5.0)),
         ("stall",),
         Setup(),
+        beside=_open_loop_shows,
     ),
     Entry(
         10,

@@ -17,8 +17,9 @@ from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.spec import TrialPlan, WarmUpPlan
 from prony.plan.think import Think
-from prony.selftest.lies.model import Setup
+from prony.selftest.lies.model import Setup, Staged
 from prony.selftest.lies.stage import Silent, stage
+from prony.selftest.lies.twins import others_at_work
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
@@ -38,10 +39,11 @@ SETUPS: dict[str, Setup] = {
     ),
     "HTTPS": Setup(tls=True),
 }
+ACCUSING = frozenset({Status.SUSPECT, Status.INVALID})
+WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
+HEAD_LINES = 4
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """Of a real server, which has to warm up."""
-SHOWN = (Status.UNKNOWN, Status.SUSPECT, Status.INVALID)
-"""What is not valid, the worst last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,9 @@ class Honest:
     setup: str
     verdict: Status
     accused: dict[str, tuple[Status, str]]
-    """Check -> its status and reason."""
+    """Check -> its status and reason, of what keeps the trial from being valid."""
+    others: bool = False
+    """Whether the machine's own readings show that somebody else used its CPUs."""
 
 
 def honest_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[Honest]:
@@ -63,39 +67,45 @@ def honest_trials(count: int, server: str | None, say: Callable[[str], None]) ->
         kind = kinds[number % len(kinds)]
         if built is not None and kind == server:
             evidence = _real(built, number + 1)
+            staged = Staged(evidence, judge(evidence), {})
         else:
-            evidence = stage(SETUPS[kind], seed=number + 1).evidence
-        judged = judge(evidence)
+            staged = stage(SETUPS[kind], seed=number + 1)
+        judged = staged.judgement
         accused: dict[str, tuple[Status, str]] = {
             f.check: (f.status, f.reason)
             for f in judged.findings
-            if f.status in {Status.SUSPECT, Status.INVALID} or (f.status is Status.UNKNOWN and f.essential)
+            if f.status in ACCUSING or (f.status is Status.UNKNOWN and f.essential)
         }
-        found.append(Honest(kind, judged.verdict, accused))
-        said = "; ".join(f"{check}: {reason}" for check, (_, reason) in accused.items())
+        found.append(Honest(kind, judged.verdict, accused, others_at_work(staged)))
+        said = "; ".join(f"{check}: {why}" for check, (how, why) in accused.items() if how in ACCUSING)
         say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
     return found
 
 
 def honest_table(trials: Sequence[Honest]) -> str:
-    """Markdown: the share of trials that each check accused, and the worst it said."""
+    """Markdown: the share of trials in which each check was suspect, invalid or unknown, in how many of the
+    accused ones somebody else was at work, and the worst that it said.
+    """
     verdicts = Counter(trial.verdict.value for trial in trials)
+    beside = sum(trial.others for trial in trials)
     lines = [
         f"{len(trials)} honest trials: "
-        + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()),
+        + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+        + f"; in {beside} of them the machine's own readings show somebody else at work",
         "",
-        "| check | unknown | suspect | invalid | of set-ups | for example |",
-        "|---|---|---|---|---|---|",
+        "| check | unknown | suspect | invalid | accused (beside somebody else) | of set-ups | for example |",
+        "|---|---|---|---|---|---|---|",
     ]
-    checks = sorted({check for trial in trials for check in trial.accused})
-    for check in checks:
-        hits = [(trial.setup, *trial.accused[check]) for trial in trials if check in trial.accused]
-        setups = ", ".join(sorted({setup for setup, _, _ in hits}))
+    for check in sorted({check for trial in trials for check in trial.accused}):
+        hits = [(trial, *trial.accused[check]) for trial in trials if check in trial.accused]
         counted = Counter(status for _, status, _ in hits)
-        shares = " | ".join(f"{100 * counted[status] / len(trials):.0f} %" for status in SHOWN)
-        worst = max(hits, key=lambda hit: SHOWN.index(hit[1]))[2]
-        lines.append(f"| {check} | {shares} | {setups} | {worst.replace('|', '/')} |")
-    return "\n".join(lines if checks else lines[:1])
+        shares = [f"{100 * counted[status] / len(trials):.0f} %" for status in reversed(WORST_FIRST)]
+        accused = [trial for trial, status, _ in hits if status in ACCUSING]
+        near = f"{len(accused)} ({sum(trial.others for trial in accused)})" if accused else ""
+        setups = ", ".join(sorted({trial.setup for trial, _, _ in hits}))
+        worst = min(hits, key=lambda hit: WORST_FIRST.index(hit[1]))[2].replace("|", "/")
+        lines.append(f"| {check} | {' | '.join(shares)} | {near} | {setups} | {worst} |")
+    return "\n".join(lines if len(lines) > HEAD_LINES else lines[:1])
 
 
 def _built(address: str) -> Built:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,6 @@ from collections.abc import Callable
 
 from prony.compare.comparison import Comparison, Sample, compare
 from prony.compare.ratio import Verdict
-from prony.errors import EnvironmentFault
 from prony.host.partition import partition
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
@@ -22,6 +20,8 @@ from prony.selftest.lies.model import Setup, Staged
 from prony.selftest.lies.plain import plain
 from prony.selftest.lies.prove import Told
 from prony.selftest.lies.stage import spec_of, stage
+from prony.selftest.lies.stored import averaged_percentiles, two_machines
+from prony.selftest.lies.strangers import another_process
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
@@ -73,35 +73,6 @@ def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[
             check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)),
         )
-
-
-def other_process(_tools: bool) -> Told:
-    """19: somebody else answers on the port."""
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = holder.getsockname()[1]
-        said = _refusal(lambda: launch(Built(spec_of(Setup())), port=port).stop())
-    free = _refusal(lambda: launch(Built(spec_of(Setup())), port=port).stop())
-    faults = []
-    if said is None or str(port) not in said:
-        faults.append("a port that another process holds was not refused")
-    if free is not None:
-        faults.append(f"a free port was refused: {free}")
-    return Told(
-        19,
-        "another process answers",
-        "the port belongs to a process that was there before",
-        said=said or "",
-        twin="the same port, free: runs",
-        faults=tuple(faults),
-    )
-
-
-def _refusal(start: Callable[[], object]) -> str | None:
-    try:
-        start()
-    except EnvironmentFault as fault:
-        return str(fault)
-    return None
 
 
 SLOW_STARTS = {"a": (True, False, False, True, False, True), "b": (False, False, True, True, True, False)}
@@ -168,49 +139,6 @@ def same_twice(tools: bool) -> Told:
     )
 
 
-def averaged_percentiles(_tools: bool) -> Told:
-    """25: percentiles averaged over trials."""
-    slow_ms, fast_ms = 100.0, 1.0
-    trials = [Sample("a", block, slow_ms if block == 0 else fast_ms) for block in range(5)]
-    found = compare(trials, figure="latency_p99_ms")
-    shown = found.servers[0].summary
-    mean_ms = (slow_ms + 4 * fast_ms) / 5
-    wrong = (
-        shown is None
-        or abs(shown.median - mean_ms) < 1
-        or (shown.lowest, shown.highest) != (fast_ms, slow_ms)
-    )
-    return Told(
-        25,
-        "percentiles averaged",
-        "the p99 of five runs, 100, 1, 1, 1 and 1 ms, is reported as 20.8 ms",
-        plain="wrk and ab report each run's own; the average is made in the spreadsheet",
-        said=""
-        if shown is None
-        else f"median {shown.median:g} ms, from {shown.lowest:g} to {shown.highest:g} ms",
-        faults=("an average of percentiles can be printed",) if wrong else (),
-    )
-
-
-def two_machines(_tools: bool) -> Told:
-    """27: results of two machines compared."""
-    draw = random.Random(1)
-    trials = [
-        Sample(server, block, rate * draw.lognormvariate(0, 0.005), machine=machine)
-        for server, rate, machine in (("a", 1000.0, "x86"), ("b", 2000.0, "arm"))
-        for block in range(6)
-    ]
-    pair = compare(trials).pairs[0]
-    claims = pair.verdict in {Verdict.FASTER, Verdict.SLOWER} or pair.p_value is not None
-    return Told(
-        27,
-        "two machines compared",
-        "the servers ran on different hosts, and the ratio is given to the servers",
-        said=pair.sentence,
-        faults=(f"a verdict across machines: {pair.verdict.value}",) if claims else (),
-    )
-
-
 def _trials(servers: dict[str, list[tuple[str, ...]]], seed: int = 0) -> list[Sample]:
     """Interleaved fresh processes, as an experiment makes them; each server's words start by start. What
     another process on this machine did to one of them is no lie of the servers: the trial still counts here.
@@ -230,7 +158,7 @@ def _trials(servers: dict[str, list[tuple[str, ...]]], seed: int = 0) -> list[Sa
 
 MANY: dict[int, Callable[[bool], Told]] = {
     8: descriptors,
-    19: other_process,
+    19: another_process,
     22: start_lottery,
     23: same_twice,
     25: averaged_percentiles,

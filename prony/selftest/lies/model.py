@@ -30,11 +30,12 @@ Trouble = Callable[["Scene"], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a trouble may act on: where both sides run, and the server's process."""
+    """What a trouble may act on: where both sides run, the server's process and its port."""
 
     server_cpus: tuple[int, ...]
     client_cpus: tuple[int, ...]
     server_pid: int | None = None
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Setup:
 
     serve: tuple[str, ...] = ("--work", "100us")
     """Words for `prony-engine serve`; by default it burns CPU, so that the server is what is busy."""
+    command: tuple[str, ...] | None = None
+    """Another server than the reference one, with {host} and {port} to be filled in."""
     load: Load = field(default_factory=lambda: ClosedLoad(users=8))
     measured: Measured = field(default_factory=lambda: WholeRun(duration_s=SECONDS))
     workload: Workload = field(default_factory=hello)
@@ -57,7 +60,9 @@ class Setup:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered before anything is started."""
     trouble: Trouble | None = None
-    """Entered when the server is ready."""
+    """Entered when the server is started."""
+    in_window: bool = False
+    """The trouble begins only when the load is there."""
     needs: tuple[str, ...] = ()
     """Of the machine: `root`, `cgroup`, `two-cpus`, `rigged`."""
 
@@ -87,6 +92,14 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """What was put on beside the lie itself: what Prony said, and what was wrong with that."""
+
+    said: str
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A lie, its twin, and what Prony must say of the lie."""
 
@@ -100,5 +113,7 @@ class Entry:
     twin: Setup
     also: Callable[[Staged], str | None] = lambda _: None
     """What else must hold of the lie; a sentence when it does not."""
+    beside: Callable[[Staged], Beside | None] = lambda _: None
+    """The other half of a lie that one trial cannot show."""
     plain: bool = True
     """Whether wrk and ab can be pointed at this set-up."""

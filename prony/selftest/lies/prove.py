@@ -31,21 +31,28 @@ def prove(entry: Entry, *, tools: bool = False) -> Told:
     told = Told(entry.number, entry.name, entry.lie)
     missing = lacking(entry.setup) or lacking(entry.twin)
     if missing:
-        return _with(told, lacking=missing)
+        return with_(told, lacking=missing)
     printed = plain(entry.setup) if tools and entry.plain else ""
     staged = stage(entry.setup)
+    other = entry.beside(staged)
     twin = acquit(entry.twin)
-    faults = (_unnamed(entry, staged), entry.also(staged), _accused(twin))
-    return _with(
+    faults = (
+        _unnamed(entry, staged),
+        entry.also(staged),
+        other.fault if other is not None else None,
+        _accused(twin),
+    )
+    return with_(
         told,
         plain=printed,
-        said=_said(entry, staged),
+        said=_said(entry, staged) + (f"; {other.said}" if other is not None else ""),
         twin=twin.told,
         faults=tuple(fault for fault in faults if fault),
     )
 
 
-def _with(told: Told, **changes: object) -> Told:
+def with_(told: Told, **changes: object) -> Told:
+    """The same line with these cells changed."""
     values = {name: getattr(told, name) for name in Told.__slots__}
     return Told(**(values | changes))
 

@@ -5,8 +5,8 @@ every experiment uses. Must not know which lie it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
@@ -66,10 +66,15 @@ def stage(setup: Setup, seed: int = 1) -> Staged:
 
 
 class Silent:
-    """Nobody watches."""
+    """Nobody watches; `at_window` is called when the measured part begins."""
+
+    def __init__(self, at_window: Callable[[], object] = lambda: None) -> None:
+        self._at_window = at_window
 
     def phase(self, name: str, expected_s: float | None) -> None:
-        pass
+        del expected_s
+        if name == "window":
+            self._at_window()
 
     def row(self, row: IntervalRow) -> None:
         pass
@@ -91,16 +96,23 @@ def _stage(setup: Setup, seed: int) -> Staged:
         warm_up=WARM_UP,
     )
     server = launch(Built(spec), cpus=chosen.server)
-    scene = Scene(chosen.server, chosen.client, server.pid)
-    run = TrialRun(
-        plan=plan,
-        server=server,
-        surroundings=Surroundings(chosen, limits()),
-        listener=Silent(),
-        ceilings=ceilings(spec, plan, len(chosen.server)),
-        seed=seed,
-    )
-    with setup.trouble(scene) if setup.trouble is not None else nullcontext():
+    scene = Scene(chosen.server, chosen.client, server.pid, server.port)
+    with ExitStack() as troubles:
+
+        def trouble() -> None:
+            if setup.trouble is not None:
+                troubles.enter_context(setup.trouble(scene))
+
+        run = TrialRun(
+            plan=plan,
+            server=server,
+            surroundings=Surroundings(chosen, limits()),
+            listener=Silent(trouble) if setup.in_window else Silent(),
+            ceilings=ceilings(spec, plan, len(chosen.server)),
+            seed=seed,
+        )
+        if not setup.in_window:
+            trouble()
         outcome = run.run()
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
@@ -108,7 +120,11 @@ def _stage(setup: Setup, seed: int) -> Staged:
 
 
 def spec_of(setup: Setup) -> ServerSpec:
-    """The reference server with this set-up's words."""
+    """The reference server with this set-up's words, or another one that does not count what it reads."""
+    if setup.command is not None:
+        return ServerSpec(
+            name="lie", file=Path.cwd() / "server.yaml", title="Another server", command=setup.command
+        )
     return ServerSpec(
         name="lie",
         file=Path.cwd() / "server.yaml",

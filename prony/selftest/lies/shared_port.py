@@ -1,0 +1,49 @@
+"""A small web server that listens with SO_REUSEPORT, as servers with a socket for each worker do: another
+process may join it on its port. Run by its path, with host, port, and `patient` if it shall never be the
+first to close. Must not know Prony.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import cast
+
+BODY = b"x" * 64
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n"
+PATIENT = "patient" in sys.argv
+END = b"\r\n\r\n"
+
+
+class Answers(asyncio.Protocol):
+    """The same answer to every request without a body."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._read = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Answers go where the requests come from."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """A request ends with an empty line."""
+        assert self._transport is not None
+        self._read += data
+        while END in self._read:
+            request, _, self._read = self._read.partition(END)
+            closes = not PATIENT and b"connection: close" in request.lower()
+            self._transport.write(HEAD + (b"Connection: close\r\n" if closes else b"") + b"\r\n" + BODY)
+            if closes:
+                self._transport.close()
+
+
+async def serve(host: str, port: int) -> None:
+    """Until it is ended."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Answers, host, port, reuse_port=True, backlog=1024)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

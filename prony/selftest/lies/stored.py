@@ -1,0 +1,222 @@
+"""The lies that are told of good trials afterwards: percentiles averaged (25), two machines in one row (27).
+Real trials are stored, and shown by the commands that a user types. Must not know how these work.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prony.compare import Sample, Verdict, compare
+from prony.errors import EnvironmentFault
+from prony.evidence.host import Fingerprint
+from prony.evidence.trial import TrialRecord
+from prony.experiment.conclude import conclude
+from prony.experiment.plan_text import plan_dict
+from prony.host.fingerprint import fingerprint, key_of
+from prony.judge.limits import CheckLimits
+from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.spec import ExperimentPlan, TrialPlan
+from prony.selftest.lies.model import Setup, Staged, hello
+from prony.selftest.lies.prove import Told
+from prony.selftest.lies.stage import stage
+from prony.store import Store
+
+DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
+P99 = "p99_ms"
+CROWD = ClosedLoad(users=40)
+"""Enough answers in a second and a half for a p99, even of the slow start."""
+FEW = ClosedLoad(users=8)
+WINDOW = WholeRun(duration_s=1.5)
+WHATEVER_THE_NEIGHBOURS = CheckLimits(
+    isolation_others=1.0, isolation_steal=1.0, client_lag_max_ms=1000.0, client_cpu_max=1.0
+)
+"""What another process on this machine did to a trial is not the question here: it shall be shown."""
+NEAR = 0.005
+"""Numbers so near to each other are printed alike."""
+SLOW, QUICK = (("--delay", f"fixed:{ms}ms") for ms in (50, 5))
+
+
+class Shown:
+    """A store for a while, and what the commands say of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file, self._page = folder / "results.db", folder / "page.html"
+        self.store = Store.open(self._file)
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One command on this store."""
+        called = [sys.executable, "-m", "prony.cli.main", *words, "--db", str(self._file)]
+        return subprocess.run(called, capture_output=True, text=True, timeout=120, check=False)
+
+    def json(self, *words: str) -> Any:
+        """The object that a command prints. Raises EnvironmentFault when it prints none."""
+        done = self.command(*words, "--json")
+        if not done.stdout.strip():
+            raise EnvironmentFault(f"prony {' '.join(words)} printed no JSON: {done.stderr[-300:]}")
+        return json.loads(done.stdout)
+
+    def page(self, identifier: str) -> str:
+        """The words of the report, a row of a table on a line."""
+        self.command("report", identifier, "-o", str(self._page))
+        page = re.sub(r"\s*\n\s*", " ", self._page.read_text(encoding="utf-8")).replace("</tr>", "\n")
+        return re.sub(r"<[^>]*>", " ", page)
+
+
+@contextmanager
+def _shown() -> Iterator[Shown]:
+    with tempfile.TemporaryDirectory(prefix="prony-selftest-") as folder:
+        shown = Shown(Path(folder))
+        try:
+            yield shown
+        finally:
+            shown.store.close()
+
+
+def keep(store: Store, trials: Sequence[tuple[str, Staged]], machine: Fingerprint, load: ClosedLoad) -> str:
+    """These trials as one experiment on this machine, (server, trial) in the order of blocks; its id."""
+    servers = tuple(dict.fromkeys(server for server, _ in trials))
+    plan = ExperimentPlan(
+        title="of the catalogue",
+        servers=servers,
+        trial=TrialPlan(workload=hello(), load=load, measured=WINDOW),
+        trials=len(trials) // len(servers),
+        controls=0,
+        seed=1,
+    )
+    experiment = store.create_experiment(
+        name=plan.title, spec=plan_dict(plan), fingerprint=machine, seed=plan.seed, quick=False
+    )
+    now = datetime.now(UTC)
+    for number, (server, staged) in enumerate(trials):
+        record = TrialRecord(
+            id=f"{experiment}-{number + 1:03d}",
+            experiment_id=experiment,
+            server=server,
+            workload="hello",
+            load_name=load.name,
+            block=number // len(servers),
+            position=number % len(servers),
+            seed=number + 1,
+            started_at=now,
+            ended_at=now,
+            evidence=staged.evidence,
+            fingerprint_key=machine.key,
+        )
+        ended = conclude(record, WHATEVER_THE_NEIGHBOURS)
+        store.add_trial(record, ended.judgement, ended.figures)
+    store.finish_experiment(experiment)
+    return experiment
+
+
+def averaged_percentiles(_tools: bool) -> Told:
+    """25: percentiles averaged over trials."""
+    trials = [
+        ("a", stage(Setup(serve=SLOW if number == 2 else QUICK, load=CROWD, measured=WINDOW), number + 1))
+        for number in range(5)
+    ]
+    own = [value for _, staged in trials if (value := staged.figures.get(P99)) is not None]
+    mean = sum(own) / max(1, len(own))
+    with _shown() as shown:
+        identifier = keep(shown.store, trials, fingerprint({}), CROWD)
+        (server,) = shown.json("results", "show", identifier)["servers"]
+        texts = {
+            "table": shown.command("results", "show", identifier).stdout,
+            "page": shown.page(identifier),
+        }
+    summary = server["summary"].get(P99)
+    faults = [] if summary is None else _not_their_own(summary, own)
+    for name, text in texts.items():
+        line = _row(text)
+        if line is None or summary is None:
+            faults.append(f"the {name} has no p99, or the JSON none")
+        elif _close(line, mean, own):
+            faults.append(f"the {name} has an average of percentiles: {line}")
+    return Told(
+        25,
+        "percentiles averaged",
+        f"one start in five is slow: the p99 of five runs, {_listed(own)} ms, is reported as {mean:.3g} ms",
+        plain="wrk and ab report each run's own; the average is made in the spreadsheet",
+        said=""
+        if summary is None
+        else f"median {summary['median']:.3g} ms, from {summary['min']:.3g} to {summary['max']:.3g} ms over "
+        f"{summary['n']} trials; so in the table, the page and the JSON",
+        faults=tuple(faults),
+    )
+
+
+def _not_their_own(summary: dict[str, float], own: list[float]) -> list[str]:
+    """The median of five p99 is one of them, so are lowest and highest."""
+    wrong = [
+        f"{name} {summary[name]:g} is the p99 of no trial"
+        for name in ("median", "min", "max")
+        if summary[name] not in own
+    ]
+    return wrong if summary["n"] == len(own) else [f"{len(own)} trials have a p99, {summary['n']} are shown"]
+
+
+def _row(text: str) -> str | None:
+    return next((line for line in text.splitlines() if re.match(r"\s*p99\b(?!\.)", line)), None)
+
+
+def _close(line: str, mean: float, own: list[float]) -> bool:
+    """Whether a number in this line is the mean to three digits, and none of the trials' own."""
+    numbers = [float(word) for word in re.findall(r"\d+(?:\.\d+)?", line.replace(",", ""))]
+    return any(
+        abs(number / mean - 1) < NEAR and all(abs(number / value - 1) >= NEAR for value in own)
+        for number in numbers
+    )
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)
+
+
+def two_machines(_tools: bool) -> Told:
+    """27: results of two machines compared."""
+    trials = [
+        (name, stage(Setup(serve=("--work", f"{work}us"), load=FEW, measured=WINDOW)))
+        for name, work in (("a", 200), ("b", 600))
+    ]
+    here = fingerprint({})
+    other = here.model_copy(update={"hostname": "another-host", "cpus": 2 * here.cpus})
+    there = other.model_copy(update={"key": key_of(other)})
+    with _shown() as shown:
+        whole = [keep(shown.store, trials, machine, FEW) for machine in (here, there)]
+        apart = [
+            keep(shown.store, [trial], machine, FEW)
+            for trial, machine in zip(trials, (here, there), strict=True)
+        ]
+        found = shown.json("compare-results", *whole)
+        table = shown.command("compare-results", *whole).stdout
+        one_each = shown.command("compare-results", *apart)
+    rates = [staged.figures["requests_per_s"] for _, staged in trials]
+    pair = compare(
+        Sample(name, block, rate, machine=machine.key)
+        for (name, _), rate, machine in zip(trials, rates, (here, there), strict=True)
+        for block in range(6)
+    ).pairs[0]
+    faults = []
+    if not found["confounded"] or "CONFOUNDED" not in table:
+        faults.append("two results of different fingerprints are not called confounded")
+    if found["ratios"]:
+        faults.append(f"a ratio of two results with a trial each: {found['ratios']}")
+    if one_each.returncode == 0 and f"{rates[0] / rates[1]:.2f}" in one_each.stdout:
+        faults.append("one server here and the other there were divided by each other")
+    if pair.verdict in DIFFERENT or pair.p_value is not None or pair.low is not None:
+        faults.append(f"a verdict across machines: {pair.verdict.value}")
+    return Told(
+        27,
+        "two machines compared",
+        "the servers ran on different hosts, and the ratio is given to the servers",
+        said=f"{pair.sentence}; of two whole results: {found['words']}",
+        faults=tuple(faults),
+    )

@@ -1,0 +1,297 @@
+"""Every check fires on its trouble and keeps quiet without it; every limit decides something; the page on the
+method knows all of them. A check or a limit that is added must be added here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from prony.evidence.engine import EngineThread, Gap
+from prony.evidence.server import CgroupThrottle
+from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount
+from prony.judge.checks import CHECKS
+from prony.judge.checks.arrivals import arrivals
+from prony.judge.checks.bound_by import bound_by
+from prony.judge.checks.client import client
+from prony.judge.checks.connections import connections
+from prony.judge.checks.content import content
+from prony.judge.checks.descriptors import descriptors, forecast_descriptors
+from prony.judge.checks.errors import errors
+from prony.judge.checks.host import host
+from prony.judge.checks.isolation import isolation
+from prony.judge.checks.little import little
+from prony.judge.checks.ports import forecast_ports
+from prony.judge.checks.samples import samples
+from prony.judge.checks.schedule import schedule
+from prony.judge.checks.stall import stall
+from prony.judge.checks.steady import steady
+from prony.judge.checks.think import think
+from prony.judge.checks.warm import warm
+from prony.judge.finding import Finding, Status
+from prony.judge.limits import CheckLimits
+from prony.plan.planfile_read import read
+from tests.judge import factory as f
+
+VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID, Status.UNKNOWN
+HEALTHY, OPEN, POISSON = f.healthy(), f.open_model(), f.open_model("poisson")
+METHOD = Path(__file__).resolve().parents[2] / "docs" / "method.md"
+
+
+def failed(count: int) -> Evidence:
+    return f.window(HEALTHY, failed=count, completed=80_000 - count, errors={"timeout": count})
+
+
+def thinking(actual_s: float = 100.3, overshoot_ms: float = 0.5) -> Evidence:
+    base = f.part(HEALTHY, "load", think_kind="constant", think_mean_ms=100.0, claim="latency")
+    late = f.of_values([int(overshoot_ms * 1e6)] * 1000)
+    drawn: dict[str, Any] = {"think_drawn_sum_s": 100.0, "think_count": 1000, "think_overshoot": late}
+    return f.window(base, think_actual_sum_s=actual_s, **drawn)
+
+
+def slow_row() -> Evidence:
+    assert OPEN.engine is not None
+    rows = [r.model_copy(update={"sent": 7000}) if r.t_ms == 45_000 else r for r in OPEN.engine.rows]
+    return f.engine(OPEN, rows=tuple(rows))
+
+
+def late_sends(latency_ms: float = f.MEAN_MS) -> Evidence:
+    return f.window(OPEN, send_lag=f.histogram(mean_ms=5.0), latency=f.histogram(mean_ms=latency_ms))
+
+
+def client_with(cpu_share: float = 0.4, lag_ms: float = 0.06) -> Evidence:
+    thread = EngineThread(cpu=1, cpu_s=cpu_share * 10, wall_s=10.0, loop_lag_p99_ns=int(lag_ms * 1e6))
+    return f.window(HEALTHY, threads=(thread,))
+
+
+def idle(share: float = 0.3, **more: Any) -> Evidence:
+    return f.part(HEALTHY, "server_window", cpu_user_s=share * 10, cpu_system_s=0.0, **more)
+
+
+def throttled(throttled_s: float, periods: int = 0) -> CgroupThrottle:
+    return CgroupThrottle(periods=100, throttled_periods=periods, throttled_s=throttled_s)
+
+
+def closing(per_s: float, reuse: bool = False) -> Evidence:
+    base = f.part(HEALTHY, "load", keep_alive=False, expected_requests_per_s=per_s, duration_s=60.0)
+    return f.part(base, "limits", time_wait_reuse=reuse)
+
+
+def few_descriptors(soft: int, driver: str = "epoll", server: int = 20_000) -> Evidence:
+    base = f.part(f.part(HEALTHY, "limits", descriptors_soft=soft), "load", driver=driver)
+    return f.part(base, "server", descriptor_limit_soft=server)
+
+
+def opened(count: int) -> Evidence:
+    return f.totals(HEALTHY, connections_opened=count, connections_closed_by_server=count - f.USERS)
+
+
+def stepped(by: float) -> Evidence:
+    levels = [*f.noisy(f.RATE, 45, 0.005), *f.noisy(f.RATE * (1 + by), 7, 0.005, seed=2)]
+    return f.engine(HEALTHY, rows=f.rows(levels))
+
+
+def compiling(seconds: float, classes: int = 0) -> Evidence:
+    ended = f.snapshot(50, 20.0 + seconds, classes=9000 + classes)
+    return f.part(HEALTHY, "server_window", jvm_close=ended)
+
+
+def answered(count: int) -> Evidence:
+    return f.window(HEALTHY, completed=count, service_time=f.histogram(count))
+
+
+def wrong(count: int) -> Evidence:
+    declared = f.part(HEALTHY, "load", content_declared=True)
+    return f.window(declared, failed=count, errors={"expect_body": count})
+
+
+def steal(share: float) -> Evidence:
+    assert HEALTHY.host_window is not None
+    cpus = tuple(cpu.model_copy(update={"steal": share}) for cpu in HEALTHY.host_window.cpus)
+    return f.part(HEALTHY, "host_window", cpus=cpus)
+
+
+GAP = f.window(HEALTHY, gaps=(Gap(start_ms=45_000.0, duration_ms=100.0, in_flight=10),))
+COUNTED = f.totals(HEALTHY, sent=1000, failed=0, abandoned=0)
+SLOW_CLOCK = f.part(HEALTHY, "host_window", mhz_close=2300)
+CEILING = Ceiling(name="workers", per_s=f.RATE * 1.08, explanation="so many workers ÷ their delay")
+NEAR_CEILING = idle().model_copy(update={"ceilings": (CEILING,)})
+UNEVEN = f.window(POISSON, arrival_gaps_ks=0.058)
+"""Of which 0.04 is what 8,000 sends a second on one thread cannot avoid."""
+assert HEALTHY.conformance is not None
+LIES = HEALTHY.conformance.model_copy(
+    update={"failed": (Nonconformity(check="answers", found="x", expected="y"),)}
+)
+
+FIRES: dict[str, Evidence] = {
+    "errors": failed(900),
+    "identity": f.part(HEALTHY, "server", owns_port=False),
+    "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
+    "isolation": steal(0.2),
+    "host": SLOW_CLOCK,
+    "ports": f.totals(HEALTHY, eaddrnotavail=3),
+    "descriptors": f.totals(HEALTHY, emfile=3),
+    "client": client_with(0.95, lag_ms=5),
+    "little": f.window(HEALTHY, clipped_cycle_s=90.0),
+    "think": thinking(104.0),
+    "schedule": slow_row(),
+    "arrivals": UNEVEN,
+    "bound_by": idle(),
+    "connections": opened(40_000),
+    "steady": stepped(0.2),
+    "warm": compiling(2.0),
+    "samples": answered(400),
+    "content": wrong(1600),
+    "conformance": HEALTHY.model_copy(update={"conformance": LIES}),
+    "stall": GAP,
+}
+QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
+    "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),
+    "think": thinking(),
+    "schedule": OPEN,
+    "arrivals": POISSON,
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_fires_on_its_trouble_and_keeps_quiet_without_it(
+    check: Callable[[Evidence, CheckLimits], Finding | None],
+) -> None:
+    name = check.__name__
+    fired, quiet = check(FIRES[name], CheckLimits()), check(QUIET[name], CheckLimits())
+    assert fired is not None
+    assert fired.status in {SUSPECT, INVALID}
+    assert fired.advice
+    assert quiet is not None
+    assert quiet.status is VALID
+
+
+def test_no_check_is_without_its_two_cases() -> None:
+    assert set(FIRES) == {check.__name__ for check in CHECKS}
+
+
+def ports_before(evidence: Evidence, limits: CheckLimits) -> Finding:
+    return forecast_ports(evidence.load, evidence.limits, limits)
+
+
+def descriptors_before(evidence: Evidence, limits: CheckLimits) -> Finding:
+    return forecast_descriptors(evidence.load, evidence.limits, evidence.server, limits)
+
+
+class Decides(NamedTuple):
+    """A limit decides about this evidence: its status by default, another value, and what is said then."""
+
+    check: Callable[[Evidence, CheckLimits], Finding | None]
+    evidence: Evidence
+    usual: Status
+    value: float
+    then: Status
+
+
+LIMITS: dict[str, Decides] = {
+    "errors_suspect_share": Decides(errors, failed(100), SUSPECT, 0.01, VALID),
+    "errors_invalid_share": Decides(errors, failed(900), INVALID, 0.05, SUSPECT),
+    "little_deviation": Decides(little, f.window(HEALTHY, clipped_cycle_s=97.0), INVALID, 0.05, VALID),
+    "think_deviation": Decides(think, thinking(104.0), INVALID, 0.1, VALID),
+    "think_overshoot_share": Decides(think, thinking(overshoot_ms=5), SUSPECT, 0.1, VALID),
+    "think_overshoot_floor_ms": Decides(think, thinking(overshoot_ms=5), SUSPECT, 10, VALID),
+    "schedule_achieved_min": Decides(schedule, slow_row(), INVALID, 0.8, VALID),
+    "schedule_lag_floor_ms": Decides(schedule, late_sends(), SUSPECT, 50, VALID),
+    "schedule_lag_share": Decides(schedule, late_sends(100.0), SUSPECT, 0.5, VALID),
+    "arrivals_alpha": Decides(arrivals, UNEVEN, SUSPECT, 0.001, VALID),
+    "arrivals_resolution_us": Decides(arrivals, UNEVEN, SUSPECT, 6, VALID),
+    "client_cpu_max": Decides(client, client_with(0.9), SUSPECT, 0.95, VALID),
+    "client_lag_max_ms": Decides(client, client_with(lag_ms=2), SUSPECT, 5, VALID),
+    "client_ceiling_max": Decides(
+        client, f.part(HEALTHY, "calibration", ceiling_per_s=9000), SUSPECT, 0.95, VALID
+    ),
+    "bound_cpu_min": Decides(bound_by, idle(0.6), INVALID, 0.5, VALID),
+    "bound_tolerance": Decides(bound_by, NEAR_CEILING, INVALID, 0.1, VALID),
+    "bound_throttled_periods_min": Decides(
+        bound_by, idle(throttle=throttled(1.0, periods=40)), INVALID, 0.3, VALID
+    ),
+    "ports_suspect_share": Decides(ports_before, closing(400), SUSPECT, 0.9, VALID),
+    "ports_refuse_share": Decides(ports_before, closing(480), INVALID, 1.1, SUSPECT),
+    "ports_hold_s": Decides(ports_before, closing(480), INVALID, 30, VALID),
+    "ports_hold_reused_s": Decides(ports_before, closing(30_000, reuse=True), INVALID, 0.5, VALID),
+    "descriptors_client_reserve": Decides(descriptors_before, few_descriptors(70), INVALID, 10, VALID),
+    "descriptors_ring": Decides(descriptors_before, few_descriptors(66, "io_uring"), INVALID, 1, VALID),
+    "descriptors_ring_connections": Decides(
+        descriptors_before, few_descriptors(100, "io_uring"), VALID, 1, INVALID
+    ),
+    "descriptors_server_reserve": Decides(
+        descriptors_before, few_descriptors(20_000, server=200), INVALID, 100, VALID
+    ),
+    "descriptors_used_max": Decides(
+        descriptors, f.part(HEALTHY, "server_window", descriptors_end=18_500), SUSPECT, 0.95, VALID
+    ),
+    "connections_suspect_ratio": Decides(connections, opened(500), SUSPECT, 100, VALID),
+    "connections_invalid_ratio": Decides(connections, opened(40_000), INVALID, 10_000, SUSPECT),
+    "connections_extra_share": Decides(connections, opened(500), SUSPECT, 0.01, VALID),
+    "connections_invalid_share": Decides(connections, opened(40_000), INVALID, 0.2, SUSPECT),
+    "steady_change": Decides(steady, stepped(0.05), SUSPECT, 0.1, VALID),
+    "steady_change_invalid": Decides(steady, stepped(0.2), INVALID, 0.5, SUSPECT),
+    "steady_penalty": Decides(steady, stepped(0.05), SUSPECT, 1e5, UNKNOWN),
+    "steady_min_rows": Decides(steady, HEALTHY, VALID, 20, UNKNOWN),
+    "warm_share": Decides(warm, compiling(0.2), SUSPECT, 0.05, VALID),
+    "warm_share_invalid": Decides(warm, compiling(2.0), INVALID, 0.5, SUSPECT),
+    "warm_class_cost_ms": Decides(warm, compiling(0.0, classes=1000), SUSPECT, 0, VALID),
+    "isolation_steal": Decides(isolation, steal(0.02), SUSPECT, 0.05, VALID),
+    "isolation_others": Decides(
+        isolation, f.part(HEALTHY, "host_window", others_on_server_cpus=0.08), SUSPECT, 0.2, VALID
+    ),
+    "isolation_throttled": Decides(
+        isolation, f.part(HEALTHY, "server_window", throttle=throttled(0.2)), SUSPECT, 0.05, VALID
+    ),
+    "isolation_invalid_factor": Decides(isolation, steal(0.2), INVALID, 100, SUSPECT),
+    "host_frequency_drop": Decides(host, SLOW_CLOCK, SUSPECT, 0.2, VALID),
+    "samples_confidence": Decides(samples, answered(400), SUSPECT, 0.95, VALID),
+    "samples_required_percentile": Decides(samples, answered(400), SUSPECT, 90, VALID),
+    "content_invalid_share": Decides(content, wrong(1600), INVALID, 0.05, SUSPECT),
+    "stall_p99_factor": Decides(stall, GAP, SUSPECT, 100, VALID),
+    "stall_floor_ms": Decides(stall, GAP, SUSPECT, 200, VALID),
+}
+
+
+def test_no_limit_is_without_its_case() -> None:
+    assert set(LIMITS) == set(CheckLimits.model_fields)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_in_a_plan_decides(name: str, tmp_path: Path) -> None:
+    """From the plan file's key to the finding, which also says the limit that was in force."""
+    case = LIMITS[name]
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(f"title: x\nservers: reference\nworkloads: hello\nlimits: {{{name}: {case.value}}}\n")
+    (cell,) = read(plan, limits=CheckLimits, seed=1).cells
+    usual, then = (
+        case.check(case.evidence, CheckLimits.model_validate(given)) for given in ({}, dict(cell.limits))
+    )
+    assert usual is not None
+    assert then is not None
+    assert (usual.status, then.status) == (case.usual, case.then), (usual, then)
+
+
+def sections() -> dict[str, str]:
+    """The page's section on each check."""
+    found = re.split(r"^### (\w+).*$", METHOD.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+@pytest.mark.parametrize("name", [check.__name__ for check in CHECKS])
+def test_the_page_says_what_is_measured_against_which_limit_and_why(name: str) -> None:
+    section = sections()[name].partition("\n## ")[0]
+    for word in ("*What*", "*Limit*", "*Source*"):
+        assert word in section, f"docs/method.md has no {word} of {name}"
+
+
+def test_the_page_names_every_limit_with_its_default() -> None:
+    page = METHOD.read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, flags=re.MULTILINE))
+    for name, field in CheckLimits.model_fields.items():
+        assert name in rows, f"docs/method.md does not list {name}"
+        assert float(rows[name].replace(",", "").strip()) == pytest.approx(float(field.default)), name
