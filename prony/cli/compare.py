@@ -50,6 +50,9 @@ def command(
     max_trials: int | None = typer.Option(
         None, "--max-trials", help="With --until-clear: at most so many per server [default: 20]."
     ),
+    band: str = typer.Option(
+        "2%", "--band", help="Servers that surely differ by less are called equivalent, such as 1% or 0.01."
+    ),
     window: str | None = typer.Option(
         None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."
     ),
@@ -121,6 +124,7 @@ def command(
         trials=first,
         until_clear=_last_look(until_clear, max_trials, first),
         controls=0 if quick or trial.warm_up.method == "pinned" else 1,
+        band=options.share(band, "--band"),
         quick=quick,
         seed=options.seed(seed),
     )
@@ -176,7 +180,7 @@ def _latency_passes(
     ):
         identifier = run(second)
         trials = experiment_view(store, identifier).trials
-        made.append(latency_pass(title, identifier, plan.servers, trials, offered))
+        made.append(latency_pass(title, identifier, plan.servers, trials, offered, plan.band))
     return made
 
 

@@ -63,6 +63,15 @@ def seconds(text: str, what: str, *, at_least_s: float = 0.0) -> float:
     return value
 
 
+def share(text: str, what: str) -> float:
+    """A share above 0 and below 1, such as `2%` or `0.02`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    value = None if match is None else float(match[1]) / (100 if match[2] else 1)
+    if value is None or not 0 < value < 1:
+        raise UsageError(f"{what} is '{text}'; expected a share such as 2% or 0.02, above 0 and below 1")
+    return value
+
+
 def one_of(value: str, what: str, known: tuple[str, ...]) -> str:
     """One of the known words."""
     if value not in known:

@@ -93,15 +93,15 @@ def _pairs(part: PlanPart, cells: Sequence[CellView]) -> list[tuple[str, PairVie
         if len(servers) < 2 or max(len(view.trials) for view in group) < FEWEST:
             continue
         wanted = None if part.comparisons is None else {frozenset(pair) for pair in part.comparisons}
-        for pair in _compared(group, servers):
+        for pair in _compared(group, servers, part.band):
             if wanted is None or frozenset((pair.a, pair.b)) in wanted:
                 found.append((f"{workload}, {load}", pair))
     return found
 
 
-def _compared(group: Sequence[CellView], servers: list[str]) -> list[PairView]:
+def _compared(group: Sequence[CellView], servers: list[str], band: float) -> list[PairView]:
     load = group[0].cell.trial.load
     capacity = isinstance(load, ClosedLoad) and load.think.kind == "none"
     figure = "requests_per_s" if capacity else "p99_ms"
     trials = [trial for view in group for trial in view.trials]
-    return figure_pairs(trials, figure, servers) if has(trials, figure) else []
+    return figure_pairs(trials, figure, servers, band=band) if has(trials, figure) else []

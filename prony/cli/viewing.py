@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prony.compare import Looks
+from prony.compare import BAND, Looks
 from prony.experiment.plan_text import plan_yaml
 from prony.plan.workload import Published
 from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
@@ -38,7 +38,8 @@ def experiment_view(store: Store, which: str) -> ExperimentView:
         plan_text=plan_yaml(plan),
         servers=servers,
         trials=trials,
-        pairs=pairs(trials, [server.address for server in servers], looks_of(plan)),
+        pairs=pairs(trials, [server.address for server in servers], looks_of(plan), band_of(plan)),
+        band=band_of(plan),
         fingerprint=experiment.fingerprint,
         partition=next((t.record.evidence.partition for t in trials if t.record.evidence.partition), None),
         published=history,
@@ -52,14 +53,21 @@ def looks_of(plan: Mapping[str, Any]) -> Looks | None:
     return None if most is None else Looks(int(plan["trials"]), int(most))
 
 
-def pairs(trials: Sequence[TrialView], servers: Sequence[str], looks: Looks | None = None) -> list[PairView]:
+def band_of(plan: Mapping[str, Any]) -> float:
+    """The practical band of a plan; the usual one where it says none (plans of before it could)."""
+    return float(plan.get("band", BAND))
+
+
+def pairs(
+    trials: Sequence[TrialView], servers: Sequence[str], looks: Looks | None = None, band: float = BAND
+) -> list[PairView]:
     """Every pair of servers in every compared figure, as far as there is something to compare."""
     if len(servers) < 2:
         return []
     found: list[PairView] = []
     for figure in COMPARED:
         if has(trials, figure):
-            found += figure_pairs(trials, figure, servers, looks)
+            found += figure_pairs(trials, figure, servers, looks, band)
     return found
 
 

@@ -4,12 +4,13 @@ shown.
 The sample is the trial (a fresh process). `compare` is the way in.
 """
 
-from prony.compare.comparison import Comparison, Pair, Sample, ServerValues, compare
+from prony.compare.comparison import BAND, Comparison, Pair, Sample, ServerValues, compare
 from prony.compare.ratio import RatioResult, Verdict, ratio
 from prony.compare.sequential import Looks
 from prony.compare.summary import Summary, summary
 
 __all__ = [
+    "BAND",
     "Comparison",
     "Looks",
     "Pair",

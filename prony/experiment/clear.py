@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from prony.compare import Looks, Sample, Verdict, compare
+from prony.compare import BAND, Looks, Sample, Verdict, compare
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import Conclusion
 from prony.judge.finding import Status
@@ -25,6 +25,7 @@ class UntilClear:
     servers: Sequence[str]
     looks: Looks
     figure: str = CLOSED_FIGURE
+    band: float = BAND
     samples: list[Sample] = field(default_factory=list)
 
     def add(self, record: TrialRecord, ended: Conclusion) -> None:
@@ -38,5 +39,7 @@ class UntilClear:
 
     def over(self) -> bool:
         """Whether every pair is clear."""
-        found = compare(self.samples, self.figure, servers=self.servers, looks=self.looks).pairs
+        found = compare(
+            self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band
+        ).pairs
         return bool(found) and all(pair.verdict is not Verdict.INCONCLUSIVE for pair in found)

@@ -53,7 +53,9 @@ class Experiment:
         """Everything, in order. Raises PronyError; an interrupt marks the experiment and is raised again."""
         self._refuse_what_cannot_work()
         if self.plan.until_clear is not None:
-            self._watch = UntilClear(self.plan.servers, Looks(self.plan.trials, self.plan.until_clear))
+            self._watch = UntilClear(
+                self.plan.servers, Looks(self.plan.trials, self.plan.until_clear), band=self.plan.band
+            )
         turns = self.turns()
         self.progress.experiment_started(len(turns), self.plan.estimate_s)
         built = {

@@ -67,6 +67,8 @@ class PlanPart(Record):
     title: str
     note: str = ""
     comparisons: tuple[tuple[str, str], ...] | None = None
+    band: float = Field(default=0.02, gt=0, lt=1)
+    """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
     soak: bool = False
 
 

@@ -200,6 +200,8 @@ class PartKeys(ServerKeys):
     """With a steady window: note when so many requests had completed since the start of the process."""
     comparisons: tuple[tuple[str, str], ...] | None = None
     """Pairs of servers; all pairs when not given, none when empty."""
+    band: float | None = Field(default=None, gt=0, lt=1)
+    """Of the comparisons: ratios that are surely nearer to 1 than this are equivalent (0.02)."""
     limits: dict[str, Any] | None = None
     """Limits of the checks (docs/method.md) in place of their defaults."""
     expected_requests_per_s: float | None = Field(default=None, gt=0)

@@ -60,6 +60,7 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> RunPlan:
                 title=part.title or part.name,
                 note=part.note,
                 comparisons=part.comparisons,
+                **({} if part.band is None else {"band": part.band}),
                 soak=bool(part.soak),
             )
         )

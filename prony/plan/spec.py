@@ -160,6 +160,8 @@ class ExperimentPlan(Record):
     """After `trials` blocks add blocks, up to so many, until every pair is clear; the intervals then hold at
     every look (docs/method.md). None: exactly `trials`.
     """
+    band: float = Field(default=0.02, gt=0, lt=1)
+    """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
     own_loads: dict[str, Load] = Field(default_factory=dict)
     """Loads of single servers, in place of the trial's: a share of each one's own capacity."""
     quick: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from prony.compare import Looks, Sample, compare
+from prony.compare import BAND, Looks, Sample, compare
 from prony.report.model import PairView, TrialView
 
 
@@ -14,10 +14,14 @@ def has(trials: Iterable[TrialView], figure: str) -> bool:
 
 
 def figure_pairs(
-    trials: Iterable[TrialView], figure: str, servers: Sequence[str], looks: Looks | None = None
+    trials: Iterable[TrialView],
+    figure: str,
+    servers: Sequence[str],
+    looks: Looks | None = None,
+    band: float = BAND,
 ) -> list[PairView]:
     """Controls take no part; trials that may not be printed are known to the comparison and do not count.
-    `looks`: those of a plan that adds trials until it is clear.
+    `looks`: those of a plan that adds trials until it is clear; `band`: the practical band of the plan.
     """
     samples = [
         Sample(
@@ -43,5 +47,5 @@ def figure_pairs(
             sentence=pair.sentence,
             more_trials=pair.more_trials,
         )
-        for pair in compare(samples, figure, servers=servers, looks=looks).pairs
+        for pair in compare(samples, figure, servers=servers, looks=looks, band=band).pairs
     ]

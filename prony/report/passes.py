@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from prony.compare import BAND
 from prony.report.latency_pass import LatencyPass
 from prony.report.model import TrialView, spread
 from prony.report.pairs import figure_pairs
@@ -22,6 +23,7 @@ def latency_pass(
     servers: Sequence[str],
     trials: Sequence[TrialView],
     offered_per_s: Mapping[str, float],
+    band: float = BAND,
 ) -> LatencyPass:
     """Median and range over the trials that count; latencies from the intended send."""
     rows = []
@@ -35,7 +37,7 @@ def latency_pass(
     sentences: list[str] = []
     for figure in COMPARED:
         if any(t.counts and figure in t.figures for t in trials):
-            sentences += [pair.sentence for pair in figure_pairs(trials, figure, servers)]
+            sentences += [pair.sentence for pair in figure_pairs(trials, figure, servers, band=band)]
     head = ("server", "offered/s", *(label for _, label in COLUMNS), "trials that count")
     return LatencyPass(title, experiment_id, head, tuple(rows), tuple(sentences))
 

@@ -22,6 +22,18 @@ def test_absurd_times_are_refused(text: str) -> None:
         options.seconds(text, "--window")
 
 
+def test_shares() -> None:
+    assert options.share("1%", "--band") == pytest.approx(0.01)
+    assert options.share(" 2.5 % ", "--band") == pytest.approx(0.025)
+    assert options.share("0.03", "--band") == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize("text", ["", "0", "100%", "2", "-1%", "abc", "nan"])
+def test_absurd_shares_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--band"):
+        options.share(text, "--band")
+
+
 @pytest.mark.parametrize("value", [0, -1, 1_000_001])
 def test_users_out_of_range(value: int) -> None:
     with pytest.raises(UsageError, match=r"expected 1 to 1,000,000"):

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from prony.compare import Looks
+from prony.cli.viewing import band_of, pairs
+from prony.compare import BAND, Looks
 from prony.errors import UsageError
 from prony.experiment.clear import UntilClear
 from prony.experiment.conclude import Conclusion
 from prony.judge.finding import Judgement, Status
 from prony.plan import workload
 from prony.plan.spec import ExperimentPlan, quick_trial
+from tests.report import factory
 from tests.report.factory import record
 
 LEVEL = {"a": 1000.0, "b": 1000.0, "c": 1200.0}
@@ -52,6 +54,18 @@ def test_equivalence_ends_it_and_one_unclear_pair_does_not() -> None:
     three = UntilClear(("a", "b", "c"), Looks(5, 20))
     feed(three, range(5), 0.03)
     assert not three.over()
+
+
+def test_what_is_too_small_to_matter_is_the_plans_to_say() -> None:
+    narrow = UntilClear(("a", "b"), Looks(5, 20), band=0.0001)
+    feed(narrow, range(5), 0.002)
+    assert not narrow.over()
+    shown = factory.experiment()
+    names = [server.address for server in shown.servers]
+    wide = pairs(shown.trials, names, band=0.9)
+    assert {pair.verdict for pair in wide if pair.figure == "requests_per_s"} == {"equivalent"}
+    assert band_of({}) == BAND
+    assert band_of({"band": 0.01}) == 0.01
 
 
 def test_invalid_trials_and_controls_do_not_count() -> None:

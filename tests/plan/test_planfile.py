@@ -37,6 +37,7 @@ parts:
     servers: beta
     trials: 2
     limits: {little_deviation: 0.1}
+    band: 0.05
     loads: {phases: [{duration_s: 60, from_per_s: 100, to_per_s: 100}], session: user}
 """
 
@@ -71,6 +72,7 @@ def test_a_part_inherits_and_replaces(tmp_path: Path) -> None:
     assert isinstance(sessions.trial.measured, WholeRun)
     assert sessions.limits == {"errors_invalid_share": 0.05, "little_deviation": 0.1}
     assert all(cell.trials == 4 for cell in made.of("steady"))
+    assert [part.band for part in made.parts] == [0.02, 0.05]
 
 
 def test_a_server_may_have_a_jdk_and_a_heap_of_its_own(tmp_path: Path) -> None:
