@@ -120,8 +120,8 @@ def keep(store: Store, trials: Sequence[tuple[str, Staged]], machine: Fingerprin
 def averaged_percentiles(_tools: bool) -> Told:
     """25: percentiles averaged over trials."""
     trials = [
-        ("a", stage(Setup(serve=SLOW if number == 2 else QUICK, load=CROWD, measured=WINDOW), number + 1))
-        for number in range(5)
+        ("a", stage(Setup(serve=SLOW if number == 1 else QUICK, load=CROWD, measured=WINDOW), number + 1))
+        for number in range(3)
     ]
     own = [value for _, staged in trials if (value := staged.figures.get(P99)) is not None]
     mean = sum(own) / max(1, len(own))
@@ -143,7 +143,7 @@ def averaged_percentiles(_tools: bool) -> Told:
     return Told(
         25,
         "percentiles averaged",
-        f"one start in five is slow: the p99 of five runs, {_listed(own)} ms, is reported as {mean:.3g} ms",
+        f"one start in three is slow: the p99 of three runs, {_listed(own)} ms, is reported as {mean:.3g} ms",
         plain="wrk and ab report each run's own; the average is made in the spreadsheet",
         said=""
         if summary is None
@@ -154,7 +154,7 @@ def averaged_percentiles(_tools: bool) -> Told:
 
 
 def _not_their_own(summary: dict[str, float], own: list[float]) -> list[str]:
-    """The median of five p99 is one of them, so are lowest and highest."""
+    """The median of three p99 is one of them, so are lowest and highest."""
     wrong = [
         f"{name} {summary[name]:g} is the p99 of no trial"
         for name in ("median", "min", "max")
