@@ -16,6 +16,7 @@ from prony.evidence.trial import Calibration, Ceiling, Evidence, TrialRecord
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import Conclusion, conclude
 from prony.experiment.conforming import conformance_of
+from prony.host.sysctls import changed, read_sysctls
 from prony.judge.limits import CheckLimits
 from prony.load.reference import calibrate
 from prony.plan.load import ClosedLoad
@@ -91,7 +92,8 @@ class Trials:
                 raise
             facts = trial_facts(plan, built.spec.ceilings.closes_after, built.spec.scheme)
             outcome = Outcome(Evidence(load=facts, server=server.identity), str(fault))
-        evidence = outcome.evidence.model_copy(
+        settings = changed(self.bench.fingerprint.sysctls, read_sysctls())
+        evidence = with_settings(outcome.evidence, settings).model_copy(
             update={
                 "calibration": self._calibration(plan, outcome.evidence),
                 "conformance": conformance,
@@ -141,6 +143,17 @@ class Trials:
         found = calibrate(self.bench.partition, plan.workload, connections, body_bytes, plan.driver, depth)
         self._calibrations[body_bytes, connections, depth] = found
         return found
+
+
+def with_settings(evidence: Evidence, changed_since: tuple[str, ...]) -> Evidence:
+    """Kernel settings that are no longer what they were when the experiment began: somebody changed them
+    between two blocks, and no window of a trial has seen it.
+    """
+    host = evidence.host_window
+    if host is None or host.sysctls_changed is None or not changed_since:
+        return evidence
+    every = tuple(sorted({*host.sysctls_changed, *changed_since}))
+    return evidence.model_copy(update={"host_window": host.model_copy(update={"sysctls_changed": every})})
 
 
 def trial_id(experiment: str, index: int, attempt: int = 1) -> str:

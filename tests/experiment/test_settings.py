@@ -1,0 +1,23 @@
+"""Kernel settings that were changed between two blocks are said of every trial after that."""
+
+from prony.experiment.one_trial import with_settings
+from prony.judge.checks.host import host
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from tests.judge.factory import healthy, part
+
+
+def test_a_change_between_blocks_is_said() -> None:
+    later = with_settings(healthy(), ("net.core.somaxconn",))
+    finding = host(later, CheckLimits())
+    assert finding.status is Status.SUSPECT
+    assert "net.core.somaxconn" in finding.reason
+    both = with_settings(part(healthy(), "host_window", sysctls_changed=("vm.swappiness",)), ("a",))
+    assert both.host_window is not None
+    assert both.host_window.sysctls_changed == ("a", "vm.swappiness")
+
+
+def test_nothing_changed_or_nothing_read() -> None:
+    assert with_settings(healthy(), ()) == healthy()
+    unread = part(healthy(), "host_window", sysctls_changed=None)
+    assert with_settings(unread, ("a",)) == unread
