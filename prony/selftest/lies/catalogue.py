@@ -69,7 +69,7 @@ def _forecast(_: Staged) -> Beside:
     )
 
 
-HIDDEN_FACTOR = 5.0
+HIDDEN_FACTOR = 3.0
 """What users of an open loop feel of the stall ÷ what the closed loop prints, at least; about 100."""
 
 
