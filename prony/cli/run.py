@@ -5,6 +5,7 @@ Must not measure by itself.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,7 @@ def command(
     from prony.cli.bench import prepare
     from prony.cli.dry_run import show_dry_run
     from prony.experiment import meeting
+    from prony.plan.planfile_read import find, place_of
     from prony.server.catalogue import Catalogue
     from prony.store import Store
 
@@ -91,7 +93,7 @@ def command(
         return _run_url(url, client_cpus, db, json, dry_run)
     wanted = _read(plan, seed)
     wanted = _cut(wanted, quick, small, only, soak)
-    specs = meeting.specs(wanted, Catalogue.load())
+    specs = meeting.specs(wanted, Catalogue.load(), partial(place_of, find(plan)))
     bench = prepare(server_cpus or wanted.cpus.server, client_cpus or wanted.cpus.client, specs.values())
     wanted, lacking = meeting.without_optional(wanted, meeting.unmet(wanted, specs, bench))
     if dry_run:

@@ -5,7 +5,7 @@ Must not run or store anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import Limits
@@ -18,6 +18,7 @@ from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.plan.cells import Cell, RunPlan, Skipped
 from prony.plan.planfile import NeedKeys
+from prony.server.build import lacking
 from prony.server.catalogue import Catalogue
 from prony.server.settings import Settings
 from prony.server.spec import ServerSpec
@@ -26,9 +27,11 @@ from prony.trial.runner import trial_facts
 REMEDY = "Mend it, or run the rest with --skip-unmeetable"
 
 
-def specs(plan: RunPlan, catalogue: Catalogue) -> dict[str, ServerSpec]:
+def specs(
+    plan: RunPlan, catalogue: Catalogue, place: Callable[[str, str], str] | None = None
+) -> dict[str, ServerSpec]:
     """Cell id -> its server as it is to be started. Raises UsageError for an unknown server, a setting that
-    it has not, or a workload that it does not offer.
+    it has not, or a workload that it does not offer; `place` says where a part names a server.
     """
     found: dict[str, ServerSpec] = {}
     for cell in plan.cells:
@@ -38,17 +41,19 @@ def specs(plan: RunPlan, catalogue: Catalogue) -> dict[str, ServerSpec]:
             spec = catalogue.resolve(launch.address, asked)
             check_workload({cell.server: spec}, cell.trial.workload.name)
         except UsageError as fault:
-            raise UsageError(f"{plan.name}, part '{cell.part}': {fault}") from fault
+            where = f"{plan.name}, part '{cell.part}'" if place is None else place(cell.part, cell.server)
+            raise UsageError(f"{where}: {fault}") from fault
         found[cell.id] = spec
     return found
 
 
 def unmet(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[Skipped]:
     """The cells that this machine cannot run, each with the reason and the remedy."""
+    tools = _Tools()
     return [
         skipped(cell, why)
         for cell in plan.cells
-        if (why := _why_not(cell, found[cell.id], bench)) is not None
+        if (why := _why_not(cell, found[cell.id], bench, tools)) is not None
     ]
 
 
@@ -86,8 +91,24 @@ def skipped(cell: Cell, why: str) -> Skipped:
     return Skipped(cell=cell.id, part=cell.part, server=cell.server, why=why)
 
 
-def _why_not(cell: Cell, spec: ServerSpec, bench: Bench) -> str | None:
-    refused = [in_words(one) for one in _forecasts(cell, spec, bench) if one.status is Status.INVALID]
+class _Tools:
+    """What each server lacks of JDKs, build tools and services; looked for once per server."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[ServerSpec, str | None]] = []
+
+    def lacking(self, spec: ServerSpec) -> str | None:
+        for other, why in self._known:
+            if other == spec:
+                return why
+        self._known.append((spec, lacking(spec)))
+        return self._known[-1][1]
+
+
+def _why_not(cell: Cell, spec: ServerSpec, bench: Bench, tools: _Tools) -> str | None:
+    tool = tools.lacking(spec)
+    refused = [] if tool is None else [tool]
+    refused += [in_words(one) for one in _forecasts(cell, spec, bench) if one.status is Status.INVALID]
     if cell.needs is not None:
         refused += _needs(cell.needs, bench.limits, bench)
     return "; ".join(refused) or None

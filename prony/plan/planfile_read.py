@@ -45,6 +45,24 @@ def find(name: str) -> Path:
     return files[name]
 
 
+def place_of(path: Path, part: str, server: str) -> str:
+    """FILE:LINE where this part names this server, or where the top level does for all parts."""
+    data, lines = read_mapping(path)
+    parts = data.get("parts")
+    names = [one.get("name") for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+    above: list[tuple[object, ...]] = [("parts", names.index(part))] if part in names else []
+    for at in (*above, ()):
+        key = (*at, "servers")
+        if key not in lines:
+            continue
+        holder: object = data
+        for step in key:
+            holder = holder[step]  # type: ignore[index]
+        listed = holder if isinstance(holder, list) else []
+        return f"{path}:{lines[(*key, listed.index(server)) if server in listed else key]}"
+    return str(path)
+
+
 def read(path: Path, *, limits: type[BaseModel], seed: int) -> RunPlan:
     """The plan of a file, expanded. `seed` is used when the file names none. Raises UsageError."""
     data, lines = read_mapping(path)

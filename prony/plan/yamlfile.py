@@ -43,17 +43,41 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
     except yaml.YAMLError as fault:
         raise UsageError(f"{path}: this is not valid YAML: {fault}") from fault
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(f"{path}: expected keys with values (a YAML mapping), found {type(data).__name__}")
+        raise UsageError(f"{path}: expected keys with values (a YAML mapping), found {_kind(data)}")
     lines: dict[tuple[object, ...], int] = {}
-    _collect_lines(node, (), lines)
+    try:
+        _collect_lines(node, (), lines)
+    except _Twice as fault:
+        raise UsageError(f"{path}:{fault.line}: the key '{fault.key}' is given twice; keep one") from fault
+    except RecursionError as fault:
+        raise UsageError(f"{path}: a value refers to itself (an alias within its own anchor)") from fault
     return data, lines
+
+
+def _kind(data: object) -> str:
+    """What stands at the top of the file, in words."""
+    if isinstance(data, dict):
+        return "keys that are no words"
+    return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a single value")
+
+
+class _Twice(Exception):
+    """YAML lets the last of two equal keys win without a word; here it is a mistake."""
+
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(key)
+        self.key, self.line = key, line
 
 
 def _collect_lines(
     node: yaml.Node | None, at: tuple[object, ...], lines: dict[tuple[object, ...], int]
 ) -> None:
     if isinstance(node, yaml.MappingNode):
+        keys: set[object] = set()
         for key, value in node.value:
+            if key.value in keys and isinstance(key.value, str):
+                raise _Twice(key.value, key.start_mark.line + 1)
+            keys.add(key.value if isinstance(key.value, str) else id(key))
             here = (*at, key.value)
             lines[here] = key.start_mark.line + 1
             _collect_lines(value, here, lines)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prony.errors import EnvironmentFault
+from prony.errors import EnvironmentFault, UsageError
 from prony.server import maven, npm, pip
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
@@ -108,6 +108,21 @@ def build(
             )
         )  # fmt: skip
     return tuple(built)
+
+
+def lacking(spec: ServerSpec) -> str | None:
+    """What this machine lacks to build and start a server (a JDK, a tool, the program of a service), with
+    what to do; None when nothing. Builds nothing. Raises UsageError for an unknown service.
+    """
+    compiled = spec.build is not None and spec.build.tool == "maven"
+    services = find_services(spec.services, spec.name, spec.folder.parent)
+    try:
+        for service in services:
+            service.find_program()
+        _prepare(spec, spec.jdk_asked, find_jdks() if compiled or spec.on_jvm else ())
+    except (EnvironmentFault, UsageError) as fault:
+        return str(fault)
+    return None
 
 
 def _prepare(spec: ServerSpec, override: str | None, there: Sequence[Jdk]) -> tuple[Jdk | None, Tool | None]:

@@ -73,6 +73,14 @@ class TestPortForecast:
         load = LoadFacts(model="closed", users=16, expected_requests_per_s=60_000, server_closes_after=100)
         assert forecast_ports(load, DEFAULT_RANGE).status is Status.INVALID
 
+    def test_more_users_than_ports_are_refused_though_the_server_closes_at_an_unknown_rate(self) -> None:
+        load = LoadFacts(model="closed", users=40_000, server_closes_after=100)
+        finding = forecast_ports(load, DEFAULT_RANGE)
+        assert finding.status is Status.INVALID
+        assert "fewer users" in finding.advice
+        few = load.model_copy(update={"users": 1000})
+        assert forecast_ports(few, DEFAULT_RANGE).status is Status.UNKNOWN
+
     def test_an_unknown_rate_is_unknown_and_says_what_would_fit(self) -> None:
         finding = forecast_ports(per_request(None), DEFAULT_RANGE)
         assert finding.status is Status.UNKNOWN

@@ -12,7 +12,7 @@ from prony.judge.limits import CheckLimits
 from prony.plan.cells import RunPlan
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
-from prony.plan.planfile_read import find, known, read
+from prony.plan.planfile_read import find, known, place_of, read
 from prony.plan.planfile_schema import json_schema
 
 SWEEP = """
@@ -266,3 +266,13 @@ def test_sessions_may_take_their_time_to_end_and_less_when_fewer_arrive(tmp_path
 def test_the_published_schema_is_the_one_of_this_program() -> None:
     file = Path(__file__).parents[2] / "docs/schema/plan.json"
     assert json.loads(file.read_text()) == json_schema(), "make schema writes it anew"
+
+
+def test_where_a_part_names_a_server(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "servers: [alpha,\n  beta]\nparts:\n  - name: one\n"
+        "  - name: two\n    servers:\n      - gamma\n      - delta\n"
+    )
+    assert place_of(file, "one", "beta") == f"{file}:2"
+    assert place_of(file, "two", "delta") == f"{file}:8"

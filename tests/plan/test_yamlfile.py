@@ -56,3 +56,20 @@ def test_an_unknown_workload_names_the_known_and_the_nearest() -> None:
 @pytest.mark.parametrize("name", sorted(workload.known()))
 def test_every_workload_of_the_catalogue_can_be_read(name: str) -> None:
     assert workload.load(name).steps
+
+
+def test_a_key_that_is_given_twice_is_a_mistake(tmp_path: Path) -> None:
+    """YAML itself would take the last one without a word."""
+    file = write(tmp_path, "steps:\n  - path: /a\n    method: GET\n    path: /b\n")
+    with pytest.raises(UsageError, match=r"mine\.yaml:4: the key 'path' is given twice"):
+        workload.read(file)
+
+
+def test_a_value_that_holds_itself_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="refers to itself"):
+        workload.read(write(tmp_path, "title: &a [*a]\nsteps: [{path: /}]\n"))
+
+
+def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="found nothing"):
+        workload.read(write(tmp_path, ""))

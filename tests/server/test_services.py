@@ -15,7 +15,7 @@ import pytest
 
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 from prony.server import proc
-from prony.server.build import Built, build
+from prony.server.build import Built, build, lacking
 from prony.server.launch import launch
 from prony.server.probe import status_probe
 from prony.server.sockets import listeners
@@ -161,6 +161,8 @@ def test_a_missing_program_says_how_to_install_it_before_anything_is_built(
         build([toy(services="[keeper]").spec])
     assert f.value.exit_code is ExitCode.ENVIRONMENT
     assert "\n" not in str(f.value)
+    assert lacking(toy(services="[keeper]").spec) == str(f.value), "a plan says the same beforehand"
+    assert lacking(toy().spec) is None
 
 
 def test_an_unknown_service_names_the_known_ones(toy: Toy, keeper: Callable[..., None]) -> None:

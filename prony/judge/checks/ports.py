@@ -44,6 +44,9 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | N
     hold_s = _hold_s(host, limits)
     available = _available(load, host)
     rate = connections_per_s(load)
+    held = load.users or load.at_once
+    if rate is None and held is not None and held > available * limits.ports_suspect_share:
+        rate = 0.0  # however many come anew: those that are open at once are too many already
     if rate is None:
         most = available * limits.ports_suspect_share / hold_s
         return unknown(
@@ -52,13 +55,14 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | N
             limit=limit,
             source=SOURCE,
         )
-    held = load.users or load.at_once
     if held is None and rate == 0:
         return unknown(CHECK, "how many connections will be open is not known", limit=limit, source=SOURCE)
     spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
     need = Need(rate * spell_s + (held or 0), available, hold_s)
     new = (
-        f"{number(rate)} new connections/s held {number(spell_s)} s" if rate > 0 else "connections stay open"
+        f"{number(rate)} new connections/s held {number(spell_s)} s"
+        if rate > 0
+        else f"{number(held or 0)} connections stay open"
     )
     return _judged(need, load, host, limits, f"{number(need.ports)} ports will be needed ({new})")
 
@@ -201,11 +205,11 @@ def _time_wait(sockets: dict[str, int]) -> int:
 def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
     """The three that help: fewer new connections, more ports, more addresses."""
     size = host.ports.size if host is not None and host.ports is not None else None
-    keep = (
-        "1. keep connections alive (reuse: keep_alive)"
-        if not load.keep_alive
-        else "1. find out why connections are not reused (see connections)"
-    )
+    keep = "1. find out why connections are not reused (see connections)"
+    if need is not None and (load.users or load.at_once or 0) > 0.8 * need.available:
+        keep = "1. fewer users"
+    elif not load.keep_alive:
+        keep = "1. keep connections alive (reuse: keep_alive)"
     widest = WIDEST_RANGE[1] - WIDEST_RANGE[0] + 1
     wider = (
         f'2. widen the range: sysctl -w net.ipv4.ip_local_port_range="{WIDEST_RANGE[0]} {WIDEST_RANGE[1]}"'
