@@ -46,7 +46,10 @@ def show_dry_run(
     for turn in turns:
         about = duration(plan.cell(turn.cell).trial.estimate_s)
         table.add_row(str(turn.index), str(turn.block + 1), about, Text(turn.cell))
-    out.print(table)
+    if turns:
+        out.print(table)
+    else:
+        out.print("Nothing is left to run.")
     for one in (*plan.skipped, *lacking):
         out.print(Text(f"not run: {one.cell}: {one.why}", style="yellow"))
     if lacking:

@@ -5,7 +5,9 @@ traceback).
 from __future__ import annotations
 
 import errno
+import io
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -107,6 +109,7 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     """Run the command line; returns the exit code (prony.errors.ExitCode)."""
     logging.basicConfig(level=logging.CRITICAL)
+    _any_terminal()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminate)
     try:
@@ -139,6 +142,15 @@ def main() -> int:
         if _is_usage(fault):
             return _usage(fault)
         return _defect(fault)
+
+
+def _any_terminal() -> None:
+    """An output that knows no arrows gets question marks, and a width of 0 is none: neither ends a run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if os.environ.get("COLUMNS", "").strip() == "0":
+        del os.environ["COLUMNS"]
 
 
 def _interrupted() -> int:
