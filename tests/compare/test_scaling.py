@@ -29,7 +29,7 @@ def fitted(*args: float, **more: float) -> Scaling:
     return found
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.floats(1, 1e5), st.floats(0, 0.9), st.sampled_from([0.0, 1e-5, 1e-4, 1e-3, 1e-2]))
 def test_exact_points_give_the_law_back(rate_1: float, alpha: float, beta: float) -> None:
     found = fitted(rate_1, alpha, beta)
@@ -63,17 +63,17 @@ def test_a_line_that_still_rises_has_no_sweet_spot_in_its_range() -> None:
 
 
 def test_intervals_hold_the_truth() -> None:
-    """Thirty seeded curves with 4 % noise: at 95 % nearly all, and never fewer than four fifths."""
+    """Twenty seeded curves with 4 % noise: at 95 % nearly all, and never fewer than four fifths."""
     inside = dict.fromkeys(("alpha", "beta", "peak"), 0)
     truth = {"alpha": 0.05, "beta": 1e-3, "peak": math.sqrt(0.95 / 1e-3)}
-    for seed in range(30):
+    for seed in range(20):
         found = scaling(points(1000.0, 0.05, 1e-3, noise=0.04, seed=seed))
         assert found is not None
         for name in inside:
             estimate = getattr(found, name)
             assert estimate.low <= estimate.value <= estimate.high
             inside[name] += estimate.low <= truth[name] <= estimate.high
-    assert min(inside.values()) >= 24
+    assert min(inside.values()) >= 16
 
 
 def test_repeated_trials_are_resampled_within_their_point() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -188,7 +189,12 @@ def test_a_server_that_does_not_start_is_a_result(built: Make, examine: Examine)
         (["--garbage", "share=0.3"], "concurrent", "not HTTP"),
         (["--reset", "share=0.3"], "concurrent", "the connection reset"),
         (["--errors", "share=0.3,status=503"], "concurrent", "another status"),
-        (["--close-silently-after", "3"], "keep-alive", "the connection closed before an answer"),
+        # Whether the close is seen before the next request goes out or after it is the kernel's affair.
+        (
+            ["--close-silently-after", "3"],
+            "keep-alive",
+            "closed before an answer|the connection reset|20 answers on 7 connections",
+        ),
         (["--ignore-keep-alive"], "keep-alive", "on 20 connections"),
         (["--wrong-body", "share=0.3"], "concurrent", "another header"),
         ([], "unknown-path", "status 200"),
@@ -199,7 +205,7 @@ def test_scripted_trouble_is_found(
 ) -> None:
     result = examine(engine(*troubles), HELLO, check)[check]
     assert result.status is Status.FAILED
-    assert part in result.found
+    assert re.search(part, result.found), result.found
 
 
 def test_a_declared_deviation_is_shown_and_does_not_fail(engine: Make, examine: Examine) -> None:

