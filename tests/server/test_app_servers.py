@@ -63,12 +63,16 @@ def why_not(server: RunningServer, steps: tuple[Step, ...]) -> list[str]:
     return [f"{probe.step}: {probe.why_not}" for probe in probes if not probe.meets_expectation]
 
 
-def check_workloads(server: RunningServer) -> None:
-    """Every workload that the server claims: preparation, steps twice, requests for conformance, clean-up."""
+def check_workloads(server: RunningServer, prepared: bool) -> None:
+    """Every workload that the server claims: preparation, steps twice, requests for conformance, clean-up.
+    `prepared`: also those that put a thousand people there first.
+    """
     assert server.built.spec.workloads
     tls = TlsOptions(ca=server.ca)
     for name in server.built.spec.workloads:
         workload = load(name)
+        if workload.prepare and not prepared:
+            continue
         assert walk_once(server.url, workload, workload.prepare, tls=tls) is None, name
         for steps in (workload.steps, workload.steps, workload.conformance):
             assert not steps or why_not(server, steps) == [], name
@@ -76,23 +80,23 @@ def check_workloads(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "address",
+    ("address", "prepared"),
     [
-        "cxf",
-        "glassfish",
-        "glassfish:published",
-        pytest.param("crud", marks=needs_memcached),
-        pytest.param("crud:https", marks=needs_memcached),
-        pytest.param("crud:openssl", marks=needs_memcached),
-        "crud:memory",
-        "crud:memory+https",
-        "crud:memory+openssl",
+        ("cxf", True),
+        ("glassfish", True),
+        ("glassfish:published", True),
+        pytest.param("crud", True, marks=needs_memcached),
+        pytest.param("crud:https", False, marks=needs_memcached),
+        pytest.param("crud:openssl", False, marks=needs_memcached),
+        ("crud:memory", False),
+        ("crud:memory+openssl", True),
     ],
 )
-def test_every_workload_is_answered_as_declared(address: str) -> None:
+def test_every_workload_is_answered_as_declared(address: str, prepared: bool) -> None:
+    """Of crud's combinations the last one, as of the web servers; `prony servers check` asks all of them."""
     with launch(buildable(address)) as server:
         started(server)
-        check_workloads(server)
+        check_workloads(server, prepared)
     assert server.clean
 
 
@@ -145,7 +149,7 @@ def test_glassfish_has_the_declared_workers_and_is_on_loopback_alone(address: st
             cpus=(min(os.sched_getaffinity(0)),),
             after_s=3.0,
         )
-        EngineRun(busy).run_to_end(10.0)
+        EngineRun(busy).run_to_end(60.0)
         names = threads(server)
         assert sum(re.match(r"http-listener\(\d", name) is not None for name in names) == workers
     assert server.clean
