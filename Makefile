@@ -77,9 +77,17 @@ bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, and accu
 	$(BIN)/python -m bench.accuracy
 
 FUZZ_S ?= 60
-fuzz: ## The four fuzz targets of the engine, FUZZ_S seconds each (a nightly toolchain and cargo-fuzz; the property tests need neither)
-	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz on a nightly toolchain is needed: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 2; }
-	cd engine && for target in response chunked template plan; do cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_S) || exit 1; done
+# What cargo-fuzz sets, less the sanitisers, which only a nightly toolchain has.
+FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Coverflow-checks -Cpasses=sancov-module \
+  $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
+fuzz: ## The four fuzz targets of the engine by libFuzzer, FUZZ_S seconds each (a stable toolchain and a C++ compiler)
+	@command -v c++ >/dev/null || { echo "c++ was not found: libFuzzer is built from source (Debian: apt-get install g++)"; exit 2; }
+	cd engine/fuzz && host=$$(rustc -vV | sed -n 's/^host: //p') && \
+	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --quiet --locked --release --target "$$host" && \
+	for target in response chunked template plan; do \
+	  mkdir -p "corpus/$$target" "artifacts/$$target" && \
+	  "target/$$host/release/$$target" -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 "-artifact_prefix=artifacts/$$target/" "corpus/$$target" || exit 1; \
+	done
 
 bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)

@@ -10,6 +10,8 @@ from prony.errors import UsageError
 IO_URING = "prony-io_uring"
 EPOLL = "prony-epoll"
 BASELINE = "wrk"
+EVIDENCE = ("parts", "log", "parts+log")
+"""What Prony can be asked for beyond what is always on: see `bench.tools.prony`."""
 
 
 def _no_aims() -> MappingProxyType[str, float]:
@@ -31,6 +33,19 @@ class Case:
     """Tool -> the highest CPU per request that is aimed at, as a multiple of the baseline's."""
     send_lag_aim_us: float | None = None
     """The highest p99 of (actual - intended send) that is aimed at."""
+    tools: tuple[str, ...] = ()
+    """Only these tools; empty: all but those with extra evidence."""
+    baseline: str = BASELINE
+    """The tool that the others are compared with."""
+
+    def takes(self, tool: str) -> bool:
+        """Whether a tool has a place in it."""
+        return tool in self.tools if self.tools else "+" not in tool
+
+
+def with_evidence(tool: str) -> tuple[str, ...]:
+    """Names: a driver of Prony as it always is, and with each piece of extra evidence."""
+    return (tool, *(f"{tool}+{what}" for what in EVIDENCE))
 
 
 CASES: tuple[Case, ...] = (
@@ -59,8 +74,18 @@ CASES: tuple[Case, ...] = (
         aims=MappingProxyType({IO_URING: 0.80, EPOLL: 0.80}),
     ),
     Case("open-10k", "Open loop, 10,000 requests per second", 64, rate_per_s=10_000, send_lag_aim_us=50.0),
+    *(
+        Case(
+            f"evidence-{tool.removeprefix('prony-')}",
+            f"What time parts and a request log cost: closed loop, 64 connections, {tool}",
+            64,
+            tools=with_evidence(tool),
+            baseline=tool,
+        )
+        for tool in (IO_URING, EPOLL)
+    ),
 )
-QUICK_WITHOUT = frozenset({"closed-1"})
+QUICK_WITHOUT = frozenset({"closed-1", "evidence-io_uring", "evidence-epoll"})
 """Left out of a quick run."""
 
 

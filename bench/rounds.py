@@ -20,11 +20,12 @@ class Turn:
 
 
 def turns(cases: Sequence[Case], tools: Sequence[Tool], rounds: int, seed: int) -> Iterator[Turn]:
-    """Every tool in every case once per round. Tools of one case follow each other, so that what drifts over
-    minutes is the same for those that are compared.
+    """Every tool in every case that takes it, once per round. Tools of one case follow each other, so that
+    what drifts over minutes is the same for those that are compared.
     """
     draw = random.Random(seed)
     for number in range(1, rounds + 1):
         for case in draw.sample(list(cases), len(cases)):
-            for tool in draw.sample(list(tools), len(tools)):
+            taken = [tool for tool in tools if case.takes(tool.name)]
+            for tool in draw.sample(taken, len(taken)):
                 yield Turn(number, case, tool)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.cases import BASELINE, Case
+from bench.cases import Case
 from bench.measure import Run
 from prony.compare.ratio import RatioResult, ratio
 from prony.numbers import number, percent
@@ -91,16 +91,16 @@ def rows(
     runs: Mapping[tuple[str, str], Mapping[int, Run]],
     reasons: Mapping[tuple[str, str], str],
 ) -> list[Row]:
-    """One row per case and tool, in their order. `runs` by (case, tool), then by round."""
+    """One row per case and tool that it takes, in their order. `runs` by (case, tool), then by round."""
     found = []
     for case in cases:
-        base = runs.get((case.name, BASELINE), {})
+        base = runs.get((case.name, case.baseline), {})
         base_disturbed = any(run.disturbance.reason for run in base.values())
-        for tool in tools:
+        for tool in filter(case.takes, tools):
             own = runs.get((case.name, tool), {})
-            compared = None if tool == BASELINE or not own or not base else _ratio(own, base)
+            compared = None if tool == case.baseline or not own or not base else _ratio(own, base)
             reason = reasons.get((case.name, tool))
-            found.append(Row(case, tool, own, reason, compared, base_disturbed and tool != BASELINE))
+            found.append(Row(case, tool, own, reason, compared, base_disturbed and tool != case.baseline))
     return found
 
 

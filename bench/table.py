@@ -9,20 +9,11 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from bench.cases import BASELINE
+from bench.cases import Case
 from bench.summary import Memory, Row, Spread
 from prony.numbers import number
 
-HEAD = (
-    "tool",
-    "CPU per request, µs",
-    f"÷ {BASELINE} (95 % interval)",
-    "requests/s",
-    "busy: tool, server",
-    "sent bytes per request",
-    "claim - count",
-    "remarks",
-)
+COLUMNS = 8
 MEMORY_HEAD = ("tool", "peak memory, MiB", "per connection, KiB", "each further connection, KiB")
 
 
@@ -38,7 +29,7 @@ class Sheet:
 def sheets(rows: Sequence[Row], memories: Sequence[Memory]) -> list[Sheet]:
     """One sheet per case, and one about memory when the cases for it were run."""
     found = [
-        Sheet(case.title, HEAD, tuple(_line(row) for row in group))
+        Sheet(case.title, _head(case), tuple(_line(row) for row in group))
         for case, group in groupby(rows, key=lambda row: row.case)
     ]
     if memories:
@@ -48,10 +39,23 @@ def sheets(rows: Sequence[Row], memories: Sequence[Memory]) -> list[Sheet]:
     return found
 
 
+def _head(case: Case) -> tuple[str, ...]:
+    return (
+        "tool",
+        "CPU per request, µs",
+        f"÷ {case.baseline} (95 % interval)",
+        "requests/s",
+        "busy: tool, server",
+        "sent bytes per request",
+        "claim - count",
+        "remarks",
+    )
+
+
 def _line(row: Row) -> tuple[str, ...]:
     cost = row.over_rounds(lambda run: run.cpu_us_per_request)
     if cost is None:
-        return (row.tool, *["-"] * (len(HEAD) - 2), row.reason or "not run")
+        return (row.tool, *["-"] * (COLUMNS - 2), row.reason or "not run")
     open_loop = row.case.rate_per_s is not None
     rate = row.over_rounds(lambda run: run.offered_per_s if open_loop else run.requests_per_s)
     busy = row.over_rounds(lambda run: run.busy)
@@ -81,7 +85,7 @@ def shown(value: Spread, digits: int) -> str:
 
 
 def _ratio(row: Row) -> str:
-    if row.tool == BASELINE:
+    if row.tool == row.case.baseline:
         return "1"
     found = row.ratio
     if found is None:

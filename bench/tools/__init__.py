@@ -2,6 +2,7 @@
 not know what was measured about it.
 """
 
+from bench.cases import EVIDENCE
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta
 from prony.peers.ab import Ab
@@ -10,6 +11,10 @@ from prony.peers.h2load import H2load
 from prony.peers.oha import Oha
 from prony.peers.wrk import Wrk
 
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), H2load(), Oha(), Vegeta(), Prony("io_uring"), Prony("epoll"))
+TOOLS: tuple[Tool, ...] = (
+    *(Wrk(), Ab(), H2load(), Oha(), Vegeta(), Prony("io_uring"), Prony("epoll")),
+    *(Prony("io_uring", evidence) for evidence in EVIDENCE),
+    *(Prony("epoll", evidence) for evidence in EVIDENCE),
+)
 
 __all__ = ["TOOLS", "Claim", "Command", "NotOffered", "Request", "Tool"]

@@ -5,6 +5,7 @@ started, pinned and measured like the others.
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,16 +22,20 @@ MAX_USERS = 4096
 
 
 class Prony:
-    """prony-engine with one of its drivers."""
+    """prony-engine with one of its drivers. `evidence` is what it is asked for beyond what is always on:
+    `parts` (the parts of each request's time), `log` (a row per request in a file), or both with a plus.
+    """
 
     install = "make setup"
 
-    def __init__(self, driver: Literal["io_uring", "epoll"]) -> None:
+    def __init__(self, driver: Literal["io_uring", "epoll"], evidence: str = "") -> None:
         self._driver = driver
+        self._evidence = evidence
+        self._folder = tempfile.TemporaryDirectory(prefix="prony-bench-log-") if "log" in evidence else None
 
     @property
     def name(self) -> str:
-        return f"prony-{self._driver}"
+        return f"prony-{self._driver}{'+' if self._evidence else ''}{self._evidence}"
 
     def find(self) -> Path | None:
         try:
@@ -62,6 +67,9 @@ class Prony:
             "headers": [],
             "expect": {"status": [200], "body_equals": request.body},
         }
+        extra: dict[str, Any] = {"parts": True} if "parts" in self._evidence else {}
+        if self._folder is not None:
+            extra["log"] = str(Path(self._folder.name) / "requests.csv")
         return {
             "version": 1,
             "target": target,
@@ -77,6 +85,7 @@ class Prony:
                 "duration_ms": round((request.seconds - request.warm_s) * 1000),
             },
             "seed": request.seed,
+            **extra,
         }
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:

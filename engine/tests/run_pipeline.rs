@@ -243,3 +243,109 @@ fn answers_of_every_framing_follow_each_other() {
         );
     }
 }
+
+/// Answers of 12 bytes of JSON behind the head, in which the request's path stands.
+fn naming_the_path() -> run_support::Server {
+    run_support::Server::start(|peer| {
+        while let Some(request) = peer.request() {
+            let path = request.split(' ').nth(1).unwrap();
+            let body = format!("{{\"p\":\"{path}\"}}");
+            peer.send(&format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ));
+        }
+    })
+}
+
+#[test]
+fn each_request_of_a_group_has_its_row_its_parts_and_its_json_looked_at() {
+    for driver in drivers() {
+        let server = naming_the_path();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("requests.csv");
+        let ended = run(&plan(server.address, driver, |plan| {
+            plan["connection"] = json!({"pipeline": 5});
+            plan["log"] = json!(file);
+            plan["parts"] = true.into();
+            plan["scenarios"] = json!([{"name": "three", "steps": [
+                {"path": "/a", "expect": {"json": [{"pointer": "/p", "equals": "/a"}]}},
+                {"path": "/n${sequence}", "expect": {"json": [{"pointer": "/p"}]}},
+                {"method": "POST", "path": "/c", "body": "x", "expect": {"json": [{"pointer": "/p", "equals": "/a"}]}}]}]);
+            plan["stop"]["total_requests"] = 31.into();
+        }));
+        let finished = ended.finished();
+        let totals = &finished["totals"];
+        assert_counts(
+            totals,
+            &json!({"completed": 31, "failed": 10, "errors": {"expect_body": 10}}),
+        );
+        let window = &finished["window"];
+        let sum = |name: &str| {
+            let histogram = &window[name];
+            assert_eq!(histogram["count"], 31, "{name}");
+            histogram["mean_ns"].as_f64().unwrap() * 31.0
+        };
+        let parts = sum("send_time") + sum("wait_time") + sum("receive_time");
+        let service = sum("service_time");
+        assert!(
+            (parts - service).abs() < 0.01 * service,
+            "{parts} {service}"
+        );
+        let rows: Vec<std::collections::HashMap<String, String>> = csv::Reader::from_path(&file)
+            .unwrap()
+            .deserialize()
+            .map(Result::unwrap)
+            .collect();
+        let paths: Vec<&str> = rows.iter().map(|row| row["path"].as_str()).collect();
+        let expected: Vec<String> = (0..31)
+            .map(|number| match number % 3 {
+                0 => "/a".to_owned(),
+                1 => format!("/n{}", number / 3 + 1),
+                _ => "/c".to_owned(),
+            })
+            .collect();
+        assert_eq!(paths, expected);
+        for (column, total) in [("bytes_out", "bytes_sent"), ("bytes_in", "bytes_received")] {
+            let sum: u64 = rows
+                .iter()
+                .map(|row| row[column].parse::<u64>().unwrap())
+                .sum();
+            assert_eq!(&json!(sum), &totals[total], "{column}");
+        }
+        for (number, row) in rows.iter().enumerate() {
+            let wrong = if number % 3 == 2 { "expect_body" } else { "" };
+            assert_eq!(
+                (row["error"].as_str(), row["status"].as_str()),
+                (wrong, "200")
+            );
+            let [first, whole] =
+                ["first_byte_ns", "service_ns"].map(|key| row[key].parse::<u64>().unwrap());
+            assert!(first <= whole, "{row:?}");
+            // Those that went out together were sent at the same time, and only the first row of all has the connecting.
+            assert_eq!(row["start_ns"], rows[number / 5 * 5]["start_ns"]);
+            assert_eq!(row["connect_ns"].is_empty(), number > 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_with_a_connection_has_its_rows_too() {
+    for driver in drivers() {
+        let server = Server::start("--close-silently-after 3");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("requests.csv");
+        let ended = run(&deep(&server, driver, 5, |plan| {
+            plan["log"] = json!(file);
+            plan["parts"] = true.into();
+            plan["stop"]["total_requests"] = 20.into();
+        }));
+        let totals = &ended.finished()["totals"];
+        assert_counts(totals, &json!({"sent": 20, "completed": 12, "failed": 8}));
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), 21, "{text}");
+        // Closed with requests unread, a connection is reset or ends.
+        let lost = |line: &&str| line.contains("premature_close") || line.contains(",read,");
+        assert_eq!(text.lines().filter(lost).count(), 8, "{text}");
+    }
+}

@@ -54,3 +54,10 @@ def test_the_shape_follows_the_case() -> None:
             assert made["load"] == {"model": "closed", "users": case.connections}
         else:
             assert made["load"]["model"] == "open"
+
+
+def test_extra_evidence_is_asked_for_by_name() -> None:
+    for tool, keys in {"": set(), "parts": {"parts"}, "log": {"log"}, "parts+log": {"parts", "log"}}.items():
+        made = Prony("epoll", tool).plan(Request(CASES[1], "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
+        assert set(made) - set(plan(CASES[1])) == keys
+        assert made.get("log", "requests.csv").endswith("requests.csv")

@@ -17,10 +17,21 @@ from prony.errors import UsageError
 def test_every_pair_once_per_round_and_no_two_rounds_alike() -> None:
     found = list(turns(CASES, TOOLS, 5, seed=3))
     assert set(Counter((turn.round, turn.case.name, turn.tool.name) for turn in found).values()) == {1}
-    assert len(found) == 5 * len(CASES) * len(TOOLS)
+    taken = [case.takes(tool.name) for case in CASES for tool in TOOLS]
+    assert len(found) == 5 * sum(taken)
     assert [turn.round for turn in found] == sorted(turn.round for turn in found)
     orders = {tuple((t.case.name, t.tool.name) for t in found if t.round == number) for number in range(1, 6)}
     assert len(orders) == 5
+
+
+def test_extra_evidence_is_compared_with_the_same_driver_without_it_and_runs_nowhere_else() -> None:
+    places = {case.name: [tool.name for tool in TOOLS if case.takes(tool.name)] for case in CASES}
+    for driver in ("io_uring", "epoll"):
+        plain = f"prony-{driver}"
+        expected = [plain, f"{plain}+parts", f"{plain}+log", f"{plain}+parts+log"]
+        assert places.pop(f"evidence-{driver}") == expected
+        assert next(case for case in CASES if case.name == f"evidence-{driver}").baseline == plain
+    assert not any("+" in name for names in places.values() for name in names)
 
 
 def test_what_is_compared_runs_together() -> None:

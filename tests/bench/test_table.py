@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.cases import CASES, EPOLL
 from bench.summary import memory, rows
-from bench.table import HEAD, markdown, sheets
+from bench.table import markdown, sheets
 from tests.bench.samples import LOUD, run
 
 CLOSED = next(case for case in CASES if case.name == "closed-64")
@@ -18,7 +18,7 @@ def test_a_line_says_everything_about_its_tool() -> None:
     (sheet,) = sheets(
         rows([CLOSED], ["wrk", "h2load", EPOLL], runs, {("closed-64", "h2load"): "not here"}), []
     )
-    wrk, h2load, own = (dict(zip(HEAD, line, strict=True)) for line in sheet.lines)
+    wrk, h2load, own = (dict(zip(sheet.head, line, strict=True)) for line in sheet.lines)
     assert wrk["CPU per request, µs"] == "8.00 (8.00 to 8.00)"
     assert wrk["÷ wrk (95 % interval)"] == "1"
     assert wrk["claim - count"] == "-10"

@@ -64,8 +64,8 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
             "the users have cookies or feeders, which depend on the answer or the iteration before",
         ),
         (
-            steps().any(|step| !step.capture.is_empty() || !step.expect.json.is_empty()),
-            "a step captures or expects JSON, for which its answer must have come before the next request goes out",
+            steps().any(|step| !step.capture.is_empty()),
+            "a step captures a value, for which its answer must have come before the next request goes out",
         ),
         (
             steps().any(|step| step.expect_continue),
@@ -74,14 +74,6 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
         (
             steps().any(|step| step.think.is_some()),
             "a step has a think time of its own, and its users do not pause between requests that go out together: expected load.think, which is the pause after all of them",
-        ),
-        (
-            plan.parts,
-            "parts is set, and requests that go out together have no times of sending of their own",
-        ),
-        (
-            plan.log.is_some(),
-            "log is set, and requests that go out together have no sends and no first bytes of their own",
         ),
     ];
     match reasons.into_iter().find(|(holds, _)| *holds) {
@@ -138,7 +130,7 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_without_waiting_is_not_pipelined() {
         type Edit = fn(&mut Value);
-        let cases: [(Edit, &str); 10] = [
+        let cases: [(Edit, &str); 8] = [
             (
                 |plan| plan["connection"]["reuse"] = "per_request".into(),
                 "per_request",
@@ -155,10 +147,10 @@ mod tests {
             (|plan| plan["cookies"] = true.into(), "cookies"),
             (
                 |plan| {
-                    plan["scenarios"][0]["steps"][0]["expect"] =
-                        json!({"json": [{"pointer": "/a"}]})
+                    plan["scenarios"][0]["steps"][0]["capture"] =
+                        json!([{"name": "a", "json": "/a"}])
                 },
-                "expects JSON",
+                "captures a value",
             ),
             (
                 |plan| {
@@ -166,8 +158,6 @@ mod tests {
                 },
                 "load.think",
             ),
-            (|plan| plan["parts"] = true.into(), "parts is set"),
-            (|plan| plan["log"] = "x.csv".into(), "log is set"),
             (
                 |plan| plan["connection"]["pipeline"] = 0.into(),
                 "1 (no pipelining)",

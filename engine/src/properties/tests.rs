@@ -62,12 +62,20 @@ const PLAN: &str = r#"{"version":1,"target":{"url":"http://127.0.0.1:1"},"load":
     "think":{"kind":"uniform","min_ms":1,"max_ms":2},"body":{"text":"b","chunked":true}}]}],"stop":{"after_ms":1},
     "window":{"mode":"fixed","warmup_ms":0,"duration_ms":1},"marks":[1],"timeouts":{"connect_ms":1,"request_ms":2}}"#;
 
+/// As many as proptest is told (`PROPTEST_CASES`), and else few enough for every test run.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(600),
+    }
+}
+
 fn joined(parts: &'static [&'static str], most: usize) -> impl Strategy<Value = String> {
     vec(proptest::sample::select(parts), 0..most).prop_map(|parts| parts.concat())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(cases())]
 
     #[test]
     fn answers_do_not_depend_on_their_pieces(message in joined(PARTS, 12), cuts in vec(0usize..400, 0..6), head: bool) {

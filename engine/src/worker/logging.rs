@@ -1,6 +1,8 @@
 //! What the request log needs to know of each user's request until it ends, and the making of its row. Only for plans that ask for
 //! a log.
 
+use std::collections::{HashMap, VecDeque};
+
 use super::Worker;
 use crate::log::{Log, Row, Rows, target_of};
 use crate::measure::counters::ErrorKind;
@@ -20,6 +22,8 @@ struct Noted {
 /// See the module.
 pub(super) struct Logging {
     users: Vec<Noted>,
+    /// By user: the requests that went out together with the one above, in their order.
+    behind: HashMap<u32, VecDeque<Noted>>,
     rows: Rows,
 }
 
@@ -35,6 +39,7 @@ impl Logging {
     pub(super) fn new(users: usize, thread: usize) -> Self {
         Self {
             users: vec![Noted::default(); users],
+            behind: HashMap::new(),
             rows: Rows::of_thread(thread),
         }
     }
@@ -63,6 +68,28 @@ impl Logging {
         }
     }
 
+    /// One of several requests that go out together; `place`: how many of them are before it.
+    pub(super) fn sends_together(&mut self, index: u32, place: u32, bytes: &[u8], written: bool) {
+        let (count, written) = (bytes.len() as u64, written.then_some(bytes));
+        if place == 0 {
+            self.sends(index, count, written);
+            return;
+        }
+        let noted = Noted {
+            path: written.and_then(target_of),
+            bytes_out: count,
+            ..Noted::default()
+        };
+        self.behind.entry(index).or_default().push_back(noted);
+    }
+
+    /// The request of this user, whose place the next of those that went out with it takes.
+    fn take(&mut self, index: u32) -> Noted {
+        let queue = self.behind.get_mut(&index);
+        let next = queue.and_then(VecDeque::pop_front).unwrap_or_default();
+        std::mem::replace(&mut self.users[index as usize], next)
+    }
+
     pub(super) fn received(&mut self, index: u32, bytes: usize, now_ns: u64) {
         let noted = &mut self.users[index as usize];
         noted.bytes_in += bytes as u64;
@@ -80,7 +107,7 @@ impl<D: Driver> Worker<'_, D> {
         let (Some(logging), Some(log)) = (&mut self.logging, &self.job.log) else {
             return;
         };
-        let noted = std::mem::take(&mut logging.users[index as usize]);
+        let noted = logging.take(index);
         let service_ns = self.now_ns.saturating_sub(start_ns);
         let latency_ns = self.open.as_ref().map_or(service_ns, |open| {
             self.now_ns.saturating_sub(open.intended_ns(index))

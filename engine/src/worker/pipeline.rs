@@ -71,8 +71,17 @@ impl<D: Driver> Worker<'_, D> {
                 WRITTEN_ANEW => {
                     let written = self.write_request(index, step, last, Vec::new());
                     bytes.extend_from_slice(written.bytes());
+                    if let Some(logging) = &mut self.logging {
+                        logging.sends_together(index, count, written.bytes(), true);
+                    }
                 }
-                fixed => bytes.extend_from_slice(&self.job.fixed[fixed as usize]),
+                fixed => {
+                    let fixed = &self.job.fixed[fixed as usize];
+                    bytes.extend_from_slice(fixed);
+                    if let Some(logging) = &mut self.logging {
+                        logging.sends_together(index, count, fixed, false);
+                    }
+                }
             }
             step = (step + 1) % self.job.steps.len();
             count += 1;
@@ -120,19 +129,26 @@ impl<D: Driver> Worker<'_, D> {
             if user.phase != Phase::InFlight {
                 return self.on_unasked(index);
             }
+            if self.parts.is_some() {
+                self.answer_begins(index);
+            }
+            let user = &mut self.users[index as usize];
             let step = &self.job.steps[usize::from(user.step)];
             let mut exchange = Exchange {
                 head_request: step.head_request,
                 most_head_bytes: self.job.most_head_bytes,
                 expectation: &step.expectation,
                 recent: &mut self.steps[usize::from(user.step)].recent,
-                seen: None,
+                seen: self.scenes.wanted(step),
                 continues: false,
                 more: unanswered > 1,
                 behind: 0,
             };
             let result = user.reader.feed(piece, &mut exchange);
             let behind = exchange.behind;
+            if let Some(logging) = &mut self.logging {
+                logging.received(index, piece.len() - behind, self.now_ns);
+            }
             let answer = match result {
                 Ok(None) => return Ok(()),
                 Ok(Some(answer)) => answer,
@@ -160,6 +176,9 @@ impl<D: Driver> Worker<'_, D> {
         self.set_unanswered(index, unanswered - 1);
         // Never beyond the user's last iteration: no more are sent together than it has left.
         self.move_on(index);
+        if let Some(parts) = &mut self.parts {
+            parts.begin(index);
+        }
         if let Some(mark) = mark {
             self.reach_mark(mark);
         }

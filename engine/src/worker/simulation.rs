@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+mod faults;
+
 use super::{Order, Post, start};
 use crate::check::read_plan;
 use crate::job::Job;
@@ -28,14 +30,19 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// When the answer to a request sent at this time (after the start) comes.
 type Service = fn(u64) -> u64;
 
+/// What the kernel says to an attempt to connect at this time (after the start); `None`: it lets it begin.
+type Refusal = fn(u64) -> Option<i32>;
+
 std::thread_local! {
     static SERVICE: std::cell::Cell<Service> = const { std::cell::Cell::new(|sent_ns| sent_ns) };
+    static REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Connected(ConnId),
     Answered(ConnId),
+    Refused(ConnId, i32),
 }
 
 /// A server that takes a millisecond to connect and answers when told to; time passes only in waits.
@@ -46,6 +53,7 @@ struct Simulated {
     due: BinaryHeap<Reverse<(u64, Due)>>,
     batch: VecDeque<Event>,
     service: Service,
+    refusal: Refusal,
 }
 
 impl Driver for Simulated {
@@ -60,10 +68,16 @@ impl Driver for Simulated {
             due: BinaryHeap::new(),
             batch: VecDeque::new(),
             service: SERVICE.get(),
+            refusal: REFUSAL.get(),
         })
     }
 
     fn connect(&mut self, conn: ConnId, _address: usize) {
+        if let Some(code) = (self.refusal)(self.now_ns - START_NS) {
+            self.due
+                .push(Reverse((self.now_ns, Due::Refused(conn, code))));
+            return;
+        }
         let at_ns = self.now_ns + CONNECT_NS;
         self.due.push(Reverse((at_ns, Due::Connected(conn))));
     }
@@ -83,7 +97,7 @@ impl Driver for Simulated {
 
     fn close(&mut self, conn: ConnId) {
         let of = |due: &Due| match due {
-            Due::Connected(of) | Due::Answered(of) => *of,
+            Due::Connected(of) | Due::Answered(of) | Due::Refused(of, _) => *of,
         };
         self.due.retain(|Reverse((_, due))| of(due) != conn);
     }
@@ -104,6 +118,7 @@ impl Driver for Simulated {
             self.due.pop();
             self.batch.push_back(match due {
                 Due::Connected(conn) => Event::Connected(conn),
+                Due::Refused(conn, code) => Event::ConnectFailed(conn, code),
                 Due::Answered(conn) => Event::Received(Received::whole(conn, ANSWER)),
             });
         }

@@ -1,0 +1,71 @@
+//! What the kernel refuses only when the whole host has run out of it, so that no test may bring it about: simulated at the driver, where
+//! every driver hands over the kernel's own word.
+
+use super::*;
+use crate::measure::counters::ErrorKind;
+
+/// No attempt before 200 ms is let through; the word is the type's parameter, since a simulated kernel is a plain function.
+fn refusing<const CODE: i32>(at_ns: u64) -> Option<i32> {
+    (at_ns < 200 * MS).then_some(CODE)
+}
+
+fn under(refusal: Refusal, edit: impl FnOnce(&mut Value)) -> Recorded {
+    REFUSAL.set(refusal);
+    let recorded = simulate(|sent_ns| sent_ns + 10 * MS, (0, 1000), edit);
+    REFUSAL.set(|_| None);
+    recorded
+}
+
+fn failures(recorded: &Recorded) -> Vec<(ErrorKind, u64)> {
+    let errors = recorded.counters.errors();
+    errors.filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn a_full_table_of_open_files_is_backed_off_from_counted_and_said() {
+    // Each of four users tries at 0, 10, 30, 70 and 150 ms in vain, and at 310 ms with success.
+    let refusals: [(Refusal, ErrorKind); 5] = [
+        (refusing::<{ libc::ENFILE }>, ErrorKind::Descriptors),
+        (refusing::<{ libc::EMFILE }>, ErrorKind::Descriptors),
+        (
+            refusing::<{ libc::EADDRNOTAVAIL }>,
+            ErrorKind::AddressUnavailable,
+        ),
+        (refusing::<{ libc::ENOBUFS }>, ErrorKind::ConnectOther),
+        (refusing::<{ libc::ENETUNREACH }>, ErrorKind::ConnectOther),
+    ];
+    for (refusal, kind) in refusals {
+        let recorded = under(refusal, |_| {});
+        let counters = &recorded.counters;
+        assert_eq!(failures(&recorded), [(kind, 4 * 5)]);
+        assert_eq!(counters.connect_attempts, 4 * 6);
+        assert_eq!(counters.connections_opened, 4);
+        assert_eq!(
+            (counters.emfile, counters.eaddrnotavail),
+            match kind {
+                ErrorKind::Descriptors => (20, 0),
+                ErrorKind::AddressUnavailable => (0, 20),
+                _ => (0, 0),
+            }
+        );
+        // Connected at 311 ms, then an answer every 10 ms.
+        assert_eq!(counters.completed, 4 * 68, "{kind:?}");
+    }
+}
+
+#[test]
+fn an_open_load_without_descriptors_fails_its_requests_and_goes_on() {
+    let recorded = under(refusing::<{ libc::ENFILE }>, |plan| {
+        open(plan, "constant", 100);
+        plan["load"]["max_users"] = 50.into();
+        plan["load"]["connections"] = 2.into();
+    });
+    let counters = &recorded.counters;
+    let failed: u64 = failures(&recorded).iter().map(|(_, count)| count).sum();
+    assert_eq!(failures(&recorded), [(ErrorKind::Descriptors, failed)]);
+    // Due every 10 ms: those of the first 200 ms find no connection, all others do.
+    assert_eq!(failed, 20);
+    assert!(counters.emfile >= failed);
+    assert_eq!(counters.offered, 100);
+    assert_eq!(counters.sent, 80);
+}
