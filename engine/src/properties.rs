@@ -162,6 +162,11 @@ fn strictly_chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
         else {
             return None;
         };
+        // To httparse a line feed of its own belongs to the extension; here it ends the line, as it does for most clients.
+        let line = &input[at..at + length];
+        if memchr::memchr(b'\n', line) != Some(length - 1) {
+            return None;
+        }
         at += length;
         if size == 0 {
             break;

@@ -27,6 +27,7 @@ const PARTS: &[&str] = &[
     "abc",
     "3\r\nabc\r\n",
     "3;x=\"y\"\r\nabc\r\n",
+    "3;x\nabc\n",
     "0\r\n",
     "0\r\nT: 1\r\n\r\n",
     "fffffffffffffffff\r\n",
@@ -130,6 +131,18 @@ proptest! {
 fn the_plan_of_these_tests_is_one() {
     assert!(read_plan(PLAN).is_ok(), "{:?}", read_plan(PLAN).err());
     plan(PLAN);
+}
+
+/// Found by fuzzing: httparse takes a line feed within an extension for a part of it.
+#[test]
+fn a_line_feed_ends_a_chunks_line_wherever_it_stands() {
+    let message = b"0;;0;;;\n\n\r\n";
+    for cut in 0..=message.len() {
+        chunked(message, &[cut]);
+    }
+    let mut decoder = Chunked::default();
+    assert_eq!(decoder.read(message, |_| ()), Ok(9));
+    assert!(decoder.is_done());
 }
 
 #[test]
