@@ -162,7 +162,7 @@ fn strictly_chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
         else {
             return None;
         };
-        // To httparse a line feed of its own belongs to the extension; here it ends the line, as it does for most clients.
+        // To httparse a line feed of its own belongs to the extension; here it ends the line, as for Python's http.client.
         let line = &input[at..at + length];
         if memchr::memchr(b'\n', line) != Some(length - 1) {
             return None;
