@@ -25,7 +25,8 @@ def flag(name: str, value: bool) -> str:
 
 def element(tag: str, *properties: str, below: str = "", name: str = "it") -> str:
     inside = "".join(properties)
-    head = f'<{tag} guiclass="G" testclass="{tag}" testname="{name}">'
+    gui = "HttpDefaultsGui" if tag == "ConfigTestElement" else "G"  # by which JMeter knows the defaults
+    head = f'<{tag} guiclass="{gui}" testclass="{tag}" testname="{name}">'
     return f"{head}{inside}</{tag}><hashTree>{below}</hashTree>"
 
 

@@ -149,6 +149,11 @@ def _logged(path: Path, replace_log: bool, made: Plan, desk: Desk, progress: Sil
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
     print(f"prony: note: {path}: {count} requests{waited}", file=desk.stderr)
+    if made.transactions:
+        print(
+            f"prony: note: {path}: transactions have no rows there; their times are in {ran.identifier}",
+            file=desk.stderr,
+        )
     return ran
 
 
