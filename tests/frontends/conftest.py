@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import EngineReport
-from prony.experiment.bench import Bench
+from prony.evidence.engine import EngineReport, Window
+from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import RunningLoad, engine_load
-from prony.frontends.base import Asked, Desk
+from prony.frontends.base import Asked, Desk, Translated
 from prony.load.engine import EngineRun, find_engine
 from prony.store import Store
 
@@ -57,10 +57,10 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     """Starts a scripted server with these options; all of them end with the test."""
     running: list[Served] = []
 
-    def start(*options: str) -> Served:
+    def start(*options: str, listen: str = "127.0.0.1:0") -> Served:
         record = tmp_path / f"record-{len(running)}"
         process = subprocess.Popen(
-            [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard",
+            [str(find_engine()), "serve", "--listen", listen, "--stdin-guard",
              "--record", str(record), *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -105,3 +105,38 @@ def offered(load: RunningLoad) -> EngineReport:
         return run.report()
     finally:
         run.close()
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A run of the engine alone, as a front end prints it."""
+
+    report: EngineReport
+    interrupted: bool = False
+
+    @property
+    def window(self) -> Window:
+        assert self.report.window is not None
+        return self.report.window
+
+
+class QuickDesk(Desk):
+    """A desk whose runs are the load alone: no calibration, no verdict, nothing stored."""
+
+    __slots__ = ()
+
+    def measure(self, translated: Translated, progress: Progress) -> Any:  # noqa: ARG002
+        return Alone(offered(translated.load))
+
+    def end(self, ran: Any, original: int = 0) -> int:  # noqa: ARG002
+        return original
+
+
+def quick_desk() -> tuple[QuickDesk, StringIO, StringIO]:
+    """With its standard output and standard error."""
+
+    def closed() -> Any:
+        raise AssertionError("nothing is opened for a load alone")
+
+    out, err = StringIO(), StringIO()
+    return QuickDesk(Asked(), closed, out, err), out, err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.frontends.ab import html, layout, logged
 from prony.frontends.ab.arguments import TOOL, USAGE, Arguments, parse
@@ -19,6 +21,9 @@ from prony.report.progress import SilentProgress
 
 RESET, REFUSED, TIMED_OUT = 104, 111, 119
 """ab's exit codes: those of the system's errors (70007 modulo 256 for a timeout)."""
+NO_NAME = 670_000
+"""What ab adds to the number of an error of names."""
+CONNECT_S = 5.0
 TOLERATED_CONNECTS = 10
 """After so many failed connections ab gives up."""
 QUIET_BELOW = 150
@@ -79,20 +84,30 @@ def run(argv: Sequence[str], desk: Desk) -> int:
     _begin(asked, heartbeat, desk.stdout)
     with tempfile.TemporaryDirectory(prefix="prony-ab-") as folder:
         log = Path(folder) / "requests.csv" if _keeps_all(asked) else None
-        ran = desk.measure(replace(made, load=replace(made.load, log=log)), heartbeat)
+        try:
+            ran = desk.measure(replace(made, load=replace(made.load, log=log)), heartbeat)
+        except EnvironmentFault as fault:
+            told = _unreachable(asked)
+            if told is None:
+                raise
+            desk.stdout.flush()
+            print(f"{told[0]}\nprony: {fault}", file=desk.stderr)
+            return told[1]
         requests = logged.kept(read_log(log)) if log is not None else []
     totals = ran.report.totals
     found = figures(asked, ran.window, totals)
     found = logged.with_lengths(found, requests, asked.any_length, length_lost(totals))
     _log(asked, ran, desk.stdout)
-    heartbeat.ended(found.complete)
-    if heartbeat.silent:
-        print("..done", file=desk.stdout)
     broken = _broken(asked, ran, found)
     if broken is not None:
         sentence, code = broken
-        print(f"{sentence}\nTotal of {found.complete} requests completed", file=desk.stderr)
+        print(sentence, file=desk.stderr)
+        if totals.completed:
+            print(f"Total of {totals.completed} requests completed", file=desk.stdout)
         return desk.end(ran, code)
+    heartbeat.ended(found.complete)
+    if heartbeat.silent:
+        print("..done", file=desk.stdout)
     times = logged.times(requests) or times_of(ran.window, totals)
     _print(_report(asked, ran, found, times), desk.stdout)
     if asked.csv is not None and times is not None:
@@ -112,8 +127,8 @@ def _keeps_all(asked: Arguments) -> bool:
 def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
     if not asked.html:
         through = f"[through {asked.proxy}] " if asked.proxy is not None else ""
-        out.write(f"Benchmarking {asked.target.host} {through}(be patient)")
-    out.write("..." if heartbeat.silent else "\n")
+        dots = "..." if heartbeat.silent else "\n"
+        out.write(f"Benchmarking {asked.target.host} {through}(be patient){dots}")
     if asked.verbosity >= 2:
         target = asked.target
         path = f"{target.base}{target.path}" if asked.proxy is not None else target.path
@@ -135,12 +150,32 @@ def _log(asked: Arguments, ran: Ran, out: IO[str]) -> None:
 
 def _broken(asked: Arguments, ran: Ran, found: Figures) -> tuple[str, int] | None:
     """What would have ended ab without a report, in its words, and its exit code."""
+    if ran.report.totals.errors.get("connect_refused", 0) and not asked.carry_on:
+        return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
     if found.connect_failed > TOLERATED_CONNECTS:
         return "\nTest aborted after 10 failures\n\napr_socket_connect(): Connection refused (111)", REFUSED
     if ran.report.totals.errors.get("timeout", 0) and not asked.carry_on:
         return "apr_pollset_poll: The timeout specified has expired (70007)", TIMED_OUT
     if found.receive_failed and not asked.carry_on:
         return "apr_socket_recv: Connection reset by peer (104)", RESET
+    return None
+
+
+def _unreachable(asked: Arguments) -> tuple[str, int] | None:
+    """What ab says where there is no such host, or nobody listens, and its exit code; None: neither."""
+    host, port = asked.target.host, asked.target.port
+    if asked.proxy is not None:
+        host, _, text = asked.proxy.rpartition(":")
+        port = int(text)
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except socket.gaierror as fault:
+        number = NO_NAME - (fault.errno or 0)
+        return f"apr_sockaddr_info_get() for {host}: {fault.strerror} ({number})", number % 256
+    except ConnectionRefusedError:
+        return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
+    except OSError:
+        return None
     return None
 
 

@@ -136,11 +136,13 @@ def figures(asked: Arguments, window: Window, totals: Counters) -> Figures:
     """The counts in ab's sense. `-l` makes every length a right one."""
     document = _document_bytes(totals.answers)
     other_length = sum(a.count for a in totals.answers if a.body_bytes != document) + totals.answers_other
+    # With -r ab goes on after a refusal, which it sees when it reads.
+    refused = totals.errors.get("connect_refused", 0) if asked.carry_on else 0
     return Figures(
         seconds=max(window.duration_s, 1e-6),
-        complete=totals.completed + lost(totals),
-        connect_failed=_sum(totals.errors, CONNECT_KINDS),
-        receive_failed=_sum(totals.errors, RECEIVE_KINDS),
+        complete=totals.completed + lost(totals) + refused,
+        connect_failed=_sum(totals.errors, CONNECT_KINDS) - refused,
+        receive_failed=_sum(totals.errors, RECEIVE_KINDS) + refused,
         length_failed=length_lost(totals) + (0 if asked.any_length else other_length),
         exceptions=_sum(totals.errors, EXCEPTION_KINDS),
         write_errors=totals.errors.get("write", 0),
