@@ -269,10 +269,6 @@ def test_e_on_its_server() -> None:
             replace(load, measured=WholeRun(total_requests=REQUESTS), warm_up_s=0.0, workload=workload,
                     connections=plan.connections)
         )  # fmt: skip
-    assert "% errors: 0.0\n" in out.getvalue()
-    assert "ERROR" not in out.getvalue().replace("ERROR: Think time deviation", "").replace(
-        "ERROR: Missed", ""
-    )
     bodies = []
     for report in (by_fhb, by_plan):
         assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
