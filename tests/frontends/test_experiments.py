@@ -1,5 +1,5 @@
 """Experiments A, C and E by the tools that they were published with, beside the native plans: the same users,
-times and requests, on the wire and, of A and C, on their servers.
+times and requests, on the wire and on the servers of the experiments.
 """
 
 from __future__ import annotations
@@ -253,3 +253,25 @@ def test_the_published_calls_of_e_ask_for_what_the_plan_asks_for() -> None:
         assert (mine.method, mine.path) == (step.method, step.path)
         assert load.request_timeout_ms == 30_000
     assert found == set(asked)
+
+
+@pytest.mark.e2e
+def test_e_on_its_server() -> None:
+    with started("tomcat:published") as server:
+        words = ["-c", "4", "-r", "1/1/0", "-W", "5", f"{server.url}/Ping/PingServlet"]
+        plan = cells("container-scalability", "servlet")[0]
+        load = fhb.translate(words).load
+        by_fhb = offered(replace(load, measured=WholeRun(total_requests=REQUESTS), warm_up_s=0.0))
+        workload = next(
+            one.workload for one in cells("container-scalability", "servlet") if one.workload.name == "ping"
+        )
+        by_plan = offered(
+            replace(load, measured=WholeRun(total_requests=REQUESTS), warm_up_s=0.0, workload=workload,
+                    connections=plan.connections)
+        )  # fmt: skip
+    bodies = []
+    for report in (by_fhb, by_plan):
+        assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
+        (answer,) = report.totals.answers
+        bodies.append((answer.status, answer.body_bytes, answer.count))
+    assert bodies[0] == bodies[1]
