@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from prony.evidence.host import CpuPartition
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.verdict import verdict_of
 from prony.selftest.lies import twins
@@ -48,6 +51,14 @@ def test_a_neighbour_in_every_attempt_explains_what_a_neighbour_does() -> None:
     assert told.told == "not valid on this busy machine: schedule"
     once_quiet = [attempt(BUSY, schedule=Status.SUSPECT), attempt(QUIET, schedule=Status.SUSPECT)]
     assert "schedule" in weigh(once_quiet).stayed
+
+
+def test_on_one_cpu_client_and_server_are_each_others_neighbours() -> None:
+    quiet = attempt(isolation=Status.SUSPECT, client=Status.SUSPECT, errors=Status.SUSPECT)
+    shared = CpuPartition(server=(0,), client=(0,), shared=True)
+    one_cpu = replace(quiet, evidence=quiet.evidence.model_copy(update={"partition": shared}))
+    assert set(weigh([quiet] * 4).stayed) == {"isolation", "client", "errors"}
+    assert set(weigh([one_cpu] * 4).stayed) == {"errors"}
 
 
 @pytest.mark.parametrize("check", ["errors", "connections", "content", "counts", "arrivals"])

@@ -111,7 +111,11 @@ def troubles(staged: Staged) -> dict[str, str]:
 
 
 def others_at_work(staged: Staged) -> bool:
-    """Whether the machine's own readings show that somebody else used its CPUs."""
+    """Whether the machine's own readings show that somebody else used its CPUs; on a host with one CPU client
+    and server are that to each other.
+    """
+    if staged.evidence.partition is not None and staged.evidence.partition.shared:
+        return True
     if staged.status("host") in {Status.SUSPECT, Status.INVALID}:
         return True
     host, sides = staged.evidence.host_window, staged.evidence.partition
