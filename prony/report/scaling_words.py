@@ -6,6 +6,7 @@ Must not know where it is shown.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from prony.report.wording import ABSENT, number, significant
 
 NOTHING = 1e-9
 """A coefficient below this is printed as 0: no number of users would feel it."""
+VERDICTS = ("valid", "suspect", "unknown", "rejected")
 COLUMNS = ("requests_per_s", "p50_ms", "p99_ms", "server_cpu_share")
 
 
@@ -45,7 +47,17 @@ def sweep_shown(sweep: Sweep) -> Shown:
     """The sweep in words and cells."""
     head = ("users", "requests/s", "p50 ms", "p99 ms", "server CPU", "by the law", "verdict", "")
     lines = tuple(_point(sweep, users) for users in sweep.users)
-    return Shown(f"{sweep.target}: how it scales", tuple(law_words(sweep)), head, lines)
+    words = (verdict_words([t for users in sweep.users for t in sweep.of(users)]), *law_words(sweep))
+    return Shown(f"{sweep.target}: how it scales", words, head, lines)
+
+
+def verdict_words(trials: Sequence[PointTrial]) -> str:
+    """How far the trials may be believed; it stands before everything that is concluded from them."""
+    verdicts = Counter("rejected" if not t.counts else t.judgement.verdict.value for t in trials)
+    if verdicts.keys() <= {"valid"}:
+        return f"All {number(len(trials))} trials are valid."
+    listed = ", ".join(f"{number(verdicts[word])} {word}" for word in VERDICTS if verdicts[word])
+    return f"Of {number(len(trials))} trials: {listed}; the findings are in the table."
 
 
 def _point(sweep: Sweep, users: int) -> Line:
@@ -132,7 +144,8 @@ def capacity_shown(found: Capacity) -> Shown:
     head = ("offered/s", "sent/s", "p50 ms", "p99 ms", "of allowed", "outcome", "verdict", "")
     lines = tuple(_tried(one) for one in sorted(found.tried, key=lambda t: t.rate_per_s))
     wanted = " and ".join(str(o) for o in found.objectives)
-    return Shown(f"{found.target}: capacity with {wanted}", (capacity_words(found),), head, lines)
+    words = (verdict_words([one.trial for one in found.tried]), capacity_words(found))
+    return Shown(f"{found.target}: capacity with {wanted}", words, head, lines)
 
 
 def _tried(one: Tried) -> Line:

@@ -85,6 +85,7 @@ class TestSweep:
         assert made.law is not None
         assert made.law.alpha.value == pytest.approx(0.2, rel=0.05)
         assert made.law.peak.value == pytest.approx(math.sqrt(0.8 / 0.001), rel=0.05)
+        assert "1 rejected; the findings are in the table" in sweep_shown(made).sentences[0]
         line = next(line for line in sweep_shown(made).lines if line.cells[0] == "4")
         assert line.verdict == "rejected"
         assert line.cells[1] == "–"
@@ -93,7 +94,7 @@ class TestSweep:
     def test_too_few_points_are_said(self) -> None:
         made = sweep(Made(), (1, 2, 4), 1, seed=1, note=quiet)
         assert made.law is None
-        assert "Fewer than four" in sweep_shown(made).sentences[0]
+        assert "Fewer than four" in sweep_shown(made).sentences[1]
 
     def test_outputs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         made = sweep(Made(), (1, 4, 16, 64, 256), 1, seed=1, note=quiet)
@@ -120,7 +121,7 @@ class TestCapacity:
         assert made.found.failed_per_s is not None
         assert made.found.held_per_s < 2000 <= made.found.failed_per_s
         assert made.closed is not None
-        assert "It carries" in capacity_shown(made).sentences[0]
+        assert "It carries" in capacity_shown(made).sentences[1]
         assert json.loads(json.dumps(capacity_json(made), allow_nan=False))["end"] == "found"
         assert "<svg" in capacity_page(made, capacity_shown(made))
 
@@ -130,7 +131,7 @@ class TestCapacity:
         assert made.found.held_per_s is not None
         assert made.found.held_per_s <= 700
         assert made.found.failed_per_s is None
-        assert "at least" in capacity_shown(made).sentences[0]
+        assert "at least" in capacity_shown(made).sentences[1]
 
     def test_no_rate_too_low_for_its_percentile(self) -> None:
         assert lowest_rate(GOAL, 10.0) >= 45.9
