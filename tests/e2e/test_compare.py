@@ -40,7 +40,8 @@ def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
             assert {"errors", "little", "client", "bound_by", "connections", "steady", "samples"} <= set(
                 statuses
             )
-            assert {statuses["errors"], statuses["little"], statuses["content"]} == {"valid"}
+            # Not `little`: users who wait for a client without a CPU are a neighbour's doing.
+            assert {statuses["errors"], statuses["content"]} == {"valid"}
             assert not trial["counts"] or trial["startup"]["time_to_ready_s"] > 0
             assert trial["requests"] > 0
         rates[server["name"]] = [t["throughput_per_s"] for t in server["trials"] if t["counts"]]
