@@ -1,12 +1,14 @@
 //! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
+mod cuts;
 mod logging;
 mod open;
 mod outcome;
 mod parts;
 mod pipeline;
 mod pool;
+mod receive;
 mod retire;
 mod scenes;
 mod scripted;
@@ -16,7 +18,6 @@ mod walk;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::check::ms_to_ns;
 use crate::http::head::Recent;
 use crate::job::{Job, share};
 use crate::measure::rates::Rates;
-use crate::measure::recorder::{AtEnd, Cut, Recorder, Segment};
+use crate::measure::recorder::{Recorder, Segment};
 use crate::measure::schedule::{Schedule, Span};
 use crate::net::sys::{Waker, thread_cpu_ns};
 use crate::net::{Config, Driver, Event};
@@ -371,84 +372,10 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.now_ns = now_ns;
     }
 
-    #[cold]
-    fn cut_due(&mut self, now_ns: u64) {
-        while !self.stopped
-            && let Some((at_ns, cut)) = self.schedule.take(now_ns)
-        {
-            self.cut_passed_marks();
-            if cut == Cut::Stop {
-                self.recorder.counters.abandoned += self.recorder.in_flight();
-                self.stopped = true;
-            }
-            self.cut(cut, at_ns);
-        }
-    }
-
-    fn cut(&mut self, cut: Cut, at_ns: u64) {
-        self.count_offered(at_ns);
-        if let (Some(logging), Some(log)) = (&mut self.logging, &self.job.log) {
-            logging.hand_over(log);
-        }
-        let at_end = match cut {
-            Cut::WindowCloses(_) | Cut::Stop => AtEnd {
-                overdue: self.overdue(at_ns),
-                ..self
-                    .recorder
-                    .open_cycles(at_ns, self.users.iter().filter_map(User::open_since_ns))
-            },
-            _ => AtEnd::default(),
-        };
-        let segment = self
-            .recorder
-            .cut(cut, at_ns, at_end, thread_cpu_ns(), self.driver.now_ns());
-        self.tell(News::Segment(Box::new(segment)));
-    }
-
     fn tell(&mut self, news: News) {
         if !(self.post.news)(news) {
             // The coordinator is gone, and with it everybody who could want to know.
             self.stopped = true;
-        }
-    }
-
-    /// Takes a completed request's number among those of all threads, before it is recorded: the first number past a mark ends the
-    /// segment that belongs to the mark.
-    #[inline]
-    fn number_completed(&mut self) -> Option<usize> {
-        if self.next_mark >= self.job.marks.len() {
-            return None;
-        }
-        let number = self.job.completed.fetch_add(1, Ordering::Relaxed) + 1;
-        while self
-            .job
-            .marks
-            .get(self.next_mark)
-            .is_some_and(|mark| number > *mark)
-        {
-            self.cut(Cut::Mark(self.next_mark), self.now_ns);
-            self.next_mark += 1;
-        }
-        let reached = self.job.marks.get(self.next_mark) == Some(&number);
-        reached.then_some(self.next_mark)
-    }
-
-    fn reach_mark(&mut self, mark: usize) {
-        self.cut(Cut::Mark(mark), self.now_ns);
-        self.next_mark = mark + 1;
-        self.tell(News::MarkReached {
-            mark,
-            at_ns: self.now_ns,
-        });
-    }
-
-    /// Cuts for marks that other threads reached while this one completed nothing.
-    fn cut_passed_marks(&mut self) {
-        while let Some(mark) = self.job.marks.get(self.next_mark)
-            && self.job.completed.load(Ordering::Relaxed) >= *mark
-        {
-            self.cut(Cut::Mark(self.next_mark), self.now_ns);
-            self.next_mark += 1;
         }
     }
 
