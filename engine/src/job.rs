@@ -41,6 +41,10 @@ pub struct StepJob {
     pub looks: bool,
     /// Also of its body.
     pub looks_at_body: bool,
+    /// Whether more is made of its answers than what is seen while they come.
+    pub judges: bool,
+    /// The longest service time that is right.
+    pub most_ns: Option<u64>,
     /// The pause after it.
     pub think: ThinkTime,
 }
@@ -189,6 +193,8 @@ impl Job {
                 closing,
                 head_request: said.map_or(step.method == "HEAD", |said| said.1.heads & 1 == 1),
                 expectation: Expectation::new(&step.expect),
+                judges: compiled.look.is_some() || shows || step.expect.max_ms.is_some(),
+                most_ns: step.expect.max_ms.map(ms_to_ns),
                 looks: compiled.look.is_some() || shows,
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,
                 think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),

@@ -216,6 +216,35 @@ fn captures_see_answers_that_come_in_pieces() {
 }
 
 #[test]
+fn captures_find_the_one_the_several_and_what_lies_between() {
+    let body = r#"{"items":[{"id":41},{"id":42}],"token":"a b&c"}"#;
+    let step = json!({"path": "/", "capture": [
+        {"name": "last", "jsonpath": "$.items[-1].id"},
+        {"name": "each", "regex": "\"id\":(\\d+)", "match": -1},
+        {"name": "token", "boundary": {"left": "\"token\":\"", "right": "\""}},
+        {"name": "sid", "cookie": "sid"}, {"name": "code", "status": true},
+        {"name": "none", "jsonpath": "$.none", "default": "-"},
+        {"name": "kept", "header": "X-New", "optional": true},
+        {"name": "place", "boundary": {"left": "Location: ", "right": "\r\n"}, "in": "head"}]});
+    let used = json!({"path": "/${last}/${each_matchNr}${each_2}/${token | form}/${sid}/${code}/${none}/${kept}${place}"});
+    for driver in drivers() {
+        let head = "HTTP/1.1 201 Made\r\nSet-Cookie: sid=s7; Path=/\r\nLocation: /there\r\n";
+        let (server, requests) =
+            recording(move |_| format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
+        let plan = plan(server.address, driver, |plan| {
+            plan["scenarios"][0]["variables"] = json!([["kept", "was"]]);
+            plan["scenarios"][0]["steps"] = json!([step, used]);
+            plan["stop"]["total_requests"] = 2.into();
+        });
+        assert_counts(&totals(&plan), &json!({"completed": 2, "failed": 0}));
+        assert_eq!(
+            paths(&requests),
+            ["/", "/42/242/a+b%26c/s7/201/-/was/there"]
+        );
+    }
+}
+
+#[test]
 fn rows_are_fed_and_end_as_declared() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("people.csv");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -300,7 +300,7 @@ def request(
     """The one request that is repeated. Raises UsageError for what cannot be sent."""
     from pydantic import ValidationError
 
-    from prony.plan.workload import Method, from_url
+    from prony.plan.workload import METHODS, from_url
 
     if body is not None and body.startswith("@"):
         if body_file is not None:
@@ -312,7 +312,7 @@ def request(
     if body_file is not None and not body_file.is_file():
         raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
     word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"
-    chosen: Any = options.one_of(word, "--method", get_args(Method))
+    chosen = options.one_of(word, "--method", METHODS)
     pairs: dict[str, str] = {}
     for line in headers:
         name, colon, value = line.partition(":")

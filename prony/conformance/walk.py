@@ -86,7 +86,7 @@ class Walk:
     def judge(self, step: Step, answer: Answer) -> str | None:
         """What is wrong with the answer; what the step captures is kept when nothing is."""
         why_not = why_wrong(step, answer)
-        return why_not or self._values.take(step.capture, answer.headers, answer.body)
+        return why_not or self._values.take(step.capture, answer.status, answer.headers, answer.body)
 
 
 def walked_once(workload: Workload) -> Workload:

@@ -243,18 +243,29 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _capture(name: str, capture: Capture) -> dict[str, Any]:
-    return {"name": name, **capture.model_dump(by_alias=True)}
+    return {"name": name, **capture.model_dump(by_alias=True, exclude_defaults=True)}
 
 
 def _expect(expect: Expectation) -> dict[str, Any]:
-    return {
-        "status": list(expect.status),
+    given: dict[str, Any] = {
+        "not_status": list(expect.not_status),
         "headers": [[name, value] for name, value in expect.headers.items()],
         "body_contains": list(expect.body_contains),
+        "body_not_contains": list(expect.body_not_contains),
         "body_equals": expect.body_equals,
+        "body_not_equals": expect.body_not_equals,
+        "body_matches": list(expect.body_matches),
+        "body_not_matches": list(expect.body_not_matches),
         "body_bytes": expect.body_bytes,
+        "min_bytes": expect.min_bytes,
+        "max_bytes": expect.max_bytes,
+        "max_ms": expect.max_ms,
         "json": [
             *({"pointer": pointer} for pointer in expect.json_exists),
             *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
+            *({"pointer": pointer, "absent": True} for pointer in expect.json_absent),
         ],
+    }
+    return {"status": list(expect.status)} | {
+        key: value for key, value in given.items() if value not in (None, [])
     }

@@ -62,7 +62,7 @@ def _for_reference(workload: Workload) -> Workload:
 
     def step(step: Step) -> Step:
         captures = {
-            name: capture.model_copy(update={"default": capture.default or "0"})
+            name: capture.model_copy(update={"default": capture.default or "0", "optional": False})
             for name, capture in step.capture.items()
         }
         return step.model_copy(update={"expect": Expectation(status=(200,)), "capture": captures})

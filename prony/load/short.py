@@ -22,6 +22,8 @@ KINDS = {
     "expect_header": "another header",
     "expect_body": "another body",
     "capture": "nothing to capture",
+    "expect_size": "a body of another size",
+    "expect_duration": "an answer that took too long",
     "timeout": "no answer in time",
     "premature_close": "the connection closed before an answer",
     "protocol": "an answer that is not HTTP",

@@ -5,127 +5,42 @@ Must not know servers or how the load is offered.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
+from prony.plan.answer import Boundary as Boundary
+from prony.plan.answer import Capture as Capture
+from prony.plan.answer import Expectation as Expectation
+from prony.plan.answer import at_pointer as at_pointer
 from prony.plan.blocks import ALONE, KINDS, BlockKeys
 from prony.plan.catalogue_roots import yaml_files
 from prony.plan.think import NO_THINK, Think
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
-Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
+"""The methods that everybody knows."""
+
+
+def _method(method: str) -> str:
+    if method.upper() == "CONNECT":
+        raise ValueError("CONNECT asks for a tunnel; expected another method")
+    if method not in METHODS and method.upper() in METHODS:
+        raise ValueError(f"methods are written in capitals; expected {method.upper()}")
+    return method
+
+
+Method = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), AfterValidator(_method)]
+"""Any word that HTTP allows, but CONNECT."""
 
 SETTINGS = ("delay_ms",)
 """The keys of a workload that a plan may change; one that the file leaves out is no setting of it."""
 PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
-
-
-class Expectation(Record):
-    """What a right answer looks like. Everything given must hold."""
-
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
-    status: tuple[int, ...] = (200,)
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Header name -> text that the value must contain (names are not case-sensitive)."""
-    body_equals: str | None = None
-    body_contains: tuple[str, ...] = ()
-    body_bytes: int | None = None
-    body_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """Of every byte, for bodies too long to write down. Only the laboratory's own requests are held to it;
-    under load `body_bytes` stands for it.
-    """
-    json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
-    """JSON pointer (RFC 6901) -> the value that must be there."""
-    json_exists: tuple[str, ...] = ()
-    """JSON pointers at which there must be something."""
-
-    @model_validator(mode="after")
-    def _length_beside_digest(self) -> Self:
-        if self.body_sha256 is not None and self.body_bytes is None:
-            raise ValueError("body_sha256 is not checked under load; give body_bytes beside it")
-        return self
-
-    def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:
-        """None when the answer is right, else one sentence. `headers` has lower-case names."""
-        if status not in self.status:
-            return f"status {status}, expected {' or '.join(map(str, self.status))}"
-        for name, part in self.headers.items():
-            value = headers.get(name.lower())
-            if value is None or part.lower() not in value.lower():
-                return f"header {name} is {value!r}, expected it to contain {part!r}"
-        if self.body_equals is not None and body != self.body_equals.encode():
-            return f"the body ({len(body)} bytes) differs from the declared one"
-        if self.body_bytes is not None and len(body) != self.body_bytes:
-            return f"the body has {len(body)} bytes, expected {self.body_bytes}"
-        if self.body_sha256 is not None and hashlib.sha256(body).hexdigest() != self.body_sha256:
-            return (
-                f"the body has the right length ({len(body)} bytes) and another SHA-256 than the declared one"
-            )
-        for part in self.body_contains:
-            if part.encode() not in body:
-                return f"the body does not contain {part!r}"
-        return self._why_not_json(body)
-
-    def _why_not_json(self, body: bytes) -> str | None:
-        if not self.json_values and not self.json_exists:
-            return None
-        try:
-            found = json.loads(body)
-        except ValueError:
-            return f"the body ({len(body)} bytes) is not JSON"
-        for pointer in (*self.json_exists, *self.json_values):
-            try:
-                value = at_pointer(found, pointer)
-            except LookupError:
-                return f"the JSON has nothing at {pointer}"
-            if pointer in self.json_values and value != self.json_values[pointer]:
-                return f"the JSON has {value!r} at {pointer}, expected {self.json_values[pointer]!r}"
-        return None
-
-
-def at_pointer(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) points at; LookupError when there is nothing."""
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list):
-            if not re.fullmatch(r"0|[1-9][0-9]*", key):
-                raise LookupError(pointer)
-            value = value[int(key)]
-        elif isinstance(value, dict):
-            value = value[key]
-        else:
-            raise LookupError(pointer)
-    return value
-
-
-class Capture(Record):
-    """A value taken from an answer, for `${name}` in later steps: exactly one of json (a pointer), header and
-    regex.
-    """
-
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
-    json_pointer: str | None = Field(default=None, alias="json")
-    header: str | None = None
-    regex: str | None = None
-    group: int | None = Field(default=None, ge=0)
-    default: str | None = None
-    """Used when nothing is found; without it that is an error."""
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        if sum(origin is not None for origin in (self.json_pointer, self.header, self.regex)) != 1:
-            raise ValueError("expected exactly one of json, header and regex")
-        return self
 
 
 class Basic(Record):
@@ -208,6 +123,12 @@ class Step(Record):
         if self.body is not None and self.body_file is not None:
             raise ValueError("expected at most one of body and body_file")
         return self
+
+    @property
+    def used(self) -> str:
+        """Everything in which placeholders may stand."""
+        bearer = None if self.auth is None else self.auth.bearer
+        return "\n".join((self.path, *self.headers.values(), self.body or "", bearer or ""))
 
 
 def _kind(value: object) -> str:
@@ -307,12 +228,15 @@ class Scenario(Record):
     @property
     def leading(self) -> tuple[Step, ...]:
         """The requests that are sent in any case, one after the other: all of them, or those before the first
-        block; none when there are variables.
+        block; none when there are variables. They end before one that uses a value which only the engine
+        finds.
         """
         found: list[Step] = []
+        unknown: set[str] = set()
         for entry in () if self.variables else self.steps:
-            if isinstance(entry, Block):
+            if isinstance(entry, Block) or any(name in entry.used for name in unknown):
                 break
+            unknown |= {f"${{{name}" for name, capture in entry.capture.items() if not capture.by_hand}
             found.append(entry)
         return tuple(found)
 

@@ -62,7 +62,7 @@ def _probe(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe
     else:
         why_not = None if answer.status < 400 else f"status {answer.status}"
     if why_not is None:
-        why_not = values.take(step.capture, headers, answer.body)
+        why_not = values.take(step.capture, answer.status, headers, answer.body)
     return Probe(
         step=step.name,
         status=answer.status,

@@ -10,13 +10,15 @@ import csv
 import json
 import random
 import re
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from prony.errors import UsageError
-from prony.plan.workload import Capture, Feeder, at_pointer
+from prony.plan.answer import at_pointer
+from prony.plan.workload import Capture, Feeder
 
 PART = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -45,15 +47,25 @@ class Values:
 
         return PART.sub(one, text)
 
-    def take(self, captures: Mapping[str, Capture], headers: Mapping[str, str], body: bytes) -> str | None:
+    def take(
+        self, captures: Mapping[str, Capture], status: int, headers: Mapping[str, str], body: bytes
+    ) -> str | None:
         """Keep what the step captures; None, or which value was not there. `headers` has lower-case names."""
         for name, capture in captures.items():
-            value = _found(capture, headers, body)
-            if value is None:
-                value = capture.default
-            if value is None:
+            if not capture.by_hand:
+                continue
+            found = _found(capture, status, headers, body)
+            if capture.match == -1:
+                self._known[f"{name}_matchNr"] = str(len(found))
+                self._known |= {f"{name}_{number}": value for number, value in enumerate(found, 1)}
+                if found:
+                    continue
+            place = max(capture.match, 1)
+            value = found[place - 1] if len(found) >= place else capture.default
+            if value is None and not capture.optional:
                 return f"there is nothing to capture as '{name}'"
-            self._known[name] = value
+            if value is not None:
+                self._known[name] = value
         return None
 
     def _value(self, inside: str) -> str:
@@ -64,6 +76,8 @@ class Values:
                 return json.dumps(value, ensure_ascii=False)[1:-1]
             case "url":
                 return quote(value, safe="-._~")
+            case "form":
+                return quote_plus(value, safe="*-._").replace("~", "%7E")
             case _:
                 return value
 
@@ -78,6 +92,14 @@ class Values:
                 return str(random.randint(int(low), int(high)))
             case ["random", "string", length]:
                 return "".join(random.choices(LETTERS, k=int(length)))
+            case ["random", "string", length, alphabet]:
+                return "".join(random.choices(alphabet, k=int(length)))
+            case ["time"]:
+                return str(time.time_ns() // 1_000_000)
+            case ["time", "s"]:
+                return str(int(time.time()))
+            case ["user" | "iteration"]:
+                return "1"
             case ["random", "choice", *choices] if choices:
                 return random.choice(choices)
             case [name] if name in self._known:
@@ -85,7 +107,7 @@ class Values:
         known = ", ".join(self._known) or "none"
         raise UsageError(
             f"the placeholder ${{{' '.join(words)}}} is not known; known names: {known}; "
-            "and sequence, uuid, random"
+            "and sequence, uuid, random, time, user, iteration"
         )
 
 
@@ -101,19 +123,34 @@ def _first_row(name: str, feeder: Feeder) -> dict[str, str]:
     return {column.strip(): value or "" for column, value in row.items() if column is not None}
 
 
-def _found(capture: Capture, headers: Mapping[str, str], body: bytes) -> str | None:
+def _found(capture: Capture, status: int, headers: Mapping[str, str], body: bytes) -> list[str]:
+    """Everything that is found, in its order."""
+    if capture.status:
+        return [str(status)]
     if capture.header is not None:
-        return headers.get(capture.header.lower())
+        value = headers.get(capture.header.lower())
+        return [] if value is None else [value]
+    if capture.cookie is not None:
+        # The values of a repeated header are joined.
+        pattern = rf"(?:^|,\s*){re.escape(capture.cookie)}=([^;,]*)"
+        return re.findall(pattern, headers.get("set-cookie", ""))
+    text = body.decode(errors="replace")
     if capture.regex is not None:
-        match = re.search(capture.regex, body.decode(errors="replace"))
-        if match is None:
-            return None
-        group = match[capture.group if capture.group is not None else min(1, match.re.groups)]
-        return None if group is None else str(group)
+        matches = list(re.finditer(capture.regex, text))
+        group = capture.group
+        return [
+            str(match[number])
+            for match in matches
+            if match[number := min(1, match.re.groups) if group is None else group] is not None
+        ]
+    if capture.boundary is not None:
+        left, right = re.escape(capture.boundary.left), re.escape(capture.boundary.right)
+        found = re.findall(rf"(?s){left or '^'}(.*?)(?={right or '$(?!.)'})", text)
+        return found if left and right else found[:1]
     try:
         value = at_pointer(json.loads(body), capture.json_pointer or "")
     except (ValueError, LookupError):
-        return None
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        return []
+    if value is None:
+        return []
+    return [value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.plan.workload import Expectation, Step, Workload, known, read
+from prony.plan.workload import Capture, Expectation, Step, Workload, known, read
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
 
@@ -118,3 +118,55 @@ def test_what_cannot_be_walked_is_refused(tmp_path: Path, text: str, part: str) 
     with pytest.raises(UsageError) as refusal:
         read(file)
     assert part in str(refusal.value)
+
+
+def test_status_classes_stand_for_their_codes() -> None:
+    expect = Expectation.model_validate({"status": ["2xx", 304], "not_status": [204]})
+    assert expect.why_not(250, {}, b"") is None
+    assert expect.why_not(404, {}, b"") == "status 404, expected 2xx or 304"
+    assert expect.why_not(204, {}, b"") == "status 204, expected another than 204"
+    assert Expectation(status=()).why_not(500, {}, b"") is None
+    with pytest.raises(ValueError, match="expected a code such as 200 or a class such as 2xx"):
+        Expectation.model_validate({"status": ["20x"]})
+
+
+@pytest.mark.parametrize(
+    ("expect", "part"),
+    [
+        ({"body_not_contains": ["ell"]}, "contains 'ell'"),
+        ({"body_not_equals": "hello"}, "must not be"),
+        ({"body_matches": ["^h", "x+"]}, "does not match 'x+'"),
+        ({"body_not_matches": ["l{2}"]}, "matches 'l{2}'"),
+        ({"min_bytes": 6}, "5 bytes, expected at least 6"),
+        ({"max_bytes": 4}, "5 bytes, expected at most 4"),
+        ({"json_absent": ["/a"]}, "is not JSON"),
+    ],
+)
+def test_what_must_not_be_is_refused(expect: dict[str, object], part: str) -> None:
+    why_not = Expectation.model_validate(expect).why_not(200, {}, b"hello")
+    assert part in (why_not or "")
+
+
+def test_json_is_expected_not_to_be_there() -> None:
+    expect = Expectation(json_absent=("/error",))
+    assert expect.why_not(200, {}, b'{"a":1}') is None
+    assert expect.why_not(200, {}, b'{"error":null}') == "the JSON has None at /error, expected nothing"
+
+
+def test_what_only_the_engine_finds_ends_what_is_sent_by_hand() -> None:
+    steps = (
+        Step(path="/", capture={"id": Capture(jsonpath="$.id")}),
+        Step(path="/same"),
+        Step(path="/${id}"),
+    )
+    (walk,) = Workload(name="w", steps=steps).walks
+    assert [step.path for step in walk.leading] == ["/", "/same"]
+
+
+@pytest.mark.parametrize(
+    ("method", "part"), [("get", "expected GET"), ("CONNECT", "tunnel"), ("A B", "pattern")]
+)
+def test_methods_are_words_in_capitals(method: str, part: str) -> None:
+    assert Step(path="/", method="PROPFIND").method == "PROPFIND"
+    with pytest.raises(ValueError, match=part):
+        Step(path="/", method=method)

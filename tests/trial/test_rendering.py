@@ -30,10 +30,10 @@ def test_rows_and_captured_values_are_known_by_name(tmp_path: Path) -> None:
         "n": Capture(regex=r'"id":\s*(\d+)'),
         "absent": Capture(header="X", default="none"),
     }
-    assert values.take(captures, {"location": "/7"}, b'{"items":[{"id": 42}]}') is None
+    assert values.take(captures, 200, {"location": "/7"}, b'{"items":[{"id": 42}]}') is None
     assert values.render("/${people.town}/${id}", path=True) == "/Lon%20don/42"
     assert values.render("${place} ${n} ${absent} ${people.town | url}") == "/7 42 none Lon%20don"
-    missing = values.take({"id": Capture(regex="x(y)?")}, {}, b"a")
+    missing = values.take({"id": Capture(regex="x(y)?")}, 200, {}, b"a")
     assert missing == "there is nothing to capture as 'id'"
 
 
@@ -42,6 +42,29 @@ def test_a_file_without_names_is_given_them(tmp_path: Path) -> None:
     file.write_text("Ada\tLondon\n")
     feeder = Feeder(file=str(file), order="random", columns=("name", "town"), delimiter="\t")
     assert Values({"people": feeder}).render("${people.town}") == "London"
+
+
+def test_every_kind_of_capture_that_can_be_found_by_hand_is() -> None:
+    values = Values({})
+    body = b'{"a":[{"id":1},{"id":22}]}'
+    captures = {
+        "status": Capture(status=True),
+        "session": Capture(cookie="sid"),
+        "second": Capture(regex=r'"id":(\d+)', match=2),
+        "each": Capture.model_validate({"boundary": {"left": '"id":', "right": "}"}, "match": -1}),
+        "rest": Capture.model_validate({"boundary": {"left": '"a":', "right": ""}}),
+        "found": Capture(jsonpath="$.a[0].id"),
+        "old": Capture(header="X", optional=True),
+    }
+    values.take({"old": Capture(header="X", default="was")}, 200, {}, b"")
+    cookies = "other=1; Path=/, sid=7; HttpOnly"
+    assert values.take(captures, 201, {"set-cookie": cookies}, body) is None
+    assert values.render("${status} ${session} ${second} ${each_1} ${each_2} ${each_matchNr} ${old}") == (
+        "201 7 22 1 22 2 was"
+    )
+    assert values.render("${rest | form}") == "%5B%7B%22id%22%3A1%7D%2C%7B%22id%22%3A22%7D%5D%7D"
+    with pytest.raises(UsageError, match="found"):
+        values.render("${found}")
 
 
 def test_what_is_not_known_is_named() -> None:

@@ -5,6 +5,8 @@ use crate::plan::{Plan, Scenario, Step};
 
 const MAX_STEPS: usize = 1_000;
 const MAX_LOOPS: u32 = 1_000_000_000;
+/// One bit for each while a body streams by.
+const MAX_TEXTS: usize = 64;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.scenarios.is_empty() {
@@ -85,6 +87,9 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
             step.method
         ));
     }
+    if step.method == "CONNECT" {
+        return refuse("method is CONNECT, which asks for a tunnel: expected another");
+    }
     let path = without_placeholders(&step.path);
     // The whole URL is what a proxy is asked for.
     if !path.starts_with('/') && !path.starts_with("http://") && path != "*" {
@@ -130,21 +135,49 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
 }
 
 fn check_expectation(step: &Step) -> Result<(), PlanError> {
-    if let Some(code) = step
-        .expect
-        .status
-        .iter()
-        .find(|code| !(200..=599).contains(*code))
-    {
+    let expect = &step.expect;
+    for (name, codes) in [
+        ("status", &expect.status),
+        ("not_status", &expect.not_status),
+    ] {
+        if let Some(code) = codes.iter().find(|code| !(200..=599).contains(*code)) {
+            return refuse(format!(
+                "expect.{name} holds {code}, expected codes from 200 to 599"
+            ));
+        }
+    }
+    for (name, texts) in [
+        ("body_contains", &expect.body_contains),
+        ("body_not_contains", &expect.body_not_contains),
+    ] {
+        if texts.iter().any(String::is_empty) {
+            return refuse(format!(
+                "expect.{name} holds an empty text, expected at least one character"
+            ));
+        }
+    }
+    let texts = expect.body_contains.len() + expect.body_not_contains.len();
+    if texts > MAX_TEXTS {
         return refuse(format!(
-            "expect.status holds {code}, expected codes from 200 to 599"
+            "expect.body_contains and body_not_contains hold {texts} texts, expected at most {MAX_TEXTS}"
         ));
     }
-    if step.expect.body_contains.iter().any(String::is_empty) {
-        return refuse("expect.body_contains holds an empty text, expected at least one character");
+    if let (Some(fewest), Some(most)) = (expect.min_bytes, expect.max_bytes)
+        && fewest > most
+    {
+        return refuse(format!(
+            "expect.min_bytes is {fewest} and max_bytes {most}, expected no more than that"
+        ));
     }
-    if step.expect.body_contains.len() > 64 {
-        return refuse("expect.body_contains holds more than 64 texts, expected at most 64");
+    if expect.body_bytes.is_some() && (expect.min_bytes.is_some() || expect.max_bytes.is_some()) {
+        return refuse(
+            "expect has body_bytes beside min_bytes or max_bytes, expected one length or its bounds",
+        );
+    }
+    if let Some(most_ms) = expect.max_ms.filter(|ms| !(ms.is_finite() && *ms > 0.0)) {
+        return refuse(format!(
+            "expect.max_ms is {most_ms}, expected a number above 0"
+        ));
     }
     Ok(())
 }

@@ -5,11 +5,12 @@ use memchr::memmem::Finder;
 
 use crate::plan::Expect;
 
-/// Which declaration an answer did not meet; the first of status, header, body.
+/// Which declaration an answer did not meet; the first of status, header, size, body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
     Status,
     Header,
+    Size,
     Body,
 }
 
@@ -22,41 +23,58 @@ fn holds_ignoring_case(value: &[u8], part: &[u8]) -> bool {
             .any(|at| at.eq_ignore_ascii_case(part))
 }
 
-/// A compiled [`Expect`].
+/// A compiled [`Expect`], but for what needs the whole body in one piece.
 #[derive(Debug, Clone)]
 pub struct Expectation {
     status: Vec<u16>,
+    not_status: Vec<u16>,
     headers: Vec<(String, Vec<u8>)>,
-    contains: Vec<Finder<'static>>,
+    /// What must occur, and behind it what must not.
+    texts: Vec<Finder<'static>>,
+    /// Bit i: the i-th text must occur.
+    wanted: u64,
     equals: Option<Vec<u8>>,
-    bytes: Option<u64>,
+    differs_from: Option<Vec<u8>>,
+    /// The length is none other.
+    exact: bool,
+    fewest_bytes: u64,
+    most_bytes: u64,
 }
 
 impl Expectation {
+    /// From a checked one: at most 64 texts.
     pub fn new(expect: &Expect) -> Self {
+        let finder = |text: &String| Finder::new(text.as_bytes()).into_owned();
+        let bytes = |text: &String| text.as_bytes().to_vec();
+        let contains = expect.body_contains.len() as u32;
         Self {
             status: expect.status.clone(),
+            not_status: expect.not_status.clone(),
             headers: expect
                 .headers
                 .iter()
                 .map(|(name, value)| (name.clone(), value.trim().as_bytes().to_vec()))
                 .collect(),
-            contains: expect
+            texts: expect
                 .body_contains
                 .iter()
-                .map(|text| Finder::new(text.as_bytes()).into_owned())
+                .chain(&expect.body_not_contains)
+                .map(finder)
                 .collect(),
-            equals: expect
-                .body_equals
-                .as_ref()
-                .map(|text| text.as_bytes().to_vec()),
-            bytes: expect.body_bytes,
+            wanted: 1_u64.checked_shl(contains).map_or(u64::MAX, |bit| bit - 1),
+            equals: expect.body_equals.as_ref().map(bytes),
+            differs_from: expect.body_not_equals.as_ref().map(bytes),
+            exact: expect.body_bytes.is_some(),
+            fewest_bytes: expect.body_bytes.or(expect.min_bytes).unwrap_or(0),
+            most_bytes: expect.body_bytes.or(expect.max_bytes).unwrap_or(u64::MAX),
         }
     }
 
     /// Checks what the head alone can show.
     pub fn check_head(&self, status: u16, headers: &[httparse::Header<'_>]) -> Option<Unmet> {
-        if !self.status.is_empty() && !self.status.contains(&status) {
+        if !self.status.is_empty() && !self.status.contains(&status)
+            || self.not_status.contains(&status)
+        {
             return Some(Unmet::Status);
         }
         let all_there = self.headers.iter().all(|(name, value)| {
@@ -69,18 +87,40 @@ impl Expectation {
 
     /// Whether a body has to be looked at and not only counted.
     pub fn reads_body(&self) -> bool {
-        self.equals.is_some() || !self.contains.is_empty()
+        self.equals.is_some() || self.differs_from.is_some() || !self.texts.is_empty()
     }
 
     /// Checks a body that lies in one piece.
     pub fn check_body(&self, body: &[u8]) -> Option<Unmet> {
-        let right = self.bytes.is_none_or(|bytes| bytes == body.len() as u64)
-            && self.equals.as_deref().is_none_or(|equals| equals == body)
+        let unmet = self.check_size(body.len() as u64);
+        if unmet.is_some() {
+            return unmet;
+        }
+        let right = self.equals.as_deref().is_none_or(|equals| equals == body)
             && self
-                .contains
+                .differs_from
+                .as_deref()
+                .is_none_or(|other| other != body)
+            && self
+                .texts
                 .iter()
-                .all(|finder| finder.find(body).is_some());
+                .enumerate()
+                .all(|(index, finder)| finder.find(body).is_some() == self.wants(index));
         if right { None } else { Some(Unmet::Body) }
+    }
+
+    fn wants(&self, index: usize) -> bool {
+        self.wanted & (1 << index) != 0
+    }
+
+    fn check_size(&self, bytes: u64) -> Option<Unmet> {
+        if bytes >= self.fewest_bytes && bytes <= self.most_bytes {
+            None
+        } else if self.exact {
+            Some(Unmet::Body)
+        } else {
+            Some(Unmet::Size)
+        }
     }
 }
 
@@ -88,7 +128,9 @@ impl Expectation {
 #[derive(Debug, Default)]
 pub struct BodyCheck {
     seen: u64,
+    /// From what it should be, and from what it should not be.
     differs: bool,
+    is_another: bool,
     /// Bit i: the i-th text was found.
     found: u64,
     /// The end of what was seen, as long as the longest text less one byte.
@@ -98,21 +140,20 @@ pub struct BodyCheck {
 impl BodyCheck {
     pub fn feed(&mut self, expectation: &Expectation, piece: &[u8]) {
         if let Some(equals) = &expectation.equals {
-            let begin = usize::try_from(self.seen)
-                .unwrap_or(usize::MAX)
-                .min(equals.len());
-            let end = begin.saturating_add(piece.len()).min(equals.len());
-            self.differs |= equals[begin..end] != *piece;
+            self.differs |= differs(equals, self.seen, piece);
+        }
+        if let Some(other) = &expectation.differs_from {
+            self.is_another |= differs(other, self.seen, piece);
         }
         self.seen += piece.len() as u64;
-        if !expectation.contains.is_empty() {
+        if !expectation.texts.is_empty() {
             self.search(expectation, piece);
         }
     }
 
     fn search(&mut self, expectation: &Expectation, piece: &[u8]) {
         let longest = expectation
-            .contains
+            .texts
             .iter()
             .map(|finder| finder.needle().len())
             .max()
@@ -122,7 +163,7 @@ impl BodyCheck {
         let before = self.tail.len();
         self.tail
             .extend_from_slice(&piece[..piece.len().min(overlap)]);
-        for (index, finder) in expectation.contains.iter().enumerate() {
+        for (index, finder) in expectation.texts.iter().enumerate() {
             if finder.find(&self.tail).is_some() || finder.find(piece).is_some() {
                 self.found |= 1 << index;
             }
@@ -142,20 +183,25 @@ impl BodyCheck {
     }
 
     pub fn finish(&self, expectation: &Expectation) -> Option<Unmet> {
-        let texts = expectation.contains.len();
-        let all = if texts == 64 {
-            u64::MAX
-        } else {
-            (1 << texts) - 1
-        };
-        let right = expectation.bytes.is_none_or(|bytes| bytes == self.seen)
-            && expectation
-                .equals
-                .as_ref()
-                .is_none_or(|equals| !self.differs && equals.len() as u64 == self.seen)
-            && self.found & all == all;
+        let unmet = expectation.check_size(self.seen);
+        if unmet.is_some() {
+            return unmet;
+        }
+        let is = |text: &Vec<u8>, differs: bool| !differs && text.len() as u64 == self.seen;
+        let equals = expectation.equals.as_ref();
+        let other = expectation.differs_from.as_ref();
+        let right = equals.is_none_or(|text| is(text, self.differs))
+            && other.is_none_or(|text| !is(text, self.is_another))
+            && self.found == expectation.wanted;
         if right { None } else { Some(Unmet::Body) }
     }
+}
+
+/// Whether a piece that begins there is another than that of the text.
+fn differs(text: &[u8], from: u64, piece: &[u8]) -> bool {
+    let begin = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+    let end = begin.saturating_add(piece.len()).min(text.len());
+    text[begin..end] != *piece
 }
 
 #[cfg(test)]
@@ -180,6 +226,14 @@ mod tests {
                 expectation(&["ab", "abba"], None, None),
                 expectation(&["a"], Some("abab"), None),
                 expectation(&[], None, Some(7)),
+                Expectation::new(&Expect {
+                    body_contains: vec!["ab".to_owned()],
+                    body_not_contains: vec!["bbb".to_owned(), "aaa".to_owned()],
+                    body_not_equals: Some("abab".to_owned()),
+                    min_bytes: Some(2),
+                    max_bytes: Some(20),
+                    ..Expect::default()
+                }),
             ] {
                 let mut cuts = cuts.clone();
                 cuts.push(0);
@@ -213,5 +267,42 @@ mod tests {
         assert_eq!(expectation.check_head(200, &right), None);
         assert_eq!(expectation.check_head(200, &wrong), Some(Unmet::Header));
         assert_eq!(expectation.check_head(404, &wrong), Some(Unmet::Status));
+        let not = Expectation::new(&Expect {
+            not_status: vec![503],
+            ..Expect::default()
+        });
+        assert_eq!(not.check_head(503, &wrong), Some(Unmet::Status));
+        assert_eq!(not.check_head(200, &wrong), None);
+    }
+
+    #[test]
+    fn a_body_is_what_it_must_be_and_not_what_it_must_not_be() {
+        let not_this = Expectation::new(&Expect {
+            body_not_equals: Some("hello".to_owned()),
+            ..Expect::default()
+        });
+        let not_within = Expectation::new(&Expect {
+            body_not_contains: vec!["ell".to_owned()],
+            ..Expect::default()
+        });
+        let of_length = |fewest, most| {
+            Expectation::new(&Expect {
+                min_bytes: fewest,
+                max_bytes: most,
+                ..Expect::default()
+            })
+        };
+        for (expectation, body, unmet) in [
+            (&not_this, "hello", Some(Unmet::Body)),
+            (&not_this, "hello!", None),
+            (&not_within, "hello", Some(Unmet::Body)),
+            (&not_within, "help", None),
+            (&of_length(Some(5), None), "hell", Some(Unmet::Size)),
+            (&of_length(Some(5), None), "hello", None),
+            (&of_length(None, Some(5)), "hello!", Some(Unmet::Size)),
+            (&of_length(Some(5), Some(5)), "hello", None),
+        ] {
+            assert_eq!(expectation.check_body(body.as_bytes()), unmet, "{body}");
+        }
     }
 }

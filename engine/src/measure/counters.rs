@@ -38,10 +38,14 @@ pub enum ErrorKind {
     ExpectBody,
     /// A value that a later step needs was not in the answer.
     Capture,
+    /// The body was shorter or longer than is right.
+    ExpectSize,
+    /// The whole answer came too late to be right.
+    ExpectDuration,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -58,6 +62,8 @@ impl ErrorKind {
         Self::ExpectHeader,
         Self::ExpectBody,
         Self::Capture,
+        Self::ExpectSize,
+        Self::ExpectDuration,
     ];
 }
 
@@ -179,6 +185,7 @@ impl From<Unmet> for ErrorKind {
         match unmet {
             Unmet::Status => Self::ExpectStatus,
             Unmet::Header => Self::ExpectHeader,
+            Unmet::Size => Self::ExpectSize,
             Unmet::Body => Self::ExpectBody,
         }
     }

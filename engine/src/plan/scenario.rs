@@ -153,7 +153,7 @@ pub enum Auth {
     Bearer(String),
 }
 
-/// A value taken from an answer: exactly one of `json`, `header`, `regex`.
+/// A value taken from an answer: exactly one of `json`, `jsonpath`, `header`, `cookie`, `regex`, `boundary`, `status`.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
@@ -162,36 +162,109 @@ pub struct Capture {
     /// A JSON pointer (RFC 6901) into the body; `null` there counts as nothing.
     #[serde(default)]
     pub json: Option<String>,
-    /// The value of the first header of this name.
+    /// A JSON path (RFC 9535) into the body; `null` there counts as nothing.
+    #[serde(default)]
+    pub jsonpath: Option<String>,
+    /// The value of a header of this name.
     #[serde(default)]
     pub header: Option<String>,
-    /// The first match in the body.
+    /// The value of a cookie of this name that the answer sets.
+    #[serde(default)]
+    pub cookie: Option<String>,
+    /// A match in the body.
     #[serde(default)]
     pub regex: Option<String>,
+    /// What stands between two texts in the body.
+    #[serde(default)]
+    pub boundary: Option<Boundary>,
+    /// The status code.
+    #[serde(default)]
+    pub status: bool,
+    /// Where a regex and a boundary look.
+    #[serde(default, rename = "in")]
+    pub part: Part,
+    /// Which of several: a number from 1, 0 for any of them, or -1 for all: then `${name_1}`, `${name_2}`… stand for them and
+    /// `${name_matchNr}` for their count.
+    #[serde(default = "first", rename = "match")]
+    pub which: i64,
     /// Of the regex: which group; without it the first, or the whole match where there is none.
     #[serde(default)]
     pub group: Option<usize>,
     /// Used when nothing is found; without it that is an error of the kind `capture`.
     #[serde(default)]
     pub default: Option<String>,
+    /// Nothing found is no error, and the value stays as it was.
+    #[serde(default)]
+    pub optional: bool,
+    /// Taken also from an answer that is not as expected.
+    #[serde(default)]
+    pub always: bool,
+}
+
+fn first() -> i64 {
+    1
+}
+
+/// The texts around a value; an empty one is the beginning or the end.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Boundary {
+    pub left: String,
+    pub right: String,
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    #[default]
+    Body,
+    /// The line with the status, and the headers.
+    Head,
 }
 
 /// What a right answer looks like; what is not set is not checked.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// Status codes that are right; an empty list accepts any.
-    #[serde(default, deserialize_with = "null_is_empty")]
+    /// Status codes that are right, or classes of them such as `2xx`; an empty list accepts any.
+    #[serde(default, deserialize_with = "codes")]
+    #[schemars(with = "Option<Vec<CodeOrClass>>")]
     pub status: Vec<u16>,
+    /// Status codes and classes that are wrong.
+    #[serde(default, deserialize_with = "codes")]
+    #[schemars(with = "Option<Vec<CodeOrClass>>")]
+    pub not_status: Vec<u16>,
     /// Every one of these must occur in the body.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub body_contains: Vec<String>,
+    /// None of these may occur in the body.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub body_not_contains: Vec<String>,
     /// The whole body.
     #[serde(default)]
     pub body_equals: Option<String>,
+    /// What the whole body must not be.
+    #[serde(default)]
+    pub body_not_equals: Option<String>,
+    /// Regexes, each of which must be found in the body.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub body_matches: Vec<String>,
+    /// Regexes, none of which may be found in the body.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub body_not_matches: Vec<String>,
     /// Length of the body after any chunking is undone.
     #[serde(default)]
     pub body_bytes: Option<u64>,
+    /// The shortest body that is right; a shorter one is an error of the kind `expect_size`.
+    #[serde(default)]
+    pub min_bytes: Option<u64>,
+    /// The longest.
+    #[serde(default)]
+    pub max_bytes: Option<u64>,
+    /// The longest service time; a longer one is an error of the kind `expect_duration`.
+    #[serde(default)]
+    pub max_ms: Option<f64>,
     /// Name and text that the value must contain of headers that must be there.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub headers: Vec<(String, String)>,
@@ -200,7 +273,7 @@ pub struct Expect {
     pub json: Vec<JsonExpect>,
 }
 
-/// One value of a JSON body: that it is there, or also what it is.
+/// One value of a JSON body: that it is there, also what it is, or that it is not there.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonExpect {
@@ -213,6 +286,9 @@ pub struct JsonExpect {
         skip_serializing_if = "Option::is_none"
     )]
     pub equals: Option<serde_json::Value>,
+    /// There must be nothing; the body must be JSON all the same.
+    #[serde(default)]
+    pub absent: bool,
 }
 
 /// Tells `null` from nothing.
@@ -221,6 +297,39 @@ where
     D: serde::Deserializer<'de>,
 {
     serde_json::Value::deserialize(deserializer).map(Some)
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum CodeOrClass {
+    Code(u16),
+    /// `1xx` to `5xx`.
+    Class(String),
+}
+
+/// Codes, those of a class written out.
+fn codes<'de, D>(deserializer: D) -> Result<Vec<u16>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let mut codes = Vec::new();
+    for value in null_is_empty::<D, serde_json::Value>(deserializer)? {
+        let number = value.as_u64().and_then(|number| u16::try_from(number).ok());
+        match (number, value.as_str().map(str::as_bytes)) {
+            (Some(code), _) => codes.push(code),
+            (_, Some([digit @ b'1'..=b'5', b'x', b'x'])) => {
+                let first = u16::from(digit - b'0') * 100;
+                codes.extend(first..first + 100);
+            }
+            _ => {
+                return Err(serde::de::Error::custom(format!(
+                    "a status is {value}, expected a code such as 200 or a class such as \"2xx\""
+                )));
+            }
+        }
+    }
+    Ok(codes)
 }
 
 fn null_is_empty<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>

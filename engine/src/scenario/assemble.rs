@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use rand::distr::weighted::WeightedIndex;
 
-use super::capture::check_name;
+use super::capture::{Numbered, check_name};
 use super::condition::Test;
 use super::program::{Counter, Op, Program};
 use super::template::{BadTemplate, Scope, Template};
@@ -42,20 +42,22 @@ pub fn needs_program(scenario: &Scenario) -> bool {
     !scenario.variables.is_empty() || !scenario.steps.iter().all(plain)
 }
 
-/// The names that blocks among these give values to.
-pub fn names(nodes: &[Node]) -> Vec<&str> {
+/// The names that captures and blocks among these give values to.
+pub fn names(nodes: &[Node], numbered: &Numbered) -> Vec<String> {
     let mut found = Vec::new();
     for node in nodes {
         match node {
-            Node::Request(step) => found.extend(step.capture.iter().map(|one| one.name.as_str())),
+            Node::Request(step) => {
+                found.extend(step.capture.iter().flat_map(|one| numbered.names(one)));
+            }
             Node::Block(block) => {
-                found.extend(block.set.iter().map(|(name, _)| name.as_str()));
+                found.extend(block.set.iter().map(|(name, _)| name.clone()));
                 if let Some(repeat) = &block.repeat {
-                    found.extend(repeat.element.as_deref());
-                    found.extend(repeat.index.as_deref());
+                    found.extend(repeat.element.clone());
+                    found.extend(repeat.index.clone());
                 }
-                found.extend(names(&block.steps));
-                found.extend(names(&block.otherwise));
+                found.extend(names(&block.steps, numbered));
+                found.extend(names(&block.otherwise, numbered));
             }
         }
     }

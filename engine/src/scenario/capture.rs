@@ -1,16 +1,20 @@
-//! Values taken from an answer, and expectations of its JSON. One answer in, values of the user out; no I/O.
+//! Values taken from an answer, and expectations that need the whole of it. One answer in, values of the user out; no I/O.
 
+use rand::Rng;
 use serde_json::Value;
 
 use super::look::Seen;
+use super::origin::{Origin, check_pointer, regex};
 use super::vars::Vars;
-use crate::plan::{Capture, JsonExpect};
+use crate::plan::{Capture, Expect, JsonExpect};
 
 /// What a step does with a kept answer.
 #[derive(Debug, Default)]
 pub struct Look {
     captures: Vec<Compiled>,
     json: Vec<JsonExpect>,
+    /// Each with whether it must be found.
+    regexes: Vec<(regex::bytes::Regex, bool)>,
     /// Whether the user keeps the cookies that the answer sets.
     pub cookies: bool,
 }
@@ -19,14 +23,20 @@ pub struct Look {
 struct Compiled {
     slot: usize,
     from: Origin,
+    which: Which,
     default: Option<Box<[u8]>>,
+    optional: bool,
+    always: bool,
 }
 
+/// Which of the values that are found.
 #[derive(Debug)]
-enum Origin {
-    Json(String),
-    Header(String),
-    Regex(Box<regex::bytes::Regex>, usize),
+enum Which {
+    /// By number, from 1.
+    Nth(usize),
+    Random,
+    /// Each has a name of its own: the place of their count, and number and place of those that something refers to.
+    All(usize, Vec<(usize, usize)>),
 }
 
 /// What was not as declared.
@@ -36,136 +46,236 @@ pub enum Missed {
     Capture,
 }
 
+/// The numbered names (`id_3`) that something in a plan refers to: only those are kept of a capture of all matches.
+#[derive(Debug, Default)]
+pub struct Numbered(String);
+
+impl Numbered {
+    /// `scenarios` as JSON.
+    pub fn new(scenarios: String) -> Self {
+        Self(scenarios)
+    }
+
+    /// The numbers, rising, that stand behind this name.
+    fn of(&self, name: &str) -> Vec<usize> {
+        let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'-';
+        let (text, prefix) = (self.0.as_bytes(), format!("{name}_"));
+        let mut found: Vec<usize> = memchr::memmem::find_iter(text, &prefix)
+            .filter(|at| *at == 0 || !word(&text[at - 1]))
+            .filter_map(|at| {
+                let after = &self.0[at + prefix.len()..];
+                let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+                let ends = !after.as_bytes().get(digits).is_some_and(word);
+                // Not 01: that is another name.
+                let number: usize = after[..digits].parse().ok()?;
+                (ends && number > 0 && !after.starts_with('0')).then_some(number)
+            })
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The names that a capture gives values to.
+    pub fn names(&self, capture: &Capture) -> Vec<String> {
+        let name = &capture.name;
+        let mut names = vec![name.clone()];
+        if capture.which == -1 {
+            names.push(format!("{name}_matchNr"));
+            names.extend(
+                self.of(name)
+                    .iter()
+                    .map(|number| format!("{name}_{number}")),
+            );
+        }
+        names
+    }
+}
+
 impl Look {
-    /// `slot` gives the number of a captured value. The error says what is wrong with a capture.
+    /// `slot` gives the number of a captured value. The error says what is wrong with a capture or an expectation.
     pub fn compile(
         captures: &[Capture],
-        json: &[JsonExpect],
+        expect: &Expect,
         cookies: bool,
+        numbered: &Numbered,
         mut slot: impl FnMut(&str) -> usize,
     ) -> Result<Self, String> {
-        for expect in json {
+        for expect in &expect.json {
             check_pointer(&expect.pointer)?;
+            if expect.absent && expect.equals.is_some() {
+                return Err(format!(
+                    "expects something and nothing at the JSON pointer {:?}, expected one of equals and absent",
+                    expect.pointer
+                ));
+            }
+        }
+        let mut regexes = Vec::new();
+        for (name, texts, wanted) in [
+            ("body_matches", &expect.body_matches, true),
+            ("body_not_matches", &expect.body_not_matches, false),
+        ] {
+            for text in texts {
+                let regex = regex(text).map_err(|why| format!("expect.{name} {why}"))?;
+                regexes.push((regex, wanted));
+            }
         }
         let compiled = captures.iter().map(|capture| {
             check_name(&capture.name)?;
-            Ok(Compiled {
-                from: source(capture).map_err(|why| format!("capture {:?} {why}", capture.name))?,
-                slot: slot(&capture.name),
-                default: capture.default.as_ref().map(|text| text.as_bytes().into()),
-            })
+            Compiled::new(capture, numbered, &mut slot)
+                .map_err(|why| format!("capture {:?} {why}", capture.name))
         });
         Ok(Self {
             captures: compiled.collect::<Result<_, String>>()?,
-            json: json.to_vec(),
+            json: expect.json.clone(),
+            regexes,
             cookies,
         })
     }
 
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.captures.is_empty() && self.json.is_empty() && !self.cookies
+        self.captures.is_empty() && !self.judges() && !self.cookies
+    }
+
+    fn judges(&self) -> bool {
+        !self.json.is_empty() || !self.regexes.is_empty()
     }
 
     pub fn needs_body(&self) -> bool {
-        let from_body = |capture: &Compiled| !matches!(capture.from, Origin::Header(_));
-        !self.json.is_empty() || self.captures.iter().any(from_body)
+        self.judges()
+            || self
+                .captures
+                .iter()
+                .any(|capture| capture.from.needs_body())
     }
 
     /// The numbers of the values that this sets.
     pub fn sets(&self) -> impl Iterator<Item = usize> + '_ {
-        self.captures.iter().map(|capture| capture.slot)
+        self.captures.iter().flat_map(|capture| {
+            let (count, numbered) = match &capture.which {
+                Which::All(count, numbered) => (Some(*count), &numbered[..]),
+                _ => (None, &[][..]),
+            };
+            let numbered = numbered.iter().map(|(_, slot)| *slot);
+            std::iter::once(capture.slot).chain(count).chain(numbered)
+        })
     }
 
-    /// Sets the user's values; the first thing that was not as declared.
-    pub fn take(&self, seen: &Seen, vars: &mut Vars) -> Option<Missed> {
-        let reads_json = !self.json.is_empty()
+    /// Sets the user's values; the first thing that was not as declared. From an answer that is not right already only what is
+    /// captured always is taken.
+    pub fn take(
+        &self,
+        seen: &Seen,
+        right: bool,
+        vars: &mut Vars,
+        rng: &mut impl Rng,
+    ) -> Option<Missed> {
+        let taken = |capture: &&Compiled| right || capture.always;
+        let reads_json = right && !self.json.is_empty()
             || self
                 .captures
                 .iter()
-                .any(|capture| matches!(capture.from, Origin::Json(_)));
+                .filter(taken)
+                .any(|capture| capture.from.reads_json());
         let json: Option<Value> = if reads_json {
             serde_json::from_slice(&seen.body).ok()
         } else {
             None
         };
-        let expected = self.json.iter().all(|expect| {
-            let found = json.as_ref().and_then(|json| json.pointer(&expect.pointer));
-            found.is_some_and(|found| expect.equals.as_ref().is_none_or(|equals| equals == found))
-        });
-        let mut missed = (!expected).then_some(Missed::Expectation);
-        for capture in &self.captures {
-            let found = capture.from.find(seen, json.as_ref());
-            let value = found.or_else(|| capture.default.clone());
-            if value.is_none() {
+        let met = !right || self.is_met(&seen.body, json.as_ref());
+        let mut missed = (!met).then_some(Missed::Expectation);
+        for capture in self.captures.iter().filter(taken) {
+            if !capture.take(seen, json.as_ref(), vars, rng) {
                 missed = missed.or(Some(Missed::Capture));
-            }
-            if let Some(place) = vars.captured.get_mut(capture.slot) {
-                *place = value;
             }
         }
         missed
     }
-}
 
-impl Origin {
-    fn find(&self, seen: &Seen, json: Option<&Value>) -> Option<Box<[u8]>> {
-        match self {
-            Self::Header(name) => seen.headers(name).next().map(Box::from),
-            Self::Json(pointer) => match json?.pointer(pointer)? {
-                Value::Null => None,
-                Value::String(text) => Some(text.as_bytes().into()),
-                other => Some(other.to_string().into_bytes().into()),
-            },
-            Self::Regex(regex, group) => regex
-                .captures(&seen.body)?
-                .get(*group)
-                .map(|found| found.as_bytes().into()),
-        }
-    }
-}
-
-fn source(capture: &Capture) -> Result<Origin, String> {
-    if capture.group.is_some() && capture.regex.is_none() {
-        return Err("has a group, which only a regex has".to_owned());
-    }
-    match (&capture.json, &capture.header, &capture.regex) {
-        (Some(pointer), None, None) => {
-            check_pointer(pointer)?;
-            Ok(Origin::Json(pointer.clone()))
-        }
-        (None, Some(name), None) => Ok(Origin::Header(name.clone())),
-        (None, None, Some(text)) => {
-            let regex = regex::bytes::Regex::new(text).map_err(|error| {
-                format!("has a regex that cannot be read: {}", last_line(&error))
-            })?;
-            let groups = regex.captures_len() - 1;
-            let group = capture.group.unwrap_or(groups.min(1));
-            if group > groups {
-                return Err(format!(
-                    "asks for group {group}, but its regex has {groups}"
-                ));
+    fn is_met(&self, body: &[u8], json: Option<&Value>) -> bool {
+        self.json.iter().all(|expect| {
+            let found = json.and_then(|json| json.pointer(&expect.pointer));
+            match found {
+                None => expect.absent && json.is_some(),
+                Some(found) => {
+                    !expect.absent && expect.equals.as_ref().is_none_or(|equals| equals == found)
+                }
             }
-            Ok(Origin::Regex(Box::new(regex), group))
+        }) && self
+            .regexes
+            .iter()
+            .all(|(regex, wanted)| regex.is_match(body) == *wanted)
+    }
+}
+
+impl Compiled {
+    fn new(
+        capture: &Capture,
+        numbered: &Numbered,
+        slot: &mut impl FnMut(&str) -> usize,
+    ) -> Result<Self, String> {
+        if capture.optional && capture.default.is_some() {
+            return Err("has a default and is optional, expected one of them".to_owned());
         }
-        _ => Err("expected exactly one of json, header and regex".to_owned()),
+        let from = Origin::compile(capture)?;
+        let name = &capture.name;
+        Ok(Self {
+            slot: slot(name),
+            which: match capture.which {
+                0 => Which::Random,
+                -1 => {
+                    let each = |number| (number, slot(&format!("{name}_{number}")));
+                    let each = numbered.of(name).into_iter().map(each).collect();
+                    Which::All(slot(&format!("{name}_matchNr")), each)
+                }
+                number => Which::Nth(usize::try_from(number).map_err(|_| {
+                    format!(
+                        "has match {number}, expected 1 or more (which one), 0 (any) or -1 (all)"
+                    )
+                })?),
+            },
+            from,
+            default: capture.default.as_ref().map(|text| text.as_bytes().into()),
+            optional: capture.optional,
+            always: capture.always,
+        })
     }
-}
 
-/// The regex crate draws a picture over several lines; the last one says what is wrong.
-fn last_line(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let line = text.lines().last().unwrap_or_default();
-    line.trim_start_matches("error: ").to_owned()
-}
-
-fn check_pointer(pointer: &str) -> Result<(), String> {
-    if pointer.is_empty() || pointer.starts_with('/') {
-        return Ok(());
+    /// False when nothing is found and that was not to be.
+    fn take(&self, seen: &Seen, json: Option<&Value>, vars: &mut Vars, rng: &mut impl Rng) -> bool {
+        let most = match self.which {
+            Which::Nth(number) => number,
+            _ => usize::MAX,
+        };
+        let mut found = self.from.find(seen, json, most);
+        let value = match &self.which {
+            Which::Nth(number) => (found.len() >= *number).then(|| found.swap_remove(number - 1)),
+            Which::Random if found.is_empty() => None,
+            Which::Random => Some(found.swap_remove(rng.random_range(0..found.len()))),
+            Which::All(count, numbered) => {
+                vars.set(*count, found.len().to_string().into_bytes());
+                for (number, slot) in numbered {
+                    if let Some(place) = vars.captured.get_mut(*slot) {
+                        *place = found.get_mut(number - 1).map(std::mem::take);
+                    }
+                }
+                if !found.is_empty() {
+                    return true;
+                }
+                None
+            }
+        };
+        if value.is_none() && self.optional {
+            return true;
+        }
+        let value = value.or_else(|| self.default.clone());
+        let is_there = value.is_some();
+        if let Some(place) = vars.captured.get_mut(self.slot) {
+            *place = value;
+        }
+        is_there
     }
-    Err(format!(
-        "has the JSON pointer {pointer:?}, expected it to begin with / (such as /items/0/id)"
-    ))
 }
 
 const GENERATORS: [&str; 6] = ["sequence", "uuid", "random", "time", "user", "iteration"];
@@ -189,21 +299,28 @@ mod tests {
     use super::*;
     use crate::scenario::vars::Shape;
     use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
     use serde_json::json;
 
     fn look(captures: Value, expects: Value) -> Result<(Look, Vars), String> {
         let captures: Vec<Capture> = serde_json::from_value(captures).unwrap();
-        let expects: Vec<JsonExpect> = serde_json::from_value(expects).unwrap();
+        let expects: Expect = serde_json::from_value(expects).unwrap();
+        let numbered = Numbered::new("/${a_2}/${a_1}/${ba_3}/${a_04}/${a_5x}/${a_2}".to_owned());
         let mut next = 0;
-        let look = Look::compile(&captures, &expects, false, |_| {
+        let look = Look::compile(&captures, &expects, false, &numbered, |_| {
             next += 1;
             next - 1
         })?;
         let vars = Vars::new(Shape {
-            captured: captures.len(),
+            captured: next,
             ..Shape::default()
         });
         Ok((look, vars))
+    }
+
+    fn rng() -> SmallRng {
+        SmallRng::seed_from_u64(1)
     }
 
     fn answer(body: &[u8]) -> Seen {
@@ -214,8 +331,8 @@ mod tests {
     }
 
     fn taken(captures: Value, body: &str) -> (Option<Missed>, Vec<Option<String>>) {
-        let (look, mut vars) = look(captures, json!([])).unwrap();
-        let missed = look.take(&answer(body.as_bytes()), &mut vars);
+        let (look, mut vars) = look(captures, json!({})).unwrap();
+        let missed = look.take(&answer(body.as_bytes()), true, &mut vars, &mut rng());
         let text = |value: &Option<Box<[u8]>>| {
             value
                 .as_ref()
@@ -248,40 +365,130 @@ mod tests {
     }
 
     #[test]
-    fn json_is_expected_to_be_there_or_to_be_equal() {
-        let judged = |expect: Value, body: &str| {
-            let (look, mut vars) = look(json!([]), json!([expect])).unwrap();
-            look.take(&answer(body.as_bytes()), &mut vars)
+    fn which_of_several_is_taken_is_said() {
+        let body = r#"{"items":[{"id":41},{"id":42}]}"#;
+        let which = |number: i64| {
+            taken(
+                json!([{"name": "a", "jsonpath": "$.items[*].id", "match": number}]),
+                body,
+            )
         };
-        assert_eq!(judged(json!({"pointer": "/a"}), r#"{"a":null}"#), None);
+        assert_eq!(which(2), (None, vec![Some("42".to_owned())]));
+        assert_eq!(which(3), (Some(Missed::Capture), vec![None]));
+        let (missed, any) = which(0);
+        assert!(missed.is_none() && ["41", "42"].contains(&any[0].as_deref().unwrap()));
+        // The value itself, then those that something refers to, then their count.
+        let all = taken(
+            json!([{"name": "a", "regex": "\\d(\\d)", "match": -1}]),
+            body,
+        );
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(all, (None, vec![None, text("1"), text("2"), text("2")]));
+        let one = taken(json!([{"name": "a", "regex": "4[2]", "match": -1}]), body);
+        assert_eq!(one, (None, vec![None, text("42"), None, text("1")]));
+        let none = json!({"name": "a", "regex": "x", "match": -1, "optional": true});
         assert_eq!(
-            judged(json!({"pointer": "/a", "equals": [1]}), r#"{"a":[1]}"#),
+            taken(json!([none]), body),
+            (None, vec![None, None, None, text("0")])
+        );
+    }
+
+    #[test]
+    fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
+        let captures = json!([{"name": "a", "json": "/id", "optional": true}, {"name": "b", "json": "/id", "always": true}]);
+        let (look, mut vars) = look(captures, json!({})).unwrap();
+        vars.set(0, b"before".to_vec());
+        assert_eq!(
+            look.take(&answer(br#"{"id":7}"#), false, &mut vars, &mut rng()),
             None
         );
-        let missed = Some(Missed::Expectation);
-        assert_eq!(judged(json!({"pointer": "/b"}), r#"{"a":1}"#), missed);
+        let values = |vars: &Vars| {
+            vars.captured
+                .iter()
+                .map(|value| value.as_deref().map(<[u8]>::to_vec))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(
-            judged(json!({"pointer": "/a", "equals": null}), r#"{"a":1}"#),
+            values(&vars),
+            [Some(b"before".to_vec()), Some(b"7".to_vec())]
+        );
+        look.take(&answer(b"{}"), true, &mut vars, &mut rng());
+        assert_eq!(values(&vars), [Some(b"before".to_vec()), None]);
+    }
+
+    #[test]
+    fn json_and_regexes_are_expected_to_be_there_or_not() {
+        let judged = |expect: Value, body: &str| {
+            let (look, mut vars) = look(json!([]), expect).unwrap();
+            look.take(&answer(body.as_bytes()), true, &mut vars, &mut rng())
+        };
+        let missed = Some(Missed::Expectation);
+        for (expect, body, expected) in [
+            (json!({"pointer": "/a"}), r#"{"a":null}"#, None),
+            (
+                json!({"pointer": "/a", "equals": [1]}),
+                r#"{"a":[1]}"#,
+                None,
+            ),
+            (json!({"pointer": "/b"}), r#"{"a":1}"#, missed),
+            (
+                json!({"pointer": "/a", "equals": null}),
+                r#"{"a":1}"#,
+                missed,
+            ),
+            (json!({"pointer": ""}), "no JSON", missed),
+            (json!({"pointer": "/b", "absent": true}), r#"{"a":1}"#, None),
+            (
+                json!({"pointer": "/a", "absent": true}),
+                r#"{"a":1}"#,
+                missed,
+            ),
+            (json!({"pointer": "/a", "absent": true}), "no JSON", missed),
+        ] {
+            assert_eq!(judged(json!({"json": [expect]}), body), expected, "{body}");
+        }
+        assert_eq!(
+            judged(json!({"body_matches": ["^h.l", "o$"]}), "hello"),
+            None
+        );
+        assert_eq!(
+            judged(json!({"body_matches": ["^h", "x"]}), "hello"),
             missed
         );
-        assert_eq!(judged(json!({"pointer": ""}), "no JSON"), missed);
+        assert_eq!(judged(json!({"body_not_matches": ["x"]}), "hello"), None);
+        assert_eq!(
+            judged(json!({"body_not_matches": ["x", "l+"]}), "hello"),
+            missed
+        );
+        let contrary = json!({"json": [{"pointer": "/a", "absent": true, "equals": 1}]});
+        assert!(
+            look(json!([]), contrary)
+                .unwrap_err()
+                .contains("something and nothing")
+        );
+        assert!(
+            look(json!([]), json!({"body_matches": ["("]}))
+                .unwrap_err()
+                .contains("expect.body_matches has a regex")
+        );
     }
 
     #[test]
     fn captures_that_cannot_work_are_refused() {
         for (capture, part) in [
-            (json!({"name": "a"}), "exactly one"),
-            (json!({"name": "a", "json": "id"}), "begin with /"),
-            (json!({"name": "a", "regex": "("}), "cannot be read"),
-            (json!({"name": "a", "regex": "x", "group": 1}), "has 0"),
+            (json!({"name": "a"}), "capture \"a\" expected exactly one"),
             (json!({"name": "uuid", "json": "/id"}), "name"),
             (json!({"name": "a b", "json": "/id"}), "name"),
             (
-                json!({"name": "a", "json": "/id", "group": 1}),
-                "only a regex",
+                json!({"name": "a", "status": true, "match": -2}),
+                "match -2",
+            ),
+            (
+                json!({"name": "a", "status": true, "optional": true, "default": ""}),
+                "one of them",
             ),
         ] {
-            let refusal = look(json!([capture]), json!([])).unwrap_err();
+            let refusal = look(json!([capture]), json!({})).unwrap_err();
             assert!(refusal.contains(part), "{refusal}");
         }
     }
@@ -291,8 +498,8 @@ mod tests {
         #[test]
         fn any_body_can_be_looked_at(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             let (look, mut vars) = look(json!([{"name": "a", "json": "/a/0"}, {"name": "b", "regex": "a(b)?"}]),
-                json!([{"pointer": "/x"}])).unwrap();
-            look.take(&answer(&body), &mut vars);
+                json!({"json": [{"pointer": "/x"}], "body_not_matches": ["^a"]})).unwrap();
+            look.take(&answer(&body), true, &mut vars, &mut rng());
         }
     }
 }

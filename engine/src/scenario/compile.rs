@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU64;
 
 use super::assemble::{Assembly, names, needs_program};
-use super::capture::{Look, check_name};
+use super::capture::{Look, Numbered, check_name};
 use super::feeder::Feeder;
 use super::program::Program;
 use super::request::Request;
@@ -69,8 +69,11 @@ impl Scenarios {
             scope.capture(name);
         }
         let variable_count = scope.captured.len();
-        for name in plan.scenarios.iter().flat_map(|one| names(&one.steps)) {
-            scope.capture(name);
+        let numbered = numbered(plan);
+        for scenario in &plan.scenarios {
+            for name in names(&scenario.steps, &numbered) {
+                scope.capture(&name);
+            }
         }
         let programmed = plan.scenarios.iter().any(needs_program);
         let mut assembly = Assembly::default();
@@ -82,8 +85,8 @@ impl Scenarios {
             variables.extend(of_user(scenario, &mut scope)?);
             if programmed {
                 // What comes before what is not known where there are loops and jumps: a request whose values are not there is not sent.
-                let set = names(&scenario.steps).into_iter();
-                let set: Vec<usize> = set.map(|name| scope.capture(name)).collect();
+                let set = names(&scenario.steps, &numbered).into_iter();
+                let set: Vec<usize> = set.map(|name| scope.capture(&name)).collect();
                 scope.visible.extend(set);
             }
             for (place, step) in scenario.requests().into_iter().enumerate() {
@@ -98,10 +101,10 @@ impl Scenarios {
                 let version = plan.http_version;
                 let request = Request::compile(step, authority, version, plan.cookies, &mut scope)
                     .map_err(wrong)?;
-                let look = Look::compile(&step.capture, &step.expect.json, plan.cookies, |name| {
-                    scope.capture(name)
-                })
-                .map_err(wrong)?;
+                let (expect, cookies) = (&step.expect, plan.cookies);
+                let slot = |name: &str| scope.capture(name);
+                let look = Look::compile(&step.capture, expect, cookies, &numbered, slot)
+                    .map_err(wrong)?;
                 scope.visible.extend(look.sets());
                 let name = StepName {
                     scenario: scenario.name.clone(),
@@ -151,6 +154,15 @@ impl Scenarios {
             shape: (uses_vars || shape.feeders > 0).then_some(shape),
         })
     }
+}
+
+/// Which numbered names are referred to; asked for only where a capture gives such.
+fn numbered(plan: &Plan) -> Numbered {
+    let mut steps = plan.scenarios.iter().flat_map(Scenario::requests);
+    if !steps.any(|step| step.capture.iter().any(|capture| capture.which == -1)) {
+        return Numbered::default();
+    }
+    Numbered::new(serde_json::to_string(&plan.scenarios).unwrap_or_default())
 }
 
 /// The variables of a scenario, of which a later one may use an earlier one.

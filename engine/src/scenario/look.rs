@@ -1,5 +1,5 @@
 //! What a step keeps of its answer to look at: the head, and the body when it is asked for. Only answers of steps that capture,
-//! expect JSON or keep cookies are kept, one at a time, and only up to a limit.
+//! expect JSON or a regex, or keep cookies are kept, one at a time, and only up to a limit.
 
 /// Longer bodies are not kept: what is looked for in them counts as not found.
 pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
@@ -41,6 +41,11 @@ impl Seen {
         }
     }
 
+    /// The digits of the status.
+    pub fn status(&self) -> Option<&[u8]> {
+        self.head.split(|byte| *byte == b' ').nth(1)?.get(..3)
+    }
+
     /// The values of the headers of this name, in their order.
     pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         // The head was read as HTTP before: after the first line every line is a name, a colon and a value.
@@ -68,6 +73,7 @@ mod tests {
         assert_eq!(found, [b"a=1".as_slice(), b"b=2"]);
         assert_eq!(seen.headers("x").next(), Some(b"y:z".as_slice()));
         assert_eq!(seen.headers("nothing").next(), None);
+        assert_eq!(seen.status(), Some(b"200".as_slice()));
     }
 
     #[test]

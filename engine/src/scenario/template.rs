@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::Rng;
 
+use super::filter::{Filter, make_safe};
 use super::vars::{Shared, Vars};
 
 /// Where a rendered value goes: what could break the frame around it is taken out.
@@ -16,16 +17,6 @@ pub enum Place {
     /// Control characters become blanks: a value cannot begin another header.
     Header,
     Body,
-}
-
-/// What a placeholder asks for beside its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filter {
-    None,
-    /// Escaped as the inside of a JSON string.
-    Json,
-    /// Everything but unreserved characters as `%xx` (RFC 3986, section 2.3).
-    Url,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -312,59 +303,11 @@ fn number(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(buffer.format(value).as_bytes());
 }
 
-/// Rewrites what was rendered from `from` on where its place or its filter asks for it.
-fn make_safe(out: &mut Vec<u8>, from: usize, place: Place, filter: Filter) {
-    match filter {
-        Filter::None => {}
-        Filter::Url => percent_encode(out, from, |byte| {
-            byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
-        }),
-        Filter::Json => {
-            let text = serde_json::Value::from(String::from_utf8_lossy(&out[from..])).to_string();
-            out.truncate(from);
-            out.extend_from_slice(&text.as_bytes()[1..text.len() - 1]);
-        }
-    }
-    match place {
-        Place::Path => percent_encode(out, from, |byte| byte.is_ascii_graphic() && byte != b'#'),
-        Place::Header => {
-            for byte in &mut out[from..] {
-                if *byte < b' ' && *byte != b'\t' || *byte == 0x7f {
-                    *byte = b' ';
-                }
-            }
-        }
-        Place::Body => {}
-    }
-}
-
-fn percent_encode(out: &mut Vec<u8>, from: usize, stays: impl Fn(u8) -> bool) {
-    if out[from..].iter().all(|byte| stays(*byte)) {
-        return;
-    }
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let plain = out.split_off(from);
-    for byte in plain {
-        if stays(byte) {
-            out.push(byte);
-        } else {
-            let (high, low) = (byte >> 4, byte & 15);
-            out.extend([b'%', DIGITS[usize::from(high)], DIGITS[usize::from(low)]]);
-        }
-    }
-}
-
 /// The inside of a placeholder: words, then an optional filter after `|`.
 fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
     let (words, filter) = match inside.split_once('|') {
         None => (inside, Filter::None),
-        Some((words, filter)) => match filter.trim() {
-            "json" => (words, Filter::Json),
-            "url" => (words, Filter::Url),
-            _ => {
-                return Err("has an unknown filter after |, expected json or url".to_owned());
-            }
-        },
+        Some((words, filter)) => (words, Filter::named(filter.trim())?),
     };
     let words: Vec<&str> = words.split_whitespace().collect();
     let source = match words.as_slice() {

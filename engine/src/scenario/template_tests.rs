@@ -122,6 +122,7 @@ fn captured_values_are_made_safe_for_their_place() {
     assert_eq!(at("${id}", Place::Header), b"a \"7\"  \xff");
     assert_eq!(at("/${id}", Place::Path), b"/a%20\"7\"%0D%0A%FF");
     assert_eq!(at("${id | url}", Place::Body), b"a%20%227%22%0D%0A%FF");
+    assert_eq!(at("${id | form}", Place::Path), b"a+%227%22%0D%0A%FF");
     let json = String::from_utf8(at("\"${id|json}\"", Place::Body)).unwrap();
     assert_eq!(
         serde_json::from_str::<String>(&json).unwrap(),
@@ -147,7 +148,7 @@ fn what_cannot_be_rendered_is_refused_where_it_stands() {
         ("${random}", 1, "random int LOW HIGH"),
         ("${random string 0}", 1, "from 1 to"),
         ("${sequence by=2}", 1, "start=N"),
-        ("${uuid|xml}", 1, "json or url"),
+        ("${uuid|xml}", 1, "json, url or form"),
         ("${uuid}${two words}", 8, "not known"),
     ] {
         let bad = refusal(text);

@@ -31,15 +31,15 @@ impl<D: Driver> Worker<'_, D> {
             self.head_told = true;
             self.recorder.counters.first_head = self.steps[step].recent.text();
         }
-        let looked = if self.job.steps[step].looks {
-            self.look(index, answer)
+        let judged = if self.job.steps[step].judges {
+            self.judge(index, answer)
         } else {
             None
         };
         let user = &mut self.users[index as usize];
         let failed = match answer.unmet {
             Some(unmet) => Some(unmet.into()),
-            None => looked.or(answer.surplus.then_some(ErrorKind::Protocol)),
+            None => judged.or(answer.surplus.then_some(ErrorKind::Protocol)),
         };
         if let Some(kind) = failed {
             self.recorder.counters.fail(kind);
@@ -60,6 +60,23 @@ impl<D: Driver> Worker<'_, D> {
             self.log_end(index, self.users[index as usize].sent_ns, end);
         }
         mark
+    }
+
+    /// What is wrong with an answer that is right as far as could be seen while it came.
+    #[inline(never)]
+    fn judge(&mut self, index: u32, answer: &Answer) -> Option<ErrorKind> {
+        let user = &self.users[index as usize];
+        let step = usize::from(user.step);
+        let took_ns = self.now_ns.saturating_sub(user.sent_ns);
+        let looked = if self.job.steps[step].looks {
+            self.look(index, answer)
+        } else {
+            None
+        };
+        let late = self.job.steps[step]
+            .most_ns
+            .is_some_and(|most_ns| took_ns > most_ns);
+        looked.or(late.then_some(ErrorKind::ExpectDuration))
     }
 
     pub(super) fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {

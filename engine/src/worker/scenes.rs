@@ -399,11 +399,7 @@ impl<D: Driver> Worker<'_, D> {
         if look.cookies {
             vars.cookies.keep(&seen);
         }
-        // Nothing is taken from an answer that is wrong already.
-        let missed = match answer.unmet {
-            None => look.take(&seen, vars),
-            Some(_) => None,
-        };
+        let missed = look.take(&seen, answer.unmet.is_none(), vars, &mut self.rng);
         self.scenes.seen = seen;
         missed.map(|missed| match missed {
             Missed::Expectation => ErrorKind::ExpectBody,

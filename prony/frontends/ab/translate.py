@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,7 +14,7 @@ from prony.frontends.ab.arguments import TOOL, Arguments
 from prony.frontends.base import Refused, Translated
 from prony.load.contract import TlsOptions
 from prony.plan.load import ClosedLoad, Connections, WholeRun
-from prony.plan.workload import Expectation, Method, Step, Workload
+from prony.plan.workload import METHODS, Expectation, Step, Workload
 
 AGENT = "ApacheBench/2.3"
 
@@ -25,8 +25,8 @@ def translated(asked: Arguments) -> Translated:
     method = asked.method or "GET"
     if asked.proxy is not None and target.tls:
         raise Refused("-X", TOOL, None, "https through a proxy", "ask the server itself, or use http")
-    if method not in get_args(Method):
-        raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(get_args(Method))}")
+    if method not in METHODS:
+        raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(METHODS)}")
     only: Any = asked.tls_version
     load = RunningLoad(
         target=target,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
@@ -20,7 +19,7 @@ from prony.frontends.artillery.templates import (
     str_of,
     text_of,
 )
-from prony.plan.workload import Auth, Basic, Method, Step
+from prony.plan.workload import Auth, Basic, Step
 
 USER_AGENT = "Artillery (https://artillery.io)"
 METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
@@ -92,7 +91,7 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
     try:
         step = Step(
             name=_label(label),
-            method=cast(Method, method.upper()),
+            method=method.upper(),
             path=path,
             headers=headers,
             body=body,

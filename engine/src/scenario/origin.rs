@@ -1,0 +1,285 @@
+//! Where in an answer a value is found: its JSON, its head, its cookies, or between what stands around it. One answer in, texts out; it
+//! knows nothing of users.
+
+use memchr::memmem::Finder;
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+use super::look::Seen;
+use crate::plan::{Capture, Part};
+
+/// A place that a capture looks at.
+#[derive(Debug)]
+pub enum Origin {
+    Pointer(String),
+    Path(Box<JsonPath>),
+    Header(String),
+    Cookie(String),
+    Regex(Box<regex::bytes::Regex>, usize, Part),
+    Boundary(Box<Finder<'static>>, Box<Finder<'static>>, Part),
+    Status,
+}
+
+type Found = Vec<Box<[u8]>>;
+
+impl Origin {
+    /// The error says what is wrong with the capture.
+    pub fn compile(capture: &Capture) -> Result<Self, String> {
+        if capture.group.is_some() && capture.regex.is_none() {
+            return Err("has a group, which only a regex has".to_owned());
+        }
+        let searches = capture.regex.is_some() || capture.boundary.is_some();
+        if capture.part != Part::Body && !searches {
+            return Err("has in: head, which only a regex and a boundary have".to_owned());
+        }
+        let mut found: Vec<Self> = Vec::new();
+        if let Some(pointer) = &capture.json {
+            check_pointer(pointer)?;
+            found.push(Self::Pointer(pointer.clone()));
+        }
+        if let Some(text) = &capture.jsonpath {
+            let path = JsonPath::parse(text).map_err(|error| {
+                format!("has the JSON path {text:?}, which cannot be read: {error}")
+            })?;
+            found.push(Self::Path(Box::new(path)));
+        }
+        found.extend(capture.header.clone().map(Self::Header));
+        found.extend(capture.cookie.clone().map(Self::Cookie));
+        if let Some(text) = &capture.regex {
+            let regex = regex(text)?;
+            let groups = regex.captures_len() - 1;
+            let group = capture.group.unwrap_or(groups.min(1));
+            if group > groups {
+                return Err(format!(
+                    "asks for group {group}, but its regex has {groups}"
+                ));
+            }
+            found.push(Self::Regex(Box::new(regex), group, capture.part));
+        }
+        if let Some(boundary) = &capture.boundary {
+            let finder = |text: &str| Box::new(Finder::new(text.as_bytes()).into_owned());
+            found.push(Self::Boundary(
+                finder(&boundary.left),
+                finder(&boundary.right),
+                capture.part,
+            ));
+        }
+        found.extend(capture.status.then_some(Self::Status));
+        match (found.pop(), found.is_empty()) {
+            (Some(origin), true) => Ok(origin),
+            _ => Err(
+                "expected exactly one of json, jsonpath, header, cookie, regex, boundary and status: true"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    pub fn needs_body(&self) -> bool {
+        match self {
+            Self::Header(_) | Self::Cookie(_) | Self::Status => false,
+            Self::Regex(.., part) | Self::Boundary(.., part) => *part == Part::Body,
+            Self::Pointer(_) | Self::Path(_) => true,
+        }
+    }
+
+    pub fn reads_json(&self) -> bool {
+        matches!(self, Self::Pointer(_) | Self::Path(_))
+    }
+
+    /// What is found, from the first on, and not more than so many.
+    pub fn find(&self, seen: &Seen, json: Option<&Value>, most: usize) -> Found {
+        match self {
+            Self::Pointer(pointer) => {
+                let found = json.and_then(|json| json.pointer(pointer));
+                found.and_then(written).into_iter().collect()
+            }
+            Self::Path(path) => json.map_or_else(Vec::new, |json| {
+                let nodes = path.query(json);
+                nodes
+                    .iter()
+                    .filter_map(|node| written(node))
+                    .take(most)
+                    .collect()
+            }),
+            Self::Header(name) => seen.headers(name).take(most).map(Box::from).collect(),
+            Self::Cookie(name) => seen
+                .headers("set-cookie")
+                .filter_map(|line| cookie(line, name))
+                .take(most)
+                .collect(),
+            Self::Regex(regex, group, part) => regex
+                .captures_iter(text_of(seen, *part))
+                .filter_map(|found| found.get(*group).map(|found| found.as_bytes().into()))
+                .take(most)
+                .collect(),
+            Self::Boundary(left, right, part) => between(left, right, text_of(seen, *part), most),
+            Self::Status => seen.status().map(Box::from).into_iter().collect(),
+        }
+    }
+}
+
+fn text_of(seen: &Seen, part: Part) -> &[u8] {
+    match part {
+        Part::Body => &seen.body,
+        Part::Head => &seen.head,
+    }
+}
+
+/// A text as it is, anything else as JSON; `null` is nothing.
+fn written(value: &Value) -> Option<Box<[u8]>> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.as_bytes().into()),
+        other => Some(other.to_string().into_bytes().into()),
+    }
+}
+
+/// The value of a cookie of this name that a line sets.
+fn cookie(line: &[u8], name: &str) -> Option<Box<[u8]>> {
+    let pair = line.split(|byte| *byte == b';').next()?;
+    let equals = memchr::memchr(b'=', pair)?;
+    (pair[..equals].trim_ascii() == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii().into())
+}
+
+/// What stands between two texts, one after the other. An empty text on the left is the beginning, on the right the end.
+fn between(left: &Finder<'_>, right: &Finder<'_>, text: &[u8], most: usize) -> Found {
+    let mut found = Found::new();
+    let mut rest = text;
+    while found.len() < most
+        && let Some(at) = left.find(rest)
+    {
+        let from = &rest[at + left.needle().len()..];
+        let end = if right.needle().is_empty() {
+            Some(from.len())
+        } else {
+            right.find(from)
+        };
+        let Some(end) = end else { break };
+        found.push(from[..end].into());
+        if left.needle().is_empty() {
+            break;
+        }
+        rest = &from[end..];
+    }
+    found
+}
+
+/// The error is the end of a sentence.
+pub fn regex(text: &str) -> Result<regex::bytes::Regex, String> {
+    regex::bytes::Regex::new(text)
+        .map_err(|error| format!("has a regex that cannot be read: {}", last_line(&error)))
+}
+
+/// The regex crate draws a picture over several lines; the last one says what is wrong.
+fn last_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().last().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}
+
+pub fn check_pointer(pointer: &str) -> Result<(), String> {
+    if pointer.is_empty() || pointer.starts_with('/') {
+        return Ok(());
+    }
+    Err(format!(
+        "has the JSON pointer {pointer:?}, expected it to begin with / (such as /items/0/id)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn origin(capture: Value) -> Result<Origin, String> {
+        let mut capture = capture;
+        capture["name"] = "a".into();
+        Origin::compile(&serde_json::from_value(capture).unwrap())
+    }
+
+    fn found(capture: Value, body: &str, most: usize) -> Vec<String> {
+        let mut seen = Seen::new(true);
+        seen.begin(b"HTTP/1.1 302 Found\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: ab=2\r\nset-cookie: a=3\r\n\r\n");
+        seen.feed(body.as_bytes());
+        let json = serde_json::from_str(body).ok();
+        let found = origin(capture).unwrap().find(&seen, json.as_ref(), most);
+        found
+            .iter()
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn values_are_found_one_after_the_other() {
+        let body = r#"{"a":[{"b":1},{"b":null},{"b":"two"},{"c":3}]}"#;
+        for (capture, expected) in [
+            (json!({"json": "/a/2/b"}), vec!["two"]),
+            (json!({"jsonpath": "$.a[*].b"}), vec!["1", "two"]),
+            (json!({"jsonpath": "$.a[?@.c].c"}), vec!["3"]),
+            (json!({"jsonpath": "$.nothing"}), vec![]),
+            (json!({"regex": "\"([bc])\":"}), vec!["b", "b", "b", "c"]),
+            (
+                json!({"boundary": {"left": "{\"b\":", "right": "}"}}),
+                vec!["1", "null", "\"two\""],
+            ),
+            (
+                json!({"boundary": {"left": "{\"c\":", "right": ""}}),
+                vec!["3}]}"],
+            ),
+            (
+                json!({"boundary": {"left": "", "right": ":"}}),
+                vec!["{\"a\""],
+            ),
+            (
+                json!({"boundary": {"left": "Set-Cookie: ", "right": "="}, "in": "head"}),
+                vec!["a", "ab"],
+            ),
+            (json!({"regex": "302 (\\w+)", "in": "head"}), vec!["Found"]),
+            (json!({"cookie": "a"}), vec!["1", "3"]),
+            (
+                json!({"header": "set-cookie"}),
+                vec!["a=1; Path=/", "ab=2", "a=3"],
+            ),
+            (json!({"status": true}), vec!["302"]),
+        ] {
+            assert_eq!(
+                found(capture.clone(), body, usize::MAX),
+                expected,
+                "{capture}"
+            );
+            let first: Vec<&str> = expected.into_iter().take(1).collect();
+            assert_eq!(found(capture.clone(), body, 1), first, "{capture}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        for (capture, part) in [
+            (json!({}), "exactly one"),
+            (json!({"json": "/a", "status": true}), "exactly one"),
+            (json!({"json": "id"}), "begin with /"),
+            (json!({"jsonpath": "$.["}), "cannot be read"),
+            (json!({"regex": "("}), "cannot be read"),
+            (json!({"regex": "x", "group": 1}), "has 0"),
+            (json!({"json": "/id", "group": 1}), "only a regex"),
+            (
+                json!({"header": "a", "in": "head"}),
+                "only a regex and a boundary",
+            ),
+        ] {
+            let refusal = origin(capture).unwrap_err();
+            assert!(refusal.contains(part), "{refusal}");
+        }
+    }
+
+    proptest! {
+        /// Whatever stands around, what is found lies between the two texts, in order.
+        #[test]
+        fn what_is_between_is_found(parts in proptest::collection::vec("[a-c]{0,5}", 0..6)) {
+            let body: String = parts.iter().map(|part| format!("<{part}>x")).collect();
+            let capture = json!({"boundary": {"left": "<", "right": ">"}});
+            prop_assert_eq!(found(capture, &body, usize::MAX), parts);
+        }
+    }
+}
