@@ -18,6 +18,7 @@ use crate::pace::think::ThinkTime;
 use crate::plan::{ArrivalSpacing, Load, Plan, RatesPlan, Reuse, Scenario, Session, Think};
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
+use crate::scenario::redirect::Origin;
 use crate::scenario::request::Ink;
 use crate::scenario::vars::Vars;
 use crate::script::Script;
@@ -45,6 +46,8 @@ pub struct StepJob {
     pub judges: bool,
     /// The longest service time that is right.
     pub most_ns: Option<u64>,
+    /// So many are followed, one after the other.
+    pub most_redirects: u32,
     /// The pause after it.
     pub think: ThinkTime,
 }
@@ -80,6 +83,8 @@ pub struct OpenJob {
 #[derive(Debug)]
 pub struct Job {
     pub addresses: Arc<[Address]>,
+    /// What a redirect may name.
+    pub origin: Origin,
     pub sources: Arc<[Address]>,
     /// How TLS is spoken; without it requests go out in plain.
     pub tls: Option<Arc<ClientTls>>,
@@ -173,7 +178,7 @@ impl Job {
                 (index, index)
             } else if script.is_some() {
                 (WRITTEN_ANEW, WRITTEN_ANEW)
-            } else if compiled.request.is_fixed() {
+            } else if compiled.request.is_fixed() && step.follow_redirects == 0 {
                 let index = fixed.len() as u32;
                 for last in [false, true] {
                     let mut ink = Ink {
@@ -193,9 +198,13 @@ impl Job {
                 closing,
                 head_request: said.map_or(step.method == "HEAD", |said| said.1.heads & 1 == 1),
                 expectation: Expectation::new(&step.expect),
-                judges: compiled.look.is_some() || shows || step.expect.max_ms.is_some(),
+                judges: compiled.look.is_some()
+                    || shows
+                    || step.expect.max_ms.is_some()
+                    || step.follow_redirects > 0,
+                most_redirects: step.follow_redirects,
                 most_ns: step.expect.max_ms.map(ms_to_ns),
-                looks: compiled.look.is_some() || shows,
+                looks: compiled.look.is_some() || shows || step.follow_redirects > 0,
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,
                 think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),
             });
@@ -211,6 +220,10 @@ impl Job {
                 &target.addresses,
             )?),
             addresses: Arc::from(target.addresses),
+            origin: Origin {
+                secure: target.secure,
+                authority: target.authority,
+            },
             tls,
             fixed: Arc::from(fixed),
             steps,

@@ -69,6 +69,8 @@ class Walk:
 
     def __iter__(self) -> Iterator[tuple[Step, Request]]:
         for step in self._scenario.leading:
+            if step.follow_redirects:
+                return  # where it leads is found out before the load (prony.trial.probing)
             for _ in range(min(step.repeat, REPEATS_BY_HAND)):
                 yield step, self.request(step)
 

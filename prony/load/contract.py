@@ -229,6 +229,8 @@ def _step(step: Step) -> dict[str, Any]:
         plan["body"] = {"file": step.body_file, "chunked": step.chunked}
     if step.expect_continue:
         plan["expect_continue"] = True
+    if step.follow_redirects:
+        plan["follow_redirects"] = step.follow_redirects
     if step.auth is not None:
         plan["auth"] = step.auth.model_dump(exclude_none=True)
     if step.think is not None:

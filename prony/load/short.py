@@ -24,6 +24,7 @@ KINDS = {
     "capture": "nothing to capture",
     "expect_size": "a body of another size",
     "expect_duration": "an answer that took too long",
+    "expect_redirect": "a redirect to another host, or one too many",
     "timeout": "no answer in time",
     "premature_close": "the connection closed before an answer",
     "protocol": "an answer that is not HTTP",

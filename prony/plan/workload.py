@@ -108,6 +108,8 @@ class Step(Record):
     think_before: Think | None = None
     """A pause before it besides."""
     repeat: int = Field(default=1, ge=1)
+    follow_redirects: int = Field(default=0, ge=0, le=100)
+    """So many redirects, one after the other, are followed on the same host; each is a request of its own."""
 
     @field_validator("path")
     @classmethod
@@ -122,6 +124,8 @@ class Step(Record):
     def _one_body(self) -> Self:
         if self.body is not None and self.body_file is not None:
             raise ValueError("expected at most one of body and body_file")
+        if self.follow_redirects and self.expect_continue:
+            raise ValueError("expected at most one of follow_redirects and expect_continue")
         return self
 
     @property

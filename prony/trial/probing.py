@@ -8,14 +8,16 @@ from __future__ import annotations
 import base64
 import mmap
 from pathlib import Path
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from prony.errors import UsageError
 from prony.evidence.server import Probe
 from prony.plan.workload import Step, Workload
-from prony.server.probe import http_probe
+from prony.server.probe import ProbeAnswer, http_probe
 from prony.trial.rendering import Values
 
 PROBE_TIMEOUT_S = 2.0
+REDIRECTS = (301, 302, 303, 307, 308)
 
 
 def probe_workload(
@@ -45,17 +47,31 @@ def probe_workload(
     return tuple(probes)
 
 
+def _asked(host: str, port: int, step: Step, values: Values, tls: bool) -> ProbeAnswer:
+    """The answer to a step, after the redirects that it follows: as the engine does, without cookies."""
+    method, path = step.method, values.render(step.path, path=True)
+    headers, body = rendered_headers(step, values), rendered_body(step, values)
+    own = f"{'https' if tls else 'http'}://{host}:{port}"
+    hops = 0
+    while True:
+        answer = http_probe(host, port, method, path, headers, body, PROBE_TIMEOUT_S, tls=tls)
+        location = answer.headers.get("location")
+        if answer.status not in REDIRECTS or location is None or hops == step.follow_redirects:
+            return answer
+        there = urlsplit(urljoin(own + path, location))
+        if f"{there.scheme}://{there.netloc}" != own:
+            return answer
+        hops += 1
+        path = urlunsplit(("", "", there.path or "/", there.query, ""))
+        if (answer.status == 303 and method != "HEAD") or (answer.status in (301, 302) and method == "POST"):
+            method, body = "GET", None
+            headers = {
+                name: text for name, text in headers.items() if not name.lower().startswith("content-")
+            }
+
+
 def _probe(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe:
-    answer = http_probe(
-        host,
-        port,
-        step.method,
-        values.render(step.path, path=True),
-        rendered_headers(step, values),
-        rendered_body(step, values),
-        PROBE_TIMEOUT_S,
-        tls=tls,
-    )
+    answer = _asked(host, port, step, values, tls)
     headers = {name.lower(): value for name, value in answer.headers.items()}
     if step.expect is not None:
         why_not = step.expect.why_not(answer.status, headers, answer.body)

@@ -56,6 +56,10 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
             "the scenarios have loops, repeats or weights, expected one scenario whose steps are walked once each",
         ),
         (
+            steps().any(|step| step.follow_redirects > 0),
+            "a step follows redirects, which takes a request that no other waits behind",
+        ),
+        (
             plan.scenarios.iter().any(needs_program),
             "the scenarios have blocks, variables or think_before, which decide anew before each request",
         ),

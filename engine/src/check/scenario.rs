@@ -5,6 +5,8 @@ use crate::plan::{Plan, Scenario, Step};
 
 const MAX_STEPS: usize = 1_000;
 const MAX_LOOPS: u32 = 1_000_000_000;
+/// More are a circle.
+const MAX_REDIRECTS: u32 = 100;
 /// One bit for each while a body streams by.
 const MAX_TEXTS: usize = 64;
 
@@ -123,6 +125,18 @@ fn check_step(step: &Step) -> Result<(), PlanError> {
         return refuse(format!(
             "repeat is {}, expected 1 to {MAX_LOOPS}",
             step.repeat
+        ));
+    }
+    if step.follow_redirects > MAX_REDIRECTS {
+        return refuse(format!(
+            "follow_redirects is {}, expected at most {MAX_REDIRECTS}",
+            step.follow_redirects
+        ));
+    }
+    if step.follow_redirects > 0 && !path.starts_with('/') {
+        return refuse(format!(
+            "follow_redirects is set and path is {:?}, expected it to begin with /",
+            step.path
         ));
     }
     if let Some(think) = &step.think {

@@ -72,9 +72,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         );
     };
     let walks = scenario.loops != 1 || step.repeat != 1;
-    if walks || !step.capture.is_empty() || !step.expect.json.is_empty() || step.expect_continue {
+    let looks = !step.capture.is_empty() || step.expect.needs_copy() || step.follow_redirects > 0;
+    if walks || looks || step.expect_continue {
         return refuse(
-            "script is set, expected a step without loops, repeat, capture, expect.json and expect_continue with it: the script does that itself",
+            "script is set, expected a step without loops, repeat, capture, follow_redirects, expect.json, body_matches and expect_continue with it: the script does that itself",
         );
     }
     if plan.cookies || !plan.feeders.is_empty() {

@@ -42,10 +42,12 @@ pub enum ErrorKind {
     ExpectSize,
     /// The whole answer came too late to be right.
     ExpectDuration,
+    /// A redirect that must not be followed: to another host, or one too many.
+    ExpectRedirect,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -64,6 +66,7 @@ impl ErrorKind {
         Self::Capture,
         Self::ExpectSize,
         Self::ExpectDuration,
+        Self::ExpectRedirect,
     ];
 }
 

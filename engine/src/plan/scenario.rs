@@ -93,6 +93,9 @@ pub struct Step {
     /// How often this step is sent before the next.
     #[serde(default = "one")]
     pub repeat: u32,
+    /// So many redirects, one after the other, are followed on the same host; 0: an answer that redirects is one like others.
+    #[serde(default)]
+    pub follow_redirects: u32,
 }
 
 fn default_method() -> String {
@@ -271,6 +274,13 @@ pub struct Expect {
     /// What must be in a JSON body.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub json: Vec<JsonExpect>,
+}
+
+impl Expect {
+    /// Whether it asks for what a copy of the body shows.
+    pub fn needs_copy(&self) -> bool {
+        !self.json.is_empty() || !self.body_matches.is_empty() || !self.body_not_matches.is_empty()
+    }
 }
 
 /// One value of a JSON body: that it is there, also what it is, or that it is not there.

@@ -24,6 +24,8 @@ pub struct CompiledStep {
     pub needs: Vec<usize>,
     /// Its row among the figures per step.
     pub figure: usize,
+    /// Where it follows redirects: the row of all requests that belong to one of its own.
+    pub chain_figure: Option<usize>,
 }
 
 /// A row of the figures per step: steps of one scenario with the same name share it.
@@ -111,12 +113,18 @@ impl Scenarios {
                     step: name_of(step),
                     transaction: false,
                 };
+                let chain = StepName {
+                    transaction: true,
+                    ..name.clone()
+                };
                 let figure = row(&mut figures, name);
+                let follows = step.follow_redirects > 0;
                 steps.push(CompiledStep {
                     needs: request.needs(),
                     request,
                     look: (!look.is_idle()).then_some(look),
                     figure,
+                    chain_figure: follows.then(|| row(&mut figures, chain)),
                 });
             }
             if programmed {

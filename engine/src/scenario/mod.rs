@@ -11,6 +11,7 @@ pub mod filter;
 pub mod look;
 pub mod origin;
 pub mod program;
+pub mod redirect;
 pub mod request;
 pub mod template;
 pub mod vars;

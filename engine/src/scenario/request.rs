@@ -9,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rand::Rng;
 
+use super::cookies::Jar;
+use super::redirect::Sent;
 use super::template::{BadTemplate, Place, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::net::outgoing::{Outgoing, Rest};
@@ -44,6 +46,14 @@ enum Content {
     Text(Template),
     /// With its length.
     File(Arc<File>, u64),
+}
+
+/// A request that was sent, and how the next differs from it.
+pub struct Again<'a> {
+    pub before: &'a [u8],
+    pub path: &'a str,
+    /// It is a GET, without a body.
+    pub as_get: bool,
 }
 
 /// What is needed besides to write a request.
@@ -93,6 +103,11 @@ impl Request {
                     .to_owned(),
             );
         }
+        if step.follow_redirects > 0 && step.expect_continue {
+            return Err(
+                "has follow_redirects and expect_continue, expected one of them".to_owned(),
+            );
+        }
         let framed = listed("content-length") || listed("transfer-encoding");
         let (body, chunked) = match &step.body {
             None => (None, false),
@@ -120,6 +135,12 @@ impl Request {
                 );
             }
             add("Expect", Template::literal(&b"100-continue"[..]));
+        }
+        if step.follow_redirects > 0 && matches!(body, Some(Content::File(..))) {
+            return Err(
+                "has follow_redirects and a body that is read while it goes out, expected a file of at most 1 MiB"
+                    .to_owned(),
+            );
         }
         if chunked {
             add("Transfer-Encoding", Template::literal(&b"chunked"[..]));
@@ -190,10 +211,7 @@ impl Request {
         let path_from = out.len();
         ink.write(&self.path, Place::Path, &mut out);
         let path = path_from..out.len();
-        out.extend_from_slice(match self.version {
-            HttpVersion::V1_0 => b" HTTP/1.0\r\n",
-            HttpVersion::V1_1 => b" HTTP/1.1\r\n",
-        });
+        out.extend_from_slice(self.version_line());
         for header in &self.headers {
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
@@ -205,14 +223,61 @@ impl Request {
             ink.vars.cookies.write(&path, &mut out);
         }
         if self.adds_connection {
-            // What the version means without a word is not said.
-            out.extend_from_slice(match (self.version, last) {
-                (HttpVersion::V1_0, false) => b"Connection: keep-alive\r\n",
-                (HttpVersion::V1_1, true) => b"Connection: close\r\n",
-                _ => b"",
-            });
+            out.extend_from_slice(self.connection_line(last));
         }
         self.write_body(ink, out)
+    }
+
+    /// Writes the request that follows a redirect: the one before, asking for another path. Nothing is drawn anew.
+    pub fn write_again(
+        &self,
+        again: &Again<'_>,
+        last: bool,
+        cookies: &mut Jar,
+        spare: Vec<u8>,
+    ) -> Outgoing {
+        let mut out = spare;
+        out.clear();
+        let Some(sent) = Sent::read(again.before) else {
+            return Outgoing::new(out, None);
+        };
+        out.extend_from_slice(if again.as_get { b"GET" } else { sent.method });
+        out.push(b' ');
+        out.extend_from_slice(again.path.as_bytes());
+        out.extend_from_slice(self.version_line());
+        let mut anew = Vec::new();
+        if self.cookies {
+            anew.push("cookie");
+        }
+        if self.adds_connection {
+            anew.push("connection");
+        }
+        sent.write_headers(&anew, again.as_get, &mut out);
+        if self.cookies {
+            cookies.write(again.path.as_bytes(), &mut out);
+        }
+        if self.adds_connection {
+            out.extend_from_slice(self.connection_line(last));
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(sent.body(again.as_get));
+        Outgoing::new(out, None)
+    }
+
+    fn version_line(&self) -> &'static [u8] {
+        match self.version {
+            HttpVersion::V1_0 => b" HTTP/1.0\r\n",
+            HttpVersion::V1_1 => b" HTTP/1.1\r\n",
+        }
+    }
+
+    /// What the version means without a word is not said.
+    fn connection_line(&self, last: bool) -> &'static [u8] {
+        match (self.version, last) {
+            (HttpVersion::V1_0, false) => b"Connection: keep-alive\r\n",
+            (HttpVersion::V1_1, true) => b"Connection: close\r\n",
+            _ => b"",
+        }
     }
 
     fn write_body<R: Rng>(&self, ink: &mut Ink<'_, R>, mut out: Vec<u8>) -> Outgoing {

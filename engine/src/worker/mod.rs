@@ -1,6 +1,7 @@
 //! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
 //! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
 
+mod chains;
 mod cuts;
 mod logging;
 mod open;
@@ -36,6 +37,7 @@ use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
 use crate::rig::{self, LATE_NS, Rig};
 use crate::user::{Phase, User};
+use chains::Chains;
 use logging::Logging;
 use open::Open;
 use parts::Parts;
@@ -189,6 +191,7 @@ struct Worker<'a, D: Driver> {
     users: Vec<User>,
     steps: Vec<StepState>,
     scenes: Scenes,
+    chains: Chains,
     wheel: Wheel,
     schedule: Schedule,
     recorder: Recorder,
@@ -274,6 +277,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             users: (0..users).map(user).collect(),
             steps: job.steps.iter().map(|_| StepState::default()).collect(),
             scenes: Scenes::new(&job, users, post.thread, post.threads),
+            chains: Chains::default(),
             wheel,
             schedule: Schedule::new(start, job.interval_ns, stop_ns),
             recorder,

@@ -31,16 +31,13 @@ impl<D: Driver> Worker<'_, D> {
             self.head_told = true;
             self.recorder.counters.first_head = self.steps[step].recent.text();
         }
-        let judged = if self.job.steps[step].judges {
+        let wrong = if self.job.steps[step].judges {
             self.judge(index, answer)
         } else {
-            None
+            answer.unmet.map(ErrorKind::from)
         };
         let user = &mut self.users[index as usize];
-        let failed = match answer.unmet {
-            Some(unmet) => Some(unmet.into()),
-            None => judged.or(answer.surplus.then_some(ErrorKind::Protocol)),
-        };
+        let failed = wrong.or(answer.surplus.then_some(ErrorKind::Protocol));
         if let Some(kind) = failed {
             self.recorder.counters.fail(kind);
         }
@@ -62,21 +59,40 @@ impl<D: Driver> Worker<'_, D> {
         mark
     }
 
-    /// What is wrong with an answer that is right as far as could be seen while it came.
+    /// What is wrong with an answer of a step for which more is asked than what is seen while it comes.
     #[inline(never)]
     fn judge(&mut self, index: u32, answer: &Answer) -> Option<ErrorKind> {
         let user = &self.users[index as usize];
         let step = usize::from(user.step);
-        let took_ns = self.now_ns.saturating_sub(user.sent_ns);
-        let looked = if self.job.steps[step].looks {
-            self.look(index, answer)
-        } else {
-            None
-        };
+        let mut took_ns = self.now_ns.saturating_sub(user.sent_ns);
+        let mut wrong = answer.unmet.map(ErrorKind::from);
+        let chain_figure = self.job.scenarios.steps[step].chain_figure;
+        if chain_figure.is_some() {
+            match self.follow(index, answer, self.job.steps[step].most_redirects) {
+                // Expectations and captures are for the last answer.
+                Ok(true) => {
+                    self.keep_cookies(index);
+                    return None;
+                }
+                Ok(false) => {}
+                Err(kind) => wrong = Some(kind),
+            }
+            took_ns = self.chain_ns(index, took_ns);
+        }
+        if self.job.steps[step].looks {
+            let missed = self.look(index, answer, wrong.is_none());
+            wrong = wrong.or(missed);
+        }
         let late = self.job.steps[step]
             .most_ns
             .is_some_and(|most_ns| took_ns > most_ns);
-        looked.or(late.then_some(ErrorKind::ExpectDuration))
+        wrong = wrong.or(late.then_some(ErrorKind::ExpectDuration));
+        if let Some(figure) = chain_figure {
+            self.recorder
+                .transaction_completed(figure, took_ns, wrong.is_some());
+            self.chains.drop(index);
+        }
+        wrong
     }
 
     pub(super) fn on_answer(&mut self, index: u32, answer: Answer, closed: bool) -> io::Result<()> {
@@ -99,6 +115,12 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(mark) = mark {
             self.reach_mark(mark);
         }
+        if self.chains.leads(index) {
+            if let Some(open) = &mut self.open {
+                open.intend(index, self.now_ns);
+            }
+            return self.begin_request(index);
+        }
         self.advance(index)
     }
 
@@ -107,6 +129,7 @@ impl<D: Driver> Worker<'_, D> {
         let step = usize::from(self.users[index as usize].step);
         let figure = self.job.scenarios.steps[step].figure;
         self.recorder.step_failed(figure, None);
+        self.chain_lost(index, None);
         self.scenes.spend(index, 0, true);
     }
 
@@ -116,6 +139,7 @@ impl<D: Driver> Worker<'_, D> {
         let figure = self.job.scenarios.steps[usize::from(user.step)].figure;
         let service_ns = self.now_ns.saturating_sub(user.sent_ns);
         self.recorder.step_failed(figure, Some(service_ns));
+        self.chain_lost(index, Some(service_ns));
         self.scenes.spend(index, service_ns, true);
     }
 

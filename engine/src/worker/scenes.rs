@@ -14,7 +14,7 @@ use crate::net::{Driver, Payload};
 use crate::scenario::capture::Missed;
 use crate::scenario::look::Seen;
 use crate::scenario::program::{Cursor, Passed, Stop};
-use crate::scenario::request::Ink;
+use crate::scenario::request::{Again, Ink};
 use crate::scenario::template::Place;
 use crate::scenario::vars::Vars;
 use crate::scenario::walk::Position;
@@ -347,12 +347,30 @@ impl<D: Driver> Worker<'_, D> {
         request.write(last, &mut ink, spare)
     }
 
+    /// Writes the request that follows a redirect.
+    pub(super) fn write_again(
+        &mut self,
+        index: u32,
+        step: usize,
+        last: bool,
+        again: &Again<'_>,
+        spare: Vec<u8>,
+    ) -> Outgoing {
+        let jar = &mut self.scenes.vars(index).cookies;
+        let request = &self.job.scenarios.steps[step].request;
+        request.write_again(again, last, jar, spare)
+    }
+
     /// Writes the request of its step for this user, and hands it to the driver.
     #[inline(never)]
     pub(super) fn send_written(&mut self, index: u32, last: bool) {
         let step = usize::from(self.users[index as usize].step);
         let spare = self.driver.spare();
-        let outgoing = self.write_request(index, step, last, spare);
+        let outgoing = if self.job.scenarios.steps[step].chain_figure.is_some() {
+            self.write_followed(index, step, last, spare)
+        } else {
+            self.write_request(index, step, last, spare)
+        };
         let now = if self.job.scenarios.steps[step].request.expects_continue() {
             let (head, body) = outgoing.split_at_empty_line();
             self.scenes.held.insert(index, body);
@@ -385,9 +403,20 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Takes what the step wants from the answer that was seen; what was wrong with it.
+    /// Keeps the cookies of an answer that leads elsewhere.
+    pub(super) fn keep_cookies(&mut self, index: u32) {
+        let step = usize::from(self.users[index as usize].step);
+        let look = self.job.scenarios.steps[step].look.as_ref();
+        if look.is_some_and(|look| look.cookies) {
+            let seen = std::mem::take(&mut self.scenes.seen);
+            self.scenes.vars(index).cookies.keep(&seen);
+            self.scenes.seen = seen;
+        }
+    }
+
+    /// Takes what the step wants from the answer that was seen, `right` as far as is known; what was wrong with it.
     #[inline(never)]
-    pub(super) fn look(&mut self, index: u32, answer: &Answer) -> Option<ErrorKind> {
+    pub(super) fn look(&mut self, index: u32, answer: &Answer, right: bool) -> Option<ErrorKind> {
         if self.job.script.is_some() {
             self.show_script(index, answer);
             return None;
@@ -399,7 +428,7 @@ impl<D: Driver> Worker<'_, D> {
         if look.cookies {
             vars.cookies.keep(&seen);
         }
-        let missed = look.take(&seen, answer.unmet.is_none(), vars, &mut self.rng);
+        let missed = look.take(&seen, right, vars, &mut self.rng);
         self.scenes.seen = seen;
         missed.map(|missed| match missed {
             Missed::Expectation => ErrorKind::ExpectBody,

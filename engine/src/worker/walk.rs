@@ -481,6 +481,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     pub(super) fn end_user(&mut self, index: u32) {
+        self.chains.drop(index);
         if self.open.is_some() {
             self.leave(index);
             return;

@@ -1,0 +1,317 @@
+//! Where a redirect leads and what is asked for there. Texts and bytes in and out; it knows nothing of users or connections.
+
+use std::borrow::Cow;
+
+/// The target, as a `Location` may name it.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    pub secure: bool,
+    /// Host and port as in the target's URL.
+    pub authority: String,
+}
+
+/// Whether an answer of this status asks the client to go elsewhere on its own.
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Whether the request after this answer is a GET, whatever the one before was: as browsers do (WHATWG Fetch, HTTP-redirect fetch).
+pub fn becomes_get(status: u16, method: &[u8]) -> bool {
+    match status {
+        303 => method != b"GET" && method != b"HEAD",
+        301 | 302 => method == b"POST",
+        _ => false,
+    }
+}
+
+impl Origin {
+    /// The path and query that a `Location` stands for, after a request for the path `from` (RFC 3986, section 5.2). `host` is what
+    /// the request named, which may be another name of the same server. The error says where it leads instead.
+    pub fn resolve(&self, location: &[u8], from: &str, host: &str) -> Result<String, String> {
+        let text = String::from_utf8_lossy(location);
+        let text = text.split('#').next().unwrap_or_default().trim();
+        let lower = text.to_ascii_lowercase();
+        let scheme = if self.secure { "https:" } else { "http:" };
+        let hierarchical = if let Some(other) = ["http:", "https:"]
+            .iter()
+            .find(|one| lower.starts_with(**one))
+        {
+            if *other != scheme {
+                return Err(format!("it leads to {text}, from {scheme} to {other}"));
+            }
+            &text[scheme.len()..]
+        } else if has_scheme(text) {
+            return Err(format!("it leads to {text}, which is no {scheme}"));
+        } else {
+            text
+        };
+        let path = if let Some(named) = hierarchical.strip_prefix("//") {
+            let end = named.find(['/', '?']).unwrap_or(named.len());
+            let (authority, path) = named.split_at(end);
+            if !self.is_here(authority) && self.normal(authority) != self.normal(host) {
+                return Err(format!("it leads to another host, {authority}"));
+            }
+            if path.starts_with('/') {
+                without_dots(path)
+            } else {
+                format!("/{path}")
+            }
+        } else if hierarchical.is_empty() {
+            from.to_owned()
+        } else if hierarchical.starts_with('/') {
+            without_dots(hierarchical)
+        } else {
+            let base = from.split('?').next().unwrap_or_default();
+            if hierarchical.starts_with('?') {
+                format!("{base}{hierarchical}")
+            } else {
+                let folder = base.rfind('/').map_or("/", |slash| &base[..=slash]);
+                without_dots(&format!("{folder}{hierarchical}"))
+            }
+        };
+        Ok(as_sent(&path).into_owned())
+    }
+
+    fn is_here(&self, authority: &str) -> bool {
+        self.normal(authority) == self.normal(&self.authority)
+    }
+
+    /// In lower case, with a port.
+    fn normal(&self, authority: &str) -> String {
+        let lower = authority.to_ascii_lowercase();
+        let after_host = lower.rfind(']').map_or(0, |bracket| bracket + 1);
+        match lower[after_host..].rfind(':') {
+            Some(colon) if after_host + colon + 1 < lower.len() => lower,
+            _ => {
+                let port = if self.secure { 443 } else { 80 };
+                format!("{}:{port}", lower.trim_end_matches(':'))
+            }
+        }
+    }
+}
+
+/// Letters and a colon before anything else.
+fn has_scheme(text: &str) -> bool {
+    let end = text.find([':', '/', '?']);
+    end.is_some_and(|end| {
+        text[end..].starts_with(':')
+            && text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text[..end]
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
+}
+
+/// Without `.` and `..` (RFC 3986, section 5.2.4); the query stays as it is.
+fn without_dots(path: &str) -> String {
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    let mut kept: Vec<&str> = Vec::new();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    for (place, segment) in segments.iter().enumerate() {
+        let last = place + 1 == segments.len();
+        match *segment {
+            "." | ".." => {
+                if *segment == ".." {
+                    kept.pop();
+                }
+                if last {
+                    kept.push("");
+                }
+            }
+            other => kept.push(other),
+        }
+    }
+    format!("/{}{query}", kept.join("/"))
+}
+
+/// What may not stand in a request line is written as `%xx`.
+fn as_sent(path: &str) -> Cow<'_, str> {
+    if path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Cow::Borrowed(path);
+    }
+    let mut out = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_graphic() {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A request that was sent, taken apart.
+pub struct Sent<'a> {
+    pub method: &'a [u8],
+    pub path: &'a str,
+    headers: &'a [u8],
+    body: &'a [u8],
+}
+
+impl<'a> Sent<'a> {
+    /// `None` for bytes that are no request of the engine's.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let end = memchr::memmem::find(bytes, b"\r\n\r\n")?;
+        let line = memchr::memmem::find(bytes, b"\r\n")?;
+        let mut words = bytes[..line].split(|byte| *byte == b' ');
+        let (method, path) = (words.next()?, words.next()?);
+        Some(Self {
+            method,
+            path: std::str::from_utf8(path).ok()?,
+            headers: &bytes[(line + 2).min(end + 2)..end + 2],
+            body: &bytes[end + 4..],
+        })
+    }
+
+    /// The host that it named.
+    pub fn host(&self) -> &'a str {
+        let host = self.lines().find(|line| is_header(line, "host"));
+        let value = host.and_then(|line| std::str::from_utf8(line.get(5..)?).ok());
+        value.map_or("", str::trim)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.headers
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter(|line| line.len() > 2)
+    }
+
+    /// Appends its headers but those of this list; for a GET that it was not before also those that speak of a body.
+    pub fn write_headers(&self, left_out: &[&str], as_get: bool, out: &mut Vec<u8>) {
+        for line in self.lines() {
+            let of_body = line.len() >= 8 && line[..8].eq_ignore_ascii_case(b"content-")
+                || is_header(line, "transfer-encoding");
+            let unwanted = left_out.iter().any(|name| is_header(line, name));
+            if !unwanted && !(as_get && of_body) {
+                out.extend_from_slice(line);
+            }
+        }
+    }
+
+    pub fn body(&self, as_get: bool) -> &'a [u8] {
+        if as_get { b"" } else { self.body }
+    }
+}
+
+fn is_header(line: &[u8], name: &str) -> bool {
+    line.len() > name.len()
+        && line[name.len()] == b':'
+        && line[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn resolved(location: &str, from: &str) -> Result<String, String> {
+        let origin = Origin {
+            secure: false,
+            authority: "h:8080".to_owned(),
+        };
+        origin.resolve(location.as_bytes(), from, "shop.example")
+    }
+
+    #[test]
+    fn locations_are_relative_or_on_the_same_host() {
+        for (location, path) in [
+            ("/x/y?z#part", "/x/y?z"),
+            ("http://h:8080/x", "/x"),
+            ("HTTP://H:8080", "/"),
+            ("http://h:8080?q", "/?q"),
+            ("//h:8080/../x", "/x"),
+            ("http://Shop.example:80/cart", "/cart"),
+            ("next", "/a/b/next"),
+            ("./next?x=../y", "/a/b/next?x=../y"),
+            ("..", "/a/"),
+            ("../../../x", "/x"),
+            ("?page=2", "/a/b/c?page=2"),
+            ("", "/a/b/c?q=1"),
+            ("#there", "/a/b/c?q=1"),
+            ("/a b/é", "/a%20b/%C3%A9"),
+            ("/at:8", "/at:8"),
+            ("1:2", "/a/b/1:2"),
+        ] {
+            assert_eq!(
+                resolved(location, "/a/b/c?q=1"),
+                Ok(path.to_owned()),
+                "{location}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_hosts_and_schemes_are_elsewhere() {
+        for (location, part) in [
+            ("http://other:8080/x", "another host, other:8080"),
+            ("http://h/x", "another host, h"),
+            ("//h:80/", "another host"),
+            ("https://h:8080/x", "from http: to https:"),
+            ("mailto:a@b", "no http:"),
+        ] {
+            let refusal = resolved(location, "/").unwrap_err();
+            assert!(refusal.contains(part), "{refusal}");
+        }
+        let secure = Origin {
+            secure: true,
+            authority: "[::1]".to_owned(),
+        };
+        assert_eq!(
+            secure.resolve(b"https://[::1]:443/x", "/", ""),
+            Ok("/x".to_owned())
+        );
+    }
+
+    #[test]
+    fn methods_change_as_in_browsers() {
+        for (status, method, get) in [
+            (301, "POST", true),
+            (302, "POST", true),
+            (302, "PUT", false),
+            (303, "PUT", true),
+            (303, "HEAD", false),
+            (307, "POST", false),
+            (308, "POST", false),
+        ] {
+            assert_eq!(
+                becomes_get(status, method.as_bytes()),
+                get,
+                "{status} {method}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_is_written_again_without_what_no_longer_holds() {
+        let text = b"POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Type: x\r\nCookie: a=1\r\nX: y\r\nContent-Length: 2\r\n\r\nhi";
+        let sent = Sent::read(text).unwrap();
+        assert_eq!(
+            (sent.method, sent.path, sent.host()),
+            (&b"POST"[..], "/a?b", "h")
+        );
+        let headers = |left_out: &[&str], as_get: bool| {
+            let mut out = Vec::new();
+            sent.write_headers(left_out, as_get, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(headers(&["cookie"], true), "Host: h\r\nX: y\r\n");
+        assert!(
+            headers(&[], false).contains("Cookie: a=1\r\n")
+                && headers(&[], false).contains("Content-Length")
+        );
+        assert_eq!((sent.body(false), sent.body(true)), (&b"hi"[..], &b""[..]));
+        let bare = Sent::read(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        assert_eq!((bare.host(), bare.lines().count()), ("", 0));
+    }
+
+    proptest! {
+        /// Whatever a server says, what is asked for is a path in one word, or nothing is.
+        #[test]
+        fn any_location_is_a_path_or_refused(location in proptest::collection::vec(any::<u8>(), 0..40), from in "/[a-z/.?]{0,12}") {
+            let origin = Origin { secure: false, authority: "h".to_owned() };
+            if let Ok(path) = origin.resolve(&location, &from, "h") {
+                prop_assert!(path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()), "{}", path);
+            }
+        }
+    }
+}

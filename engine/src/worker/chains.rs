@@ -1,0 +1,143 @@
+//! Users whose requests are led elsewhere: what they sent, where they go next, what all of it took. Only steps that follow redirects
+//! come here.
+
+use std::collections::HashMap;
+
+use super::Worker;
+use crate::http::response::Answer;
+use crate::measure::counters::ErrorKind;
+use crate::net::Driver;
+use crate::net::outgoing::Outgoing;
+use crate::scenario::redirect::{Sent, becomes_get, is_redirect};
+use crate::scenario::request::Again;
+
+/// One user on its way through redirects.
+#[derive(Debug)]
+struct Chain {
+    /// The last request.
+    sent: Vec<u8>,
+    /// Redirects that were followed.
+    hops: u32,
+    /// Service time of the requests before the present one.
+    spent_ns: u64,
+    /// Where the next request goes, and whether it is a GET now.
+    to: Option<(String, bool)>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Chains(HashMap<u32, Chain>);
+
+impl Chains {
+    /// Whether this user has somewhere to go before its next step.
+    #[inline]
+    pub(super) fn leads(&self, index: u32) -> bool {
+        !self.0.is_empty() && self.0.get(&index).is_some_and(|chain| chain.to.is_some())
+    }
+
+    #[inline]
+    pub(super) fn drop(&mut self, index: u32) {
+        if !self.0.is_empty() {
+            self.0.remove(&index);
+        }
+    }
+}
+
+impl<D: Driver> Worker<'_, D> {
+    /// Writes the request of a step that follows redirects: its own, or the next after one.
+    pub(super) fn write_followed(
+        &mut self,
+        index: u32,
+        step: usize,
+        last: bool,
+        spare: Vec<u8>,
+    ) -> Outgoing {
+        let next = self.chains.0.get_mut(&index).and_then(|chain| {
+            let (path, as_get) = chain.to.take()?;
+            Some((path, as_get, std::mem::take(&mut chain.sent)))
+        });
+        let outgoing = match &next {
+            None => self.write_request(index, step, last, spare),
+            Some((path, as_get, before)) => {
+                let again = Again {
+                    before,
+                    path,
+                    as_get: *as_get,
+                };
+                self.write_again(index, step, last, &again, spare)
+            }
+        };
+        let sent = outgoing.bytes().to_vec();
+        match self.chains.0.get_mut(&index).filter(|_| next.is_some()) {
+            Some(chain) => chain.sent = sent,
+            None => {
+                let chain = Chain {
+                    sent,
+                    hops: 0,
+                    spent_ns: 0,
+                    to: None,
+                };
+                self.chains.0.insert(index, chain);
+            }
+        }
+        outgoing
+    }
+
+    /// Whether the answer leads elsewhere; then the user goes there next. The error: it does, and must not be followed.
+    pub(super) fn follow(
+        &mut self,
+        index: u32,
+        answer: &Answer,
+        most: u32,
+    ) -> Result<bool, ErrorKind> {
+        if !is_redirect(answer.status) {
+            return Ok(false);
+        }
+        let Some(location) = self.scenes.seen.headers("location").next() else {
+            return Ok(false);
+        };
+        let Some(chain) = self.chains.0.get_mut(&index) else {
+            return Ok(false);
+        };
+        let Some(sent) = Sent::read(&chain.sent) else {
+            return Ok(false);
+        };
+        let found = if chain.hops >= most {
+            Err(format!("there are more than {most} one after the other"))
+        } else {
+            self.job.origin.resolve(location, sent.path, sent.host())
+        };
+        match found {
+            Ok(path) => {
+                chain.hops += 1;
+                let user = &self.users[index as usize];
+                chain.spent_ns += self.now_ns.saturating_sub(user.sent_ns);
+                chain.to = Some((path, becomes_get(answer.status, sent.method)));
+                Ok(true)
+            }
+            Err(why) => {
+                let kind = ErrorKind::ExpectRedirect;
+                let reason = format!("a redirect is not followed: {why}");
+                self.recorder.counters.explain(kind, reason);
+                Err(kind)
+            }
+        }
+    }
+
+    /// Service time of all requests of the chain, of which the last took so long.
+    pub(super) fn chain_ns(&self, index: u32, took_ns: u64) -> u64 {
+        let chain = self.chains.0.get(&index);
+        chain.map_or(0, |chain| chain.spent_ns) + took_ns
+    }
+
+    /// A request of a step that follows redirects ended without an answer, and its chain with it; with the time that a timeout took.
+    pub(super) fn chain_lost(&mut self, index: u32, service_ns: Option<u64>) {
+        let step = usize::from(self.users[index as usize].step);
+        let Some(figure) = self.job.scenarios.steps[step].chain_figure else {
+            return;
+        };
+        let service_ns = service_ns.map(|took_ns| self.chain_ns(index, took_ns));
+        self.recorder.step_failed(figure, service_ns);
+        self.chains.drop(index);
+    }
+}
