@@ -181,8 +181,8 @@ impl<'a> Sent<'a> {
         for line in self.lines() {
             let of_body = line.len() >= 8 && line[..8].eq_ignore_ascii_case(b"content-")
                 || is_header(line, "transfer-encoding");
-            let unwanted = left_out.iter().any(|name| is_header(line, name));
-            if !unwanted && !(as_get && of_body) {
+            let unwanted = as_get && of_body || left_out.iter().any(|name| is_header(line, name));
+            if !unwanted {
                 out.extend_from_slice(line);
             }
         }
