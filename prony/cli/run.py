@@ -5,6 +5,8 @@ Must not measure by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from prony.experiment.bench import Bench
+    from prony.experiment.cells import PlanRun
     from prony.experiment.running import RunningLoad
     from prony.plan.cells import RunPlan
     from prony.server.spec import ServerSpec
@@ -180,7 +183,9 @@ def _measure(
     from prony.experiment.cells import PlanRun
 
     with progress_for(as_json) as progress:
-        identifier = PlanRun(plan, specs, store, bench, progress, skip_unmeetable=skip).run()
+        run = PlanRun(plan, specs, store, bench, progress, skip_unmeetable=skip)
+        with _saying_how_it_goes_on(run):
+            identifier = run.run()
     return show_experiment(store, identifier, as_json=as_json, report=report)
 
 
@@ -213,8 +218,21 @@ def _resume(
         left = remaining(store, identifier, plan)
         return show_dry_run(plan, left, [], meeting.warnings(plan, specs, bench), bench, as_json)
     with progress_for(as_json) as progress:
-        PlanRun(plan, specs, store, bench, progress).resume(identifier)
+        run = PlanRun(plan, specs, store, bench, progress)
+        with _saying_how_it_goes_on(run):
+            run.resume(identifier)
     return show_experiment(store, identifier, as_json=as_json, report=report)
+
+
+@contextmanager
+def _saying_how_it_goes_on(run: PlanRun) -> Iterator[None]:
+    """Who interrupts hours of trials is told at once with which words they are not lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if run.identifier is not None:
+            run.progress.note(f"interrupted; go on with: prony run --resume {run.identifier}")
+        raise
 
 
 def _same_plan(named: str, stored: RunPlan, identifier: str) -> None:

@@ -37,7 +37,11 @@ def answers(subject: Subject) -> Outcome:
                     wrong.append(f"{step.name}: {why}")
                     if step.capture:
                         break  # the steps after it would ask for what it did not give
-    return _of(wrong, f"{asked} of {asked} answers", "each as the workload declares")
+    return _of(wrong, _answers(asked), "each as the workload declares")
+
+
+def _answers(count: int) -> str:
+    return "1 answer" if count == 1 else f"all of {count} answers"
 
 
 def further(subject: Subject) -> Outcome:
@@ -55,7 +59,7 @@ def further(subject: Subject) -> Outcome:
             if why is not None:
                 wrong.append(f"{step.name}: {why}")
     count = len(workload.conformance)
-    return _of(wrong, f"{count} of {count} answers", "each as the workload declares")
+    return _of(wrong, _answers(count), "each as the workload declares")
 
 
 def unknown_path(subject: Subject) -> Outcome:

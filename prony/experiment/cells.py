@@ -37,6 +37,8 @@ class PlanRun:
     bench: Bench
     progress: Progress
     skip_unmeetable: bool = False
+    identifier: str | None = None
+    """Of the run in the store, from its first trial on."""
 
     def run(self) -> str:
         """From the first trial. Raises PronyError; an interrupt marks the experiment and is raised again."""
@@ -74,6 +76,7 @@ class PlanRun:
             self.progress.note(sentence)
 
     def _go(self, identifier: str, turns: tuple[Turn, ...], built: Mapping[str, Built]) -> None:
+        self.identifier = identifier
         with until_ended(self.store, identifier):
             trials = Trials(identifier, self.store, self.bench, self.progress)
             tried = Counter(index_of(trial.record) for trial in self.store.trials(identifier))
