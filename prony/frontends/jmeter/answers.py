@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
-from prony.plan.workload import Capture, Expectation
+from prony.plan.answer import Expectation
 
 ASSERTIONS = frozenset({"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion"})
-EXTRACTORS = frozenset({"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor"})
 FINAL = (200, 201, 202, 203, 204, 205, 206, 207, 208, 226)
+FOLLOWED = (301, 302, 303, 307, 308)
 REDIRECTS = (300, 301, 302, 303, 304, 305, 307, 308)
-UNCHANGED = 304
-"""What JMeter follows no redirect for."""
+EVERY = range(100, 600)
 MATCH, CONTAINS, NOT, EQUALS, SUBSTRING, OR = 1, 2, 4, 8, 16, 32
 PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
@@ -30,19 +29,34 @@ JAVA_ONLY = re.compile(r"\(\?(?:=|!|<[=!]|>)|\\[1-9]|[*+?}]\+")
 class _Expected:
     status: set[int]
     headers: dict[str, str] = field(default_factory=dict)
-    equals: str | None = None
-    contains: list[str] = field(default_factory=list)
-    body_bytes: int | None = None
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """`body_contains` and its like."""
+    equals: dict[str, str] = field(default_factory=dict)
+    least_bytes: int = 0
+    most_bytes: int | None = None
+    max_ms: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
     exists: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+
+    def add(self, key: str, *texts: str) -> None:
+        self.texts.setdefault(key, []).extend(texts)
+
+    def bytes(self, node: Node, least: int = 0, most: int | None = None) -> None:
+        """Bounds of the body, and those that there are."""
+        self.least_bytes = max(self.least_bytes, least)
+        if most is not None:
+            self.most_bytes = most if self.most_bytes is None else min(most, self.most_bytes)
+        if self.most_bytes is not None and self.most_bytes < self.least_bytes:
+            raise node.wrong("sizes that a body can have, all assertions together")
 
 
 def expectation(assertions: Sequence[Node], follows: bool, values: Values) -> Expectation:
     """What a right answer of a sampler is: JMeter's own rule (a status below 400), and the assertions.
 
-    `follows`: JMeter would go on after a redirect, so that one of them is no right answer here.
+    `follows`: redirects are followed, so that one of them is not the last answer.
     """
-    usual = {*FINAL, UNCHANGED} if follows else {*FINAL, *REDIRECTS}
+    usual = {*FINAL, *REDIRECTS} - (set(FOLLOWED) if follows else set())
     found = _Expected(usual)
     for assertion in assertions:
         _ADD[assertion.tag](assertion, found, values)
@@ -52,15 +66,20 @@ def expectation(assertions: Sequence[Node], follows: bool, values: Values) -> Ex
             "no answer can be right with these statuses",
             "tick 'ignore status' where a status from 400 on is right",
         )
+    least, most = found.least_bytes, found.most_bytes
     return Expectation.model_validate(
         {
-            "status": tuple(sorted(found.status)),
+            "status": () if found.status >= set(EVERY) else tuple(sorted(found.status)),
             "headers": found.headers,
-            "body_equals": found.equals,
-            "body_contains": tuple(found.contains),
-            "body_bytes": found.body_bytes,
+            **{key: tuple(texts) for key, texts in found.texts.items()},
+            **found.equals,
+            "body_bytes": least if least == most else None,
+            "min_bytes": least if least and least != most else None,
+            "max_bytes": most if least != most else None,
+            "max_ms": found.max_ms,
             "json": found.values,
             "json_exists": tuple(found.exists),
+            "json_absent": tuple(found.absent),
         }
     )
 
@@ -75,46 +94,67 @@ def _response(node: Node, found: _Expected, values: Values) -> None:
     texts = [values.constant(entry.text, node) for entry in node.members("Asserion.test_strings")]
     if not texts:
         raise node.wrong("at least one pattern")
-    if kind & NOT:
-        raise node.refused("the rule Not", "say what a right answer holds")
     rule = kind & (MATCH | CONTAINS | EQUALS | SUBSTRING)
     if rule in (MATCH, CONTAINS) and not any(PATTERN.search(text) for text in texts):
         rule = SUBSTRING if rule == CONTAINS else EQUALS
+    if rule not in (MATCH, CONTAINS, EQUALS, SUBSTRING):
+        raise node.wrong(f"one of the rules Contains, Matches, Equals and Substring, found {kind}")
+    inverse, enough = bool(kind & NOT), bool(kind & OR) and len(texts) > 1
     if where == "Assertion.response_code":
-        _status(node, texts, rule, assume, bool(kind & OR), found)
+        _status(node, texts, rule, assume, inverse, enough, found)
         return
-    if rule not in (EQUALS, SUBSTRING):
-        raise node.refused(
-            "a pattern in a rule Contains or Matches", "use the rule Substring or Equals with a plain text"
-        )
-    if kind & OR and len(texts) > 1:
-        raise node.refused(
-            "patterns of which one is enough (Or)", "say one text that every right answer holds"
-        )
-    if where in ("Assertion.response_data", "Assertion.response_data_as_document") and where.endswith("data"):
-        if rule == SUBSTRING:
-            found.contains += texts
-        elif len(texts) == 1:
-            found.equals = texts[0]
-        else:
-            raise node.refused("several texts that the body must equal", "keep one of them")
-    elif where == "Assertion.response_headers" and rule == SUBSTRING:
-        for text in texts:
-            name, colon, value = text.partition(":")
-            if not colon or not name.strip():
-                raise node.refused(f"'{text}' in the headers", "write NAME: VALUE")
-            found.headers[name.strip()] = value.strip()
+    if where == "Assertion.response_data":
+        _body(node, texts, rule, inverse, enough, found)
+    elif where == "Assertion.response_headers":
+        _header(node, texts, rule, inverse or enough, found)
     else:
         raise node.refused(
             f"the field {where.removeprefix('Assertion.')}",
             "test the text response, the response code or the response headers",
         )
     if assume:
-        raise node.refused("'ignore status' beside a test of the content", "test the response code with it")
+        found.status = set(EVERY)
 
 
-def _status(node: Node, texts: list[str], rule: int, assume: bool, any_of: bool, found: _Expected) -> None:
-    allowed = set(range(100, 600))
+def _body(node: Node, texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
+    word = "_not" if inverse else ""
+    for text in texts:
+        if rule in (MATCH, CONTAINS) and JAVA_ONLY.search(text):
+            raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
+    if enough and inverse:
+        raise node.refused(
+            "patterns of which one must not be there (Not, Or)", "make an assertion of each that must not be"
+        )
+    plain = rule in (EQUALS, SUBSTRING)
+    if enough:
+        joined = "|".join(re.escape(text) if plain else f"(?:{text})" for text in texts)
+        found.add("body_matches", joined if rule in (CONTAINS, SUBSTRING) else f"^(?:{joined})$")
+    elif rule == SUBSTRING:
+        found.add(f"body{word}_contains", *texts)
+    elif rule == CONTAINS:
+        found.add(f"body{word}_matches", *texts)
+    elif rule == EQUALS and len(texts) == 1 and f"body{word}_equals" not in found.equals:
+        found.equals[f"body{word}_equals"] = texts[0]
+    else:
+        found.add(f"body{word}_matches", *(f"^(?:{re.escape(t) if plain else t})$" for t in texts))
+
+
+def _header(node: Node, texts: list[str], rule: int, other: bool, found: _Expected) -> None:
+    if rule != SUBSTRING or other:
+        raise node.refused(
+            "the headers otherwise than by texts that they hold", "use the rule Substring: NAME: VALUE"
+        )
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip():
+            raise node.refused(f"'{text}' in the headers", "write NAME: VALUE")
+        found.headers[name.strip()] = value.strip()
+
+
+def _status(
+    node: Node, texts: list[str], rule: int, assume: bool, inverse: bool, enough: bool, found: _Expected
+) -> None:
+    allowed = set(EVERY)
     if rule == EQUALS:
         codes = []
         for text in texts:
@@ -124,7 +164,7 @@ def _status(node: Node, texts: list[str], rule: int, assume: bool, any_of: bool,
         named = [{code} for code in codes]
     elif rule == SUBSTRING:
         named = [{code for code in allowed if text in str(code)} for text in texts]
-    elif all(re.fullmatch(r"[0-9.|()\[\]\\d?:-]+", text) for text in texts):
+    elif all(re.fullmatch(r"[0-9.|()\[\]\\d?:^$-]+", text) for text in texts):
         test = re.search if rule == CONTAINS else re.fullmatch
         try:
             named = [{code for code in allowed if test(text, str(code))} for text in texts]
@@ -134,26 +174,44 @@ def _status(node: Node, texts: list[str], rule: int, assume: bool, any_of: bool,
         raise node.refused(
             f"the pattern '{texts[0]}' for the status", "name the statuses, such as 200 or 20[01]"
         )
-    right = set.union(*named) if any_of else set.intersection(*named)
+    if inverse:
+        named = [allowed - codes for codes in named]
+    right = set.union(*named) if enough else set.intersection(*named)
     found.status = right if assume else found.status & right
 
 
-def _duration(node: Node, _found: _Expected, _values: Values) -> None:
-    raise node.refused(
-        "an answer that is right but late is no error here, it is in the percentiles",
-        "set the sampler's response timeout, or ask for a percentile in a Prony plan",
-    )
+def _duration(node: Node, found: _Expected, values: Values) -> None:
+    most_ms = values.whole(node.value("DurationAssertion.duration"), node, "DurationAssertion.duration", 0)
+    if most_ms < 0:
+        raise node.wrong(f"a duration of at least 0, found {most_ms}")
+    if node.value("Assertion.scope") not in ("", "parent"):
+        raise node.refused("it applies to sub-samples", "let it apply to the main sample")
+    if most_ms:
+        found.max_ms = most_ms if found.max_ms is None else min(most_ms, found.max_ms)
+        values.note(f"{node.element}: the time to connect is not in it (JMeter counts it)")
 
 
 def _size(node: Node, found: _Expected, values: Values) -> None:
     where = node.value("Assertion.test_field")
     size = values.whole(node.value("SizeAssertion.size"), node, "SizeAssertion.size")
     operator = values.whole(node.value("SizeAssertion.operator", "1"), node, "SizeAssertion.operator")
-    if where != "SizeAssertion.response_data" or operator != 1:
-        raise node.refused(
-            "a size other than that of the body, equal to a number", "test the response body, ="
-        )
-    found.body_bytes = size
+    if where != "SizeAssertion.response_data":
+        raise node.refused("a size other than that of the body", "test the response body")
+    if node.value("Assertion.scope") not in ("", "parent"):
+        raise node.refused("it applies to sub-samples", "let it apply to the main sample")
+    match operator:
+        case 1:
+            found.bytes(node, max(size, 0), size)
+        case 3:
+            found.bytes(node, size + 1)
+        case 4:
+            found.bytes(node, 0, size - 1)
+        case 5:
+            found.bytes(node, size)
+        case 6:
+            found.bytes(node, 0, size)
+        case _:
+            raise node.refused("a size that the body must not have", "use =, >, <, >= or <=")
 
 
 def _json(node: Node, found: _Expected, values: Values) -> None:
@@ -161,11 +219,12 @@ def _json(node: Node, found: _Expected, values: Values) -> None:
     compares = node.flag("JSONVALIDATION")
     expected = values.constant(node.value("EXPECTED_VALUE"), node)
     pattern = node.flag("ISREGEX", True)
-    if node.flag("INVERT"):
-        raise node.refused("'Invert assertion'", "say what a right answer holds")
     null = node.flag("EXPECT_NULL")
+    inverse = node.flag("INVERT")
+    if inverse and compares:
+        raise node.refused("'Invert assertion' of a value", "say what a right answer holds")
     if not compares:
-        found.exists.append(pointer)
+        (found.absent if inverse else found.exists).append(pointer)
         return
     if null:
         found.values[pointer] = None
@@ -190,106 +249,20 @@ _ADD = {
 }
 
 
-def json_pointer(path: str, node: Node) -> str:
-    """A definite JSONPath (names and indexes) as a pointer of RFC 6901. Raises Refused for others."""
+def pointer_of(path: str) -> str | None:
+    """A definite JSONPath (names and indexes) as a pointer of RFC 6901."""
     match = PATH.fullmatch(path.strip())
     if match is None:
-        raise node.refused(
-            f"the JSON path '{path}' may find several places", "name one place, such as $.items[0].id"
-        )
+        return None
     tokens = (name or quoted or index for name, quoted, index in STEP.findall(match.group(1)))
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
-def names(node: Node) -> list[str]:
-    """The variables that an extractor gives values to."""
-    match node.tag:
-        case "JSONPostProcessor":
-            return [name.strip() for name in node.value("JSONPostProcessor.referenceNames").split(";")]
-        case _:
-            return [node.value(f"{node.tag}.refname")]
-
-
-def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
-    """What later requests may use; the variables are known from here on."""
-    found: dict[str, Capture] = {}
-    for node in extractors:
-        for variable, capture in _EXTRACT[node.tag](node, values):
-            name = values.changing(variable, node)
-            if name in found:
-                raise node.wrong(f"a variable name of its own, found '{variable}'")
-            if capture.default is None:
-                values.note(
-                    f"{node.element}: where nothing is found, an error is counted "
-                    "(JMeter says so in its log only)"
-                )
-            found[name] = capture
-        node.finish()
-    return found
-
-
-def _default(node: Node, values: Values, name: str, empty: str) -> str | None:
-    raw = node.value(name)
-    wants_empty = node.flag(empty) if empty else False
-    return values.constant(raw, node) if raw else ("" if wants_empty else None)
-
-
-def _first_only(node: Node, values: Values, number: str) -> None:
-    if values.whole(number, node, "the match number", 1) != 1:
-        raise node.refused(f"match {number}", "take match 1: the first is what Prony captures")
-
-
-def _regex(node: Node, values: Values) -> Iterator[tuple[str, Capture]]:
-    text = values.constant(node.value("RegexExtractor.regex"), node)
-    template = node.value("RegexExtractor.template", "$1$") or "$1$"
-    group = re.fullmatch(r"\$(\d+)\$", template)
-    _first_only(node, values, node.value("RegexExtractor.match_number", "1"))
-    source = node.value("RegexExtractor.useHeaders", "false")
-    if source not in ("false", "", "unescaped"):
-        raise node.refused("it looks elsewhere than in the body", "let it look in the body")
-    if node.value("Sample.scope") not in ("", "parent"):
-        raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
-    if group is None:
-        raise node.refused(f"the template '{template}'", "use a template of one group, such as $1$")
-    if JAVA_ONLY.search(text):
-        raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
-    default = _default(node, values, "RegexExtractor.default", "RegexExtractor.default_empty_value")
-    yield (
-        node.value("RegexExtractor.refname"),
-        Capture(regex=text, group=int(group.group(1)), default=default),
-    )
-
-
-def _boundary(node: Node, values: Values) -> Iterator[tuple[str, Capture]]:
-    left = values.constant(node.value("BoundaryExtractor.lboundary"), node)
-    right = values.constant(node.value("BoundaryExtractor.rboundary"), node)
-    _first_only(node, values, node.value("BoundaryExtractor.match_number", "1"))
-    if node.value("BoundaryExtractor.useHeaders", "false") not in ("false", "", "unescaped"):
-        raise node.refused("it looks elsewhere than in the body", "let it look in the body")
-    if node.value("Sample.scope") not in ("", "parent"):
-        raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
-    default = _default(node, values, "BoundaryExtractor.default", "BoundaryExtractor.default_empty_value")
-    pattern = f"(?s){re.escape(left)}(.*?){re.escape(right) if right else '$'}"
-    yield node.value("BoundaryExtractor.refname"), Capture(regex=pattern, group=1, default=default)
-
-
-def _json_extractor(node: Node, values: Values) -> Iterator[tuple[str, Capture]]:
-    names = node.value("JSONPostProcessor.referenceNames").split(";")
-    paths = node.value("JSONPostProcessor.jsonPathExprs").split(";")
-    numbers = node.value("JSONPostProcessor.match_numbers").split(";")
-    defaults = node.value("JSONPostProcessor.defaultValues").split(";")
-    if node.flag("JSONPostProcessor.compute_concat"):
-        raise node.refused("'Compute concatenation var'", "untick it")
-    if node.value("Sample.scope") not in ("", "parent"):
-        raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
-    if len(names) != len(paths):
-        raise node.wrong(f"as many paths as names, found {len(paths)} and {len(names)}")
-    for index, (name, path) in enumerate(zip(names, paths, strict=True)):
-        number = numbers[index] if index < len(numbers) else ""
-        _first_only(node, values, number or "1")
-        default = defaults[index] if index < len(defaults) and defaults[index] else None
-        pointer = json_pointer(values.constant(path, node), node)
-        yield name.strip(), Capture.model_validate({"json": pointer, "default": default})
-
-
-_EXTRACT = {"RegexExtractor": _regex, "BoundaryExtractor": _boundary, "JSONPostProcessor": _json_extractor}
+def json_pointer(path: str, node: Node) -> str:
+    """The same. Raises Refused for a path that may find several places."""
+    pointer = pointer_of(path)
+    if pointer is None:
+        raise node.refused(
+            f"the JSON path '{path}' may find several places", "name one place, such as $.items[0].id"
+        )
+    return pointer

@@ -65,7 +65,7 @@ class Text:
 
         def one(part: Part) -> Part:
             if part.dynamic:
-                return Part(f"{part.text} | url", True)
+                return Part(f"{part.text} | form", True)
             text = unquote_plus(part.text) if decode_first else part.text
             return Part(quote_plus(text, safe="*").replace("~", "%7E"))
 
@@ -87,6 +87,8 @@ class Values:
     """Variables that change during the run -> their names in the engine."""
     initial: dict[str, str] = field(default_factory=dict)
     """Those names -> what they stand for when a user starts."""
+    several: dict[str, str] = field(default_factory=dict)
+    """Variables of which an extractor takes every match -> their names in the engine."""
     counters: int = 0
     used: set[str] = field(default_factory=set)
     """Names in the engine that something refers to."""
@@ -96,6 +98,16 @@ class Values:
         """A name for a counter of the engine."""
         self.counters += 1
         return f"{kind}{self.counters}"
+
+    def one_of_several(self, variable: str) -> Text | None:
+        """`${name_2}` or `${name_matchNr}` of an extractor that takes every match."""
+        base, _, which = variable.rpartition("_")
+        if base not in self.several or not re.fullmatch(r"[1-9]\d{0,4}|matchNr", which):
+            return None
+        name = f"{self.several[base]}_{which}"
+        self.initial[name] = Text.of("${" + variable + "}").engine
+        self.variables[variable] = Text.placeholder(name)
+        return self.variables[variable]
 
     def note(self, sentence: str) -> None:
         """Say it once."""
@@ -226,7 +238,7 @@ class _Reader:
         return self.where.wrong(f"{expected}, found '{self.raw}'")
 
     def _variable(self, name: str) -> Text:
-        known = self.values.variables.get(name)
+        known = self.values.variables.get(name) or self.values.one_of_several(name)
         if known is not None:
             self.values.used.update(part.text for part in known.parts if part.dynamic)
             return known

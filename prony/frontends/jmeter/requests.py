@@ -14,18 +14,23 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
 
-from prony.frontends.jmeter.answers import captures, expectation
+from prony.frontends.jmeter.answers import expectation
+from prony.frontends.jmeter.extractors import captures
 from prony.frontends.jmeter.functions import Part, Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.scope import Scope, Shared
 from prony.plan.workload import Step
 
 SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 WITH_BODY = ("POST", "PUT", "PATCH")
 QUERY_ONLY = ("GET", "DELETE", "OPTIONS")
 AGENT = "Apache-HttpClient/4.5.14 (Java/17.0.15)"
 """What JMeter 5.6.3 says of itself; the version of Java is that of the reference runs."""
+MOST_REDIRECTS = 20
+"""JMeter's httpsampler.max_redirects."""
+READ_WHOLE_BYTES = 1 << 20
+"""A longer file is read while it is sent, and cannot be sent twice."""
 FORM = "application/x-www-form-urlencoded; charset=UTF-8"
 RAW = "text/plain; charset=UTF-8"
 ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
@@ -86,12 +91,17 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared, again: boo
     base, path = _where(asked)
     follows = node.flag("HTTPSampler.follow_redirects") or node.flag("HTTPSampler.auto_redirects")
     keep_alive = node.flag("HTTPSampler.use_keepalive", True)
+    body, body_file, query, form = _content(asked, method, shared)
+    if follows and body_file is not None and Path(body_file).stat().st_size > READ_WHOLE_BYTES:
+        raise node.refused(
+            f"following redirects with a body of more than {READ_WHOLE_BYTES >> 20} MiB",
+            "untick 'Follow redirects', or name the place itself",
+        )
     if follows:
         values.note(
-            "redirects are not followed: an answer 301, 302, 303, 307 or 308 counts as an error where JMeter "
-            "would go on; name the place itself, or untick 'Follow redirects'"
+            "redirects are followed on the same server, and each counts as a request "
+            "(JMeter counts the whole way as one sample); one to another server is an error"
         )
-    body, body_file, query, form = _content(asked, method, shared)
     if query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
         path = path + Text.of(mark) + query
@@ -107,6 +117,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared, again: boo
         "body_file": body_file,
         "expect": expect,
         "auth": _auth(scope, base, path),
+        "follow_redirects": MOST_REDIRECTS if follows else 0,
     }
     connect_ms, response_ms = (
         asked.time_ms("HTTPSampler.connect_timeout"),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prony.frontends.jmeter import answers, timers
+from prony.frontends.jmeter import answers, extractors, timers
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.plan.workload import Auth, Basic, Feeder
@@ -73,9 +73,11 @@ def gather(top: Node, values: Values) -> None:
         if node.tag == "Arguments":
             user_variables(node, "", values)
     for node in every:
-        if node.tag in answers.EXTRACTORS:
-            for name in answers.names(node):
-                values.changing(name, node)
+        if node.tag in extractors.EXTRACTORS:
+            for variable, every_match in extractors.names(node):
+                name = values.changing(variable, node)
+                if every_match:
+                    values.several[variable] = name
         elif node.tag in COUNTING:
             name = node.value("CounterConfig.name" if node.tag == "CounterConfig" else "variableName")
             values.changing(values.constant(name, node), node)
@@ -140,7 +142,7 @@ def inner(scope: Scope, nodes: Sequence[Node], values: Values, shared: Shared, r
             scope = _with(scope, node, values, shared, rows_at)
         elif node.tag in answers.ASSERTIONS:
             scope = replace(scope, assertions=(*scope.assertions, node))
-        elif node.tag in answers.EXTRACTORS:
+        elif node.tag in extractors.EXTRACTORS:
             scope = replace(scope, extractors=(*scope.extractors, node))
     return scope
 

@@ -1,0 +1,140 @@
+"""Extractors into captures. Must not know requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from prony.frontends.jmeter.answers import JAVA_ONLY, pointer_of
+from prony.frontends.jmeter.functions import Values
+from prony.frontends.jmeter.jmx import Node
+from prony.plan.answer import Capture
+
+EXTRACTORS = frozenset({"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor"})
+SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
+"""What JMeter's JSON paths have beyond RFC 9535."""
+Found = dict[str, Any]
+"""A capture's keys."""
+
+
+def names(node: Node) -> list[tuple[str, bool]]:
+    """The variables that an extractor gives values to, and whether to all of its matches."""
+    if node.tag != "JSONPostProcessor":
+        number = node.value(f"{node.tag}.match_number").strip()
+        return [(node.value(f"{node.tag}.refname"), number.startswith("-"))]
+    variables = node.value("JSONPostProcessor.referenceNames").split(";")
+    numbers = node.value("JSONPostProcessor.match_numbers").split(";")
+    numbers += [""] * (len(variables) - len(numbers))
+    return [
+        (name.strip(), number.strip().startswith("-"))
+        for name, number in zip(variables, numbers, strict=False)
+    ]
+
+
+def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
+    """What later requests may use. As in JMeter it is taken from every answer, a wrong one too."""
+    found: dict[str, Capture] = {}
+    for node in extractors:
+        if node.value("Sample.scope") not in ("", "parent"):
+            raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
+        for variable, capture in _EXTRACT[node.tag](node, values):
+            name = values.changing(variable, node)
+            if name in found:
+                raise node.wrong(f"a variable name of its own, found '{variable}'")
+            found[name] = Capture.model_validate({**capture, "always": True})
+        node.finish()
+    return found
+
+
+def _or_else(node: Node, values: Values, tag: str) -> Found:
+    """Where nothing is found and no default is given the variable stays as it was."""
+    raw = node.value(f"{tag}.default")
+    empty = node.flag(f"{tag}.default_empty_value")
+    if raw or empty:
+        return {"default": values.constant(raw, node)}
+    return {"optional": True}
+
+
+def _match(text: str, node: Node, values: Values, usual: int) -> Found:
+    number = values.whole(text, node, "the match number", usual)
+    return {} if number == 1 else {"match": max(number, -1)}
+
+
+def _part(node: Node, tag: str) -> Found:
+    source = node.value(f"{tag}.useHeaders", "false")
+    if source == "true":
+        return {"in": "head"}
+    if source not in ("false", ""):
+        raise node.refused(f"it looks at '{source}'", "let it look at the body or at the response headers")
+    return {}
+
+
+def _regex(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
+    text = values.constant(node.value("RegexExtractor.regex"), node)
+    template = node.value("RegexExtractor.template", "$1$") or "$1$"
+    group = re.fullmatch(r"\$(\d{1,3})\$", template)
+    if group is None:
+        raise node.refused(f"the template '{template}'", "use a template of one group, such as $1$")
+    try:
+        groups = re.compile(text).groups
+    except re.error as fault:
+        raise node.wrong(f"a regular expression; {fault}") from fault
+    if JAVA_ONLY.search(text):
+        raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
+    if int(group.group(1)) > groups:
+        raise node.wrong(f"at least {group.group(1)} groups in the pattern '{text}', as the template says")
+    yield (
+        node.value("RegexExtractor.refname"),
+        {
+            "regex": text,
+            "group": int(group.group(1)),
+            **_part(node, "RegexExtractor"),
+            **_match(node.value("RegexExtractor.match_number"), node, values, 0),
+            **_or_else(node, values, "RegexExtractor"),
+        },
+    )
+
+
+def _boundary(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
+    left = values.constant(node.value("BoundaryExtractor.lboundary"), node)
+    right = values.constant(node.value("BoundaryExtractor.rboundary"), node)
+    yield (
+        node.value("BoundaryExtractor.refname"),
+        {
+            "boundary": {"left": left, "right": right},
+            **_part(node, "BoundaryExtractor"),
+            **_match(node.value("BoundaryExtractor.match_number"), node, values, 0),
+            **_or_else(node, values, "BoundaryExtractor"),
+        },
+    )
+
+
+def _json(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
+    variables = node.value("JSONPostProcessor.referenceNames").split(";")
+    paths = node.value("JSONPostProcessor.jsonPathExprs").split(";")
+    numbers = node.value("JSONPostProcessor.match_numbers").split(";")
+    defaults = node.value("JSONPostProcessor.defaultValues").split(";")
+    if node.flag("JSONPostProcessor.compute_concat"):
+        raise node.refused("'Compute concatenation var'", "untick it")
+    if len(variables) != len(paths):
+        raise node.wrong(f"as many paths as names, found {len(paths)} and {len(variables)}")
+    while len(defaults) > 1 and not defaults[-1]:  # as Java splits a text
+        defaults.pop()
+    if len(defaults) != len(variables):
+        raise node.wrong(f"as many defaults as names (JMeter takes nothing otherwise), found {len(defaults)}")
+    for index, (name, raw) in enumerate(zip(variables, paths, strict=True)):
+        number = numbers[index] if index < len(numbers) else ""
+        default = values.constant(defaults[index] if index < len(defaults) else "", node)
+        path = values.constant(raw, node).strip()
+        match = _match(number, node, values, 0)
+        pointer = pointer_of(path)
+        if pointer is not None and match.get("match", 1) in (0, 1):
+            yield name.strip(), {"json": pointer, "default": default}
+            continue
+        if not path.startswith("$") or SPECIAL.search(path):
+            raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
+        yield name.strip(), {"jsonpath": path, "default": default, **match}
+
+
+_EXTRACT = {"RegexExtractor": _regex, "BoundaryExtractor": _boundary, "JSONPostProcessor": _json}
