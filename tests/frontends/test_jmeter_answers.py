@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prony.errors import UsageError
 from tests.frontends.conftest import Served, offered
-from tests.frontends.jmx_text import element, flag, load_of, posted, prop, repeated, sampler
+from tests.frontends.jmx_text import document, element, flag, load_of, posted, prop, repeated, sampler
+from tests.frontends.test_jmeter_blocks import by_jmeter, needs_jmeter, read, targets
 
 CONTAINS, MATCH, EQUALS, SUBSTRING, NOT, OR = 2, 1, 8, 16, 4, 32
 
@@ -168,24 +170,37 @@ def test_what_cannot_be_taken_is_refused(below: str) -> None:
         step_of(below)
 
 
-def test_values_are_those_of_the_answer(serve: Callable[..., Served]) -> None:
-    from tests.frontends.test_jmeter_blocks import targets
+def values(port: int) -> bytes:
+    """Two requests whose answers are known, each before one that says what was taken from it."""
+    none = prop("BoundaryExtractor.default", "no")
+    kind = regex("kind", "(?i)content-length: (.)", prop("RegexExtractor.useHeaders", "true"))
+    taken = boundary("second", 2) + boundary("all", -1) + boundary("none", 9, none) + kind
+    paths = jsons("p;q;r;m", "$.a[0].b;$..b;$.z;$.a[*].b", "1;2;1;-1", "d1;d2;d3;d4")
+    inside = (
+        element("ConfigTestElement", prop("HTTPSampler.port", port)),
+        posted("/echo", "[a][b-c][d]", taken + regex("kept", "(nothing)", prop(NUMBER, 1))),
+        sampler("/${second}/${all_1}-${all_3}/${all_matchNr}/${none}/${kind}"),
+        posted("/echo?json", '{"a":[{"b":1},{"b":"x"}],"n":null}', paths),
+        sampler("/${p}/${q}/${r}/${m_2}/${m_matchNr}"),
+    )
+    return document("".join(inside), group=repeated(2) + prop("ThreadGroup.num_threads", 1))
 
+
+VALUES = ["/echo", "/b-c/a-d/3/no/1", "/echo?json", "/1/x/d3/x/2"] * 2
+
+
+def test_values_are_those_of_the_answer(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
-    defaults = element("ConfigTestElement", prop("HTTPSampler.port", server.port))
-    taken = (
-        boundary("second", 2)
-        + boundary("all", -1)
-        + boundary("none", 9, prop("BoundaryExtractor.default", "no"))
-    )
-    kept = regex("kept", "(nothing)", prop(NUMBER, 1))
-    below = taken + kept + regex("kind", "(?i)content-length: (.)", prop("RegexExtractor.useHeaders", "true"))
-    inside = posted("/echo", "[a][b c][d]", below) + sampler(
-        "/${second}/${all_1}-${all_3}/${all_matchNr}/${none}/${kind}"
-    )
-    report = offered(load_of(defaults + inside, group=repeated(2)))
+    report = offered(read(values(server.port), tmp_path))
     assert report.totals.errors == {}
-    assert targets(server) == ["/echo", "/b%20c/a-d/3/no/1"] * 2
+    assert targets(server) == VALUES
+
+
+@needs_jmeter
+def test_jmeter_itself_takes_the_same(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    by_jmeter(values(server.port), tmp_path)
+    assert targets(server) == VALUES
 
 
 def test_redirects_are_followed_where_the_sampler_says_so() -> None:

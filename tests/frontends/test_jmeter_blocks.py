@@ -152,13 +152,17 @@ def test_controllers_send_what_jmeter_sends(serve: Callable[..., Served], tmp_pa
     assert targets(server) == expected()
 
 
+def by_jmeter(content: bytes, folder: Path) -> None:
+    """The plan, run by JMeter itself."""
+    assert REAL is not None
+    argv = [REAL, "-n", "-t", str(plan_file(folder, content)), "-j", str(folder / "jmeter.log")]
+    subprocess.run(argv, check=True, timeout=240, capture_output=True)
+
+
 @needs_jmeter
 def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
-    file = plan_file(tmp_path, everything(server.port))
-    assert REAL is not None
-    log = str(tmp_path / "jmeter.log")
-    subprocess.run([REAL, "-n", "-t", str(file), "-j", log], check=True, timeout=240, capture_output=True)
+    by_jmeter(everything(server.port), tmp_path)
     assert targets(server) == expected()
 
 
