@@ -95,7 +95,9 @@ bench-million: setup ## A million users with think time on this machine: users r
 PIP_COMPILE := $(CURDIR)/$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host
 
-peers: tools/peers/node_modules/.bin/artillery tools/peers/jmeter/bin/jmeter ## Other load generators for comparing: Artillery from npm, JMeter from Maven Central (wrk, ab and h2load are Debian packages)
+OHA_VERSION := 1.16.0
+
+peers: tools/peers/node_modules/.bin/artillery tools/peers/jmeter/bin/jmeter tools/peers/oha/bin/oha ## Other load generators for comparing: Artillery from npm, JMeter from Maven Central, oha from crates.io (wrk, ab and h2load are Debian packages)
 
 tools/peers/node_modules/.bin/artillery: tools/peers/package-lock.json
 	@command -v npm >/dev/null || { echo "npm was not found: install Node.js 18 or newer, then try again"; exit 2; }
@@ -104,6 +106,11 @@ tools/peers/node_modules/.bin/artillery: tools/peers/package-lock.json
 
 tools/peers/jmeter/bin/jmeter: tools/peers/jmeter.sh tools/peers/jmeter-pom.xml
 	tools/peers/jmeter.sh tools/peers/jmeter
+
+tools/peers/oha/bin/oha:
+	@command -v cargo >/dev/null || { echo "cargo was not found: install Rust (rustup.rs or your distribution's package), then try again"; exit 2; }
+	@echo "building oha: several minutes"
+	cargo install oha --version $(OHA_VERSION) --locked --quiet --root tools/peers/oha
 
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
 	$(PIP_COMPILE) --output-file=requirements/lock.txt pyproject.toml requirements/dev.in

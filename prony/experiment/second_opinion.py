@@ -6,24 +6,19 @@ Must not know how any tool is asked (prony.peers) or how it is printed.
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import statistics
-import subprocess
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import RunningLoad, measure_running
-from prony.peers.base import Claim, NotOffered, Request, Tool
-from prony.peers.kernel import Ended, start_pinned, wait
+from prony.peers.base import NotOffered, Request, Tool
+from prony.peers.running import run
 from prony.plan.workload import at_pointer
 from prony.store import Store
 
@@ -34,7 +29,6 @@ BUSY = 0.85
 """Share of the CPUs that a tool can use from which it, and not the server, may be what is measured."""
 MISCOUNTED = 0.01
 """Share by which a tool's count and the server's may differ: what was in flight at its end."""
-END_GRACE_S = 20.0
 STATS_PATH, STATS_POINTER = "/__prony/stats", "/requests"
 """Where `prony-engine serve` says what it has counted."""
 ONE_THREAD = frozenset({"ab", "wrk", "h2load"})
@@ -198,45 +192,15 @@ def _own(
 def _foreign(
     tool: Tool, program: Path, request: Request, number: int, cpus: Sequence[int], count: Counter
 ) -> Turn:
-    command = tool.command(program, request)
-    with tempfile.TemporaryDirectory(prefix="prony-second-opinion-") as name:
-        folder = Path(name)
-        for file, text in command.files.items():
-            (folder / file).write_text(text, encoding="utf-8")
-        with (folder / "stdout").open("w+b") as out, (folder / "stderr").open("w+b") as err:
-            before, began_s = count(), time.monotonic()
-            process = start_pinned(command.argv, cpus, stdout=out, stderr=err, folder=folder)
-            try:
-                ended = wait(process, request.seconds + END_GRACE_S)
-            finally:
-                _make_sure_it_ended(process)
-            wall_s = time.monotonic() - began_s
-            after = count()
-            said = [(folder / part).read_text("utf-8", "replace") for part in ("stdout", "stderr")]
-    claim, failure = _claimed(tool, said, ended)
+    before = count()
+    ran = run(tool, program, request, cpus)
+    after = count()
     return Turn(
-        tool.name, number, claim.requests, claim.errors, float(request.seconds),
-        None if ended is None else ended.cpu_s, wall_s,
+        tool.name, number, ran.claim.requests, ran.claim.errors, float(request.seconds), ran.cpu_s,
+        ran.wall_s,
         None if before is None or after is None else after - before,
-        failure=failure,
+        failure=ran.failure,
     )  # fmt: skip
-
-
-def _claimed(tool: Tool, said: Sequence[str], ended: Ended | None) -> tuple[Claim, str | None]:
-    if ended is None:
-        return Claim(0), f"it did not end within {END_GRACE_S:g} s of its time"
-    try:
-        return tool.claim(said[0], said[1], ended.exit_code), None
-    except (NotOffered, ValueError) as fault:
-        return Claim(0), f"it ended with exit code {ended.exit_code}: {fault}"
-
-
-def _make_sure_it_ended(process: subprocess.Popen[bytes]) -> None:
-    """Also its children: it leads a session of its own."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode is None:
-        process.wait()
 
 
 def opinions(turns: Sequence[Turn], versions: dict[str, str], cpus: int) -> tuple[Opinion, ...]:

@@ -41,4 +41,5 @@ class Ab:
         failed = re.search(r"^Failed requests:\s+(\d+)", stdout, re.MULTILINE)
         wrong = re.search(r"^Non-2xx responses:\s+(\d+)", stdout, re.MULTILINE)
         errors = sum(int(found[1]) for found in (failed, wrong) if found)
-        return Claim(requests=int(done[1]), errors=errors)
+        rate = re.search(r"^Requests per second:\s+([\d.]+)", stdout, re.MULTILINE)
+        return Claim(requests=int(done[1]), errors=errors, per_s=float(rate[1]) if rate else None)

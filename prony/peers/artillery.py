@@ -53,4 +53,5 @@ class Artillery:
 
         wrong = sum(int(n) for n in re.findall(r"^http\.codes\.[45]\d\d: \.+ (\d+)$", summary, re.MULTILINE))
         errors = sum(int(n) for n in re.findall(r"^errors\..*: \.+ (\d+)$", summary, re.MULTILINE))
-        return Claim(requests=count("http.responses"), errors=wrong + errors)
+        rate = re.search(r"^http\.request_rate: \.+ ([\d.]+)/sec$", summary, re.MULTILINE)
+        return Claim(count("http.responses"), wrong + errors, float(rate[1]) if rate else None)

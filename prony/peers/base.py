@@ -67,6 +67,8 @@ class Claim:
     requests: int
     """Requests that it says were answered, over its whole life."""
     errors: int = 0
+    per_s: float | None = None
+    """Requests per second, as it prints them; None where it prints none."""
     abandoned: int = 0
     """Requests that it says it left in flight at the end."""
     send_lag_p50_us: float | None = None

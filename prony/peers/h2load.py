@@ -41,4 +41,10 @@ class H2load:
             raise ValueError(last_line(stderr or stdout))
         started, done, succeeded, _failed, _errored = (int(count) for count in found.groups())
         # At the end of its time it stops its clients: what they had started is not done and no error.
-        return Claim(requests=done, errors=done - succeeded, abandoned=max(0, started - done))
+        rate = re.search(r"^finished in .*?, ([\d.]+) req/s", stdout, re.MULTILINE)
+        return Claim(
+            requests=done,
+            errors=done - succeeded,
+            per_s=float(rate[1]) if rate else None,
+            abandoned=max(0, started - done),
+        )

@@ -80,8 +80,8 @@ class Jmeter:
         return Command(argv, files={"plan.jmx": plan})
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
-        found = re.findall(r"^summary =\s+(\d+) in .*?Err:\s+(\d+)", stdout, re.MULTILINE)
+        found = re.findall(r"^summary =\s+(\d+) in \S+ =\s+([\d.]+)/s .*?Err:\s+(\d+)", stdout, re.MULTILINE)
         if exit_code != 0 or not found:
             raise ValueError(last_line(stderr or stdout))
-        requests, errors = found[-1]
-        return Claim(requests=int(requests), errors=int(errors))
+        requests, per_s, errors = found[-1]
+        return Claim(requests=int(requests), errors=int(errors), per_s=float(per_s))

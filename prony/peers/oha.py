@@ -8,6 +8,8 @@ from pathlib import Path
 
 from prony.peers.base import Claim, Command, Request, last_line, on_path, output_of
 
+LOCAL = Path("tools/peers/oha/bin/oha")
+"""Where `make peers` puts it, seen from the checkout."""
 DEADLINE = "aborted due to deadline"
 """What it calls the requests that were in flight at the end of its time."""
 
@@ -16,10 +18,10 @@ class Oha:
     """oha 1."""
 
     name = "oha"
-    install = "cargo install oha --locked"
+    install = "make peers (cargo is needed), or cargo install oha --locked"
 
     def find(self) -> Path | None:
-        return on_path("oha")
+        return on_path("oha") or (LOCAL.absolute() if LOCAL.exists() else None)
 
     def version(self, program: Path) -> str:
         found = re.search(r"oha (\S+)", output_of(program, "--version"))
@@ -41,6 +43,7 @@ class Oha:
         try:
             report = json.loads(stdout)
             status = {int(code): int(count) for code, count in report["statusCodeDistribution"].items()}
+            per_s = report.get("summary", {}).get("requestsPerSec")
             errors = {str(kind): int(count) for kind, count in report["errorDistribution"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as fault:
             raise ValueError(last_line(stderr or stdout)) from fault
@@ -48,4 +51,4 @@ class Oha:
             raise ValueError(last_line(stderr))
         abandoned = errors.pop(DEADLINE, 0)
         wrong = sum(count for code, count in status.items() if not 200 <= code < 400)
-        return Claim(requests=sum(status.values()), errors=wrong + sum(errors.values()), abandoned=abandoned)
+        return Claim(sum(status.values()), wrong + sum(errors.values()), per_s, abandoned)

@@ -40,4 +40,5 @@ class Wrk:
             errors += sum(int(count) for count in sockets.groups())
         wrong = re.search(r"Non-2xx or 3xx responses: (\d+)", stdout)
         errors += int(wrong[1]) if wrong else 0
-        return Claim(requests=int(done[1]), errors=errors)
+        rate = re.search(r"^Requests/sec:\s+([\d.]+)", stdout, re.MULTILINE)
+        return Claim(requests=int(done[1]), errors=errors, per_s=float(rate[1]) if rate else None)

@@ -18,8 +18,9 @@ def lines(found: SecondOpinion) -> list[str]:
     asked = found.asked
     how = f"{asked.connections} connections" if asked.rate_per_s is None else f"{asked.rate_per_s} requests/s"
     said = [
-        f"Second opinion on {found.url}: {how}, {asked.seconds} s each, {found.rounds} rounds in shuffled "
-        f"order, client CPUs {','.join(map(str, found.client_cpus))}, seed {found.seed}",
+        f"Second opinion on {found.url}: {how}, {asked.seconds} s each, {found.rounds} "
+        f"round{'s' * (found.rounds != 1)} in shuffled order, "
+        f"client CPUs {','.join(map(str, found.client_cpus))}, seed {found.seed}",
         "",
         f"{'tool':<11}{'version':<19}{'requests/s':>12}{'beside prony':>14}{'client CPU':>12}"
         f"{'counted by':>12}{'errors':>8}",
@@ -34,7 +35,8 @@ def lines(found: SecondOpinion) -> list[str]:
             said.append(f"{one.tool}: {one.check}: {one.why}")
     agreed = [one.tool for one in found.opinions if one.tool != PRONY and one.agrees]
     if agreed:
-        said.append(f"{' and '.join(agreed)}: within 5 % of prony")
+        names = " and ".join([", ".join(agreed[:-1]), agreed[-1]] if agreed[1:] else agreed)
+        said.append(f"{names}: within 5 % of prony")
     said += [f"{tool} was left out: {why}" for tool, why in found.left_out.items()]
     verdicts = [turn for one in found.opinions if one.tool == PRONY for turn in one.turns]
     for turn in verdicts:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from prony.experiment.second_opinion import PRONY, Asked, SecondOpinion, Turn, counter_of, opinions
-from prony.peers import PEERS, Claim, Command, NotOffered, Request
+from prony.peers import PEERS, Claim, Command, NotOffered, Request, Tool
+from prony.peers.ab import Ab
 from prony.peers.artillery import Artillery
+from prony.peers.h2load import H2load
 from prony.peers.jmeter import Jmeter
+from prony.peers.oha import Oha
+from prony.peers.running import run
+from prony.peers.wrk import Wrk
 from prony.report.second_opinion import as_json, lines
+from prony.selftest.lies.plain import words
 from tests.frontends.conftest import Served, front, serve  # noqa: F401 - fixtures
 
 PRONY_COMMAND = Path(sys.executable).parent / "prony"
@@ -83,6 +91,30 @@ def test_every_peer_can_be_asked_or_says_why_not() -> None:
         assert asked
 
 
+GOLDEN = Path(__file__).parent / "golden"
+"""What each tool printed on a server that waits 20 ms, in 2 s: 4 connections, or 20 requests per second."""
+
+
+@pytest.mark.parametrize(
+    ("peer", "claim"),
+    [
+        (Wrk(), Claim(requests=388, per_s=193.60)),
+        (Ab(), Claim(requests=393, per_s=195.62)),
+        (H2load(), Claim(requests=388, per_s=194.0, abandoned=4)),
+        (Oha(), Claim(requests=390, per_s=196.86174016108095, abandoned=4)),
+        (Jmeter(), Claim(requests=917, per_s=438.1)),
+        (Artillery(), Claim(requests=40, per_s=21.0)),
+    ],
+    ids=lambda value: value.name if hasattr(value, "name") else "",
+)
+def test_what_each_tool_really_printed_is_read(peer: Tool, claim: Claim) -> None:
+    said = (GOLDEN / f"{peer.name}.txt").read_text("utf-8")
+    assert peer.claim(said, "", 0) == claim
+    assert {one.name for one in PEERS} == {file.stem for file in GOLDEN.iterdir()}
+    with pytest.raises(ValueError, match="no such host"):
+        peer.claim("", "no such host", 1)
+
+
 def test_what_artillery_and_jmeter_print() -> None:
     said = (
         "http.responses: .... 7\nSummary report @ 1\nerrors.ETIMEDOUT: ...... 2\nhttp.codes.200: .... 38\n"
@@ -95,9 +127,44 @@ def test_what_artillery_and_jmeter_print() -> None:
         "summary +   90 in 00:00:01 =  90.0/s Avg: 1 Min: 0 Max: 9 Err:     0 (0.00%) Active: 4\n"
         "summary =  190 in 00:00:02 =  95.0/s Avg: 1 Min: 0 Max: 9 Err:     3 (1.58%)\n"
     )
-    assert Jmeter().claim(table, "", 0) == Claim(requests=190, errors=3)
+    assert Jmeter().claim(table, "", 0) == Claim(requests=190, errors=3, per_s=95.0)
     plan = Jmeter().command(Path("jmeter"), REQUEST).files["plan.jmx"]
     assert '<stringProp name="HTTPSampler.path">/a?b=1</stringProp>' in plan
+
+
+class Shell:
+    """A tool that does what its test says."""
+
+    name, install = "shell", "-"
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+
+    def find(self) -> Path | None:
+        return Path("/bin/sh")
+
+    def version(self, program: Path) -> str:  # noqa: ARG002 - the verb's shape
+        return "0"
+
+    def command(self, program: Path, request: Request) -> Command:  # noqa: ARG002 - likewise
+        return Command((str(program), "run.sh"), files={"run.sh": self.script})
+
+    def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
+        if exit_code:
+            raise ValueError(stderr.strip())
+        return Claim(requests=int(stdout), per_s=7.0)
+
+
+def test_a_tool_is_run_in_a_folder_of_its_own_and_quoted_where_it_fails() -> None:
+    cpus = sorted(os.sched_getaffinity(0))[:1]
+    good = run(Shell("cat run.sh | wc -l"), Path("/bin/sh"), REQUEST, cpus)
+    assert (good.claim.requests, good.failure) == (0, None)
+    assert good.cpu_s is not None
+    bad = run(Shell("echo no route >&2; exit 3"), Path("/bin/sh"), REQUEST, cpus)
+    assert bad.failure == "it ended with exit code 3: no route"
+    assert words(good) == "7/s"
+    assert words(bad) == "ended without a rate (it ended with exit code 3: no route)"
+    assert words(replace(good, claim=Claim(5, 1200, 2.0))) == "2/s (1,200 errors)"
 
 
 def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_path: Path) -> None:  # noqa: F811

@@ -15,8 +15,8 @@ from prony.frontends.artillery.translate import read, translate
 from prony.frontends.base import Desk, FrontEnd, Ran
 from prony.report.progress import SilentProgress
 
-FAILED = 1
-"""Artillery's exit code when a check of ensure or an expectation failed."""
+FAILED, UNEXPECTED = 1, 21
+"""Artillery's exit codes when a check of ensure failed, and else when an expectation did."""
 
 
 def run(argv: Sequence[str], desk: Desk) -> int:
@@ -45,7 +45,7 @@ def run(argv: Sequence[str], desk: Desk) -> int:
             print(one.line, file=desk.stdout)
     missed = any(not one.ok and one.check.strict for one in checked)
     failed = bool(report.counters.get("plugins.expect.failed"))
-    return desk.end(ran, original=FAILED if missed or failed else 0)
+    return desk.end(ran, original=FAILED if missed else UNEXPECTED if failed else 0)
 
 
 def _output(name: str | None) -> Path | None:

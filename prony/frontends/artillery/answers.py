@@ -18,13 +18,11 @@ NOT_FOLLOWED = (*RIGHT, *range(300, 309))
 JSONPATH = re.compile(r"""\$?(?:\.?([\w-]+)|\[(\d+)\]|\[(?:'([^']+)'|"([^"]+)")\])""")
 CAPTURE_KEYS = frozenset({"json", "regexp", "header", "as", "strict", "group", "flags", "multiple", "value"})
 ONLY_CAPTURES = "capture with json, regexp or header"
-EXPECTATIONS = {
-    "statusCode": "",
-    "contentType": "",
-    "hasHeader": "",
-    "headerEquals": "",
-    "hasProperty": "",
-}
+EXPECTATIONS = frozenset({
+    "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
+})  # fmt: skip
+ANSWERED = tuple(range(200, 600))
+"""Statuses that an answer can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,10 @@ class Looked:
 class Expected:
     """What the expect plugin is asked to check of a request."""
 
-    types: tuple[str, ...]
-    """As Artillery calls them, in their order."""
+    checks: tuple[tuple[str, tuple[int, ...] | None], ...]
+    """As Artillery calls them, in their order, with the statuses that a check of the status lets pass."""
     statuses: tuple[int, ...] | None
+    """That all of them let pass."""
     headers: dict[str, str]
     json_exists: tuple[str, ...]
 
@@ -139,18 +138,23 @@ def expected(params: Node, scope: Scope) -> Expected:
     node = params.get("expect")
     if node is None:
         return NOTHING
-    types: list[str] = []
+    checks: list[tuple[str, tuple[int, ...] | None]] = []
     statuses: tuple[int, ...] | None = None
     headers: dict[str, str] = {}
     exists: list[str] = []
     for part in _listed(node):
-        part.only("expect", EXPECTATIONS, f"expect {', '.join(EXPECTATIONS)}")
+        part.only("expect", EXPECTATIONS, f"expect {', '.join(sorted(EXPECTATIONS))}")
         for key, child in part.items():
-            types.append(key)
-            if key == "statusCode":
-                allowed = tuple(int(_number(one, scope)) for one in _listed(child))
+            if key in ("statusCode", "notStatusCode"):
+                named = tuple(int(_number(one, scope)) for one in _listed(child))
+                allowed = (
+                    named if key == "statusCode" else tuple(code for code in ANSWERED if code not in named)
+                )
                 statuses = allowed if statuses is None else tuple(s for s in statuses if s in allowed)
-            elif key == "contentType":
+                checks.append((key, allowed))
+                continue
+            label = key
+            if key == "contentType":
                 wanted = str(constant(child, scope))
                 headers["content-type"] = "application/json" if wanted == "json" else wanted
             elif key == "hasHeader":
@@ -159,12 +163,15 @@ def expected(params: Node, scope: Scope) -> Expected:
                 pair = child.elements()
                 if len(pair) != 2:
                     raise child.wrong("a list of a header's name and its value")
-                headers[str(constant(pair[0], scope)).lower()] = str(constant(pair[1], scope))
+                title = str(constant(pair[0], scope))
+                headers[title.lower()] = str(constant(pair[1], scope))
+                label = f"header {title} values equals"
             else:
                 exists.append(pointer(child))
+            checks.append((label, None))
     if statuses == ():
-        raise node.wrong("one status that all of its statusCode allow")
-    return Expected(tuple(types), statuses, headers, tuple(exists))
+        raise node.wrong("a status that all of its checks let pass")
+    return Expected(tuple(checks), statuses, headers, tuple(exists))
 
 
 def expectation(wanted: Expected, found: Looked, follows: bool) -> Expectation:

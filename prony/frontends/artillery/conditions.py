@@ -8,6 +8,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from prony.frontends.artillery.script import Node
@@ -131,40 +132,61 @@ FALSE_TEXTS = ("", "0", "false")
 
 
 def decided(node: Node, scope: Scope) -> bool | Condition:
-    """A condition: whether it is true, or what the engine is to ask where it names captured values. Raises
-    Refused for a name that nobody knows.
+    """A condition: whether it is true, or what the engine is to ask where it names values of the run
+    (captured ones, columns, the turn of a loop). Raises Refused for a name that nobody knows.
     """
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
+    drawn = {name: _Drawn(fed.placeholder) for name, fed in scope.fed.items()}
+    drawn |= {name: _Drawn(ours) for name, ours in scope.captured.items()}
+    names = {**drawn, **scope.constants, **{name: drawn[name] for name in scope.captured}}
     try:
-        if not any(name in bare for name in scope.captured):
+        tree = _tree(bare, names)
+        if not any(isinstance(_known(part, names), _Drawn) for part in ast.walk(tree)):
             return evaluate(bare, scope.constants)
-        return _asked(_tree(bare, scope.constants), scope)
+        return _asked(tree, names)
     except Unknown as unknown:
         raise node.refused(
             f"ifTrue on '{unknown}', which nobody has captured",
-            "compare captured values, variables or $loopCount",
+            "compare captured values, columns, variables or $loopCount",
         ) from unknown
     except NotAnExpression as fault:
-        raise node.refused(f"this condition ({fault})", "compare a variable with a value") from fault
+        raise node.refused(f"this condition ({fault})", "compare a value with a value") from fault
 
 
-def _asked(node: ast.expr, scope: Scope) -> Condition:
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What is known during the run only: the inside of a placeholder."""
+
+    inside: str
+
+
+def _known(node: ast.AST, names: Mapping[str, Any]) -> Any:
+    """What a name or a constant stands for; None for anything else."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _asked(node: ast.expr, names: Mapping[str, Any]) -> Condition:
     if isinstance(node, ast.BoolOp):
-        parts = tuple(_asked(value, scope) for value in node.values)
+        parts = tuple(_asked(value, names) for value in node.values)
         return Condition(all=parts) if isinstance(node.op, ast.And) else Condition(any=parts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return Condition(negated=_asked(node.operand, scope))
+        return Condition(negated=_asked(node.operand, names))
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPS:
-        left, right = _side(node.left, scope), _side(node.comparators[0], scope)
+        left, right = _side(node.left, names), _side(node.comparators[0], names)
         return Condition(left=left, op=OPS[type(node.ops[0])], right=right)
-    value = _side(node, scope)
+    value = _side(node, names)
     return Condition(all=tuple(Condition(left=value, op="!=", right=word) for word in FALSE_TEXTS))
 
 
-def _side(node: ast.expr, scope: Scope) -> str:
+def _side(node: ast.expr, names: Mapping[str, Any]) -> str:
     """One side of a comparison as a text of the plan model."""
-    if isinstance(node, ast.Name) and node.id in scope.captured:
-        return f"${{{scope.captured[node.id]}}}"
-    value = _of(node, scope.constants)
+    known = _known(node, names)
+    if isinstance(known, _Drawn):
+        return f"${{{known.inside}}}"
+    if any(isinstance(_known(part, names), _Drawn) for part in ast.walk(node)):
+        raise NotAnExpression("it calculates with a value of the run")
+    value = _of(node, names)
     return (str(value).lower() if isinstance(value, bool) else str(value)).replace("${", "$${")

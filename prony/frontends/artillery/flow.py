@@ -1,30 +1,34 @@
-"""A scenario's flow into scenarios of the plan model: loops are written out where their turns differ.
-Must not know phases.
-"""
+"""A scenario's flow into scenarios of the plan model. Must not know phases."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from prony.frontends.artillery.answers import Expected
 from prony.frontends.artillery.conditions import decided
-from prony.frontends.artillery.phases import span_s
+from prony.frontends.artillery.loops import kind_of, repeated, sends_of, turns_of, uses_turn
 from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
 from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import USER_UUID, Scope, Uses, constant
-from prony.plan.blocks import Condition
+from prony.frontends.artillery.templates import USER_UUID, Fed, Scope, Uses, constant, str_of
+from prony.frontends.artillery.thinks import is_constant, jitter_of, think_of
+from prony.plan.blocks import Condition, Loop
 from prony.plan.think import Think
-from prony.plan.workload import Block, Entry, Scenario, Step
+from prony.plan.workload import Block, Entry, Scenario, Step, pauses, requests
 
 MOST_STEPS = 5_000
 """Of a scenario with its loops written out."""
+MOST_WRITTEN = 20
+"""Turns of a loop that differ: so many are written out, more become a loop of the engine."""
 MOST_VARIANTS = 256
 """Of a scenario whose variables are drawn from lists: one scenario for each combination."""
 KEYS = frozenset({"name", "weight", "flow", "engine"})
+NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
+"""Of an ifTrue: what the language of Artillery 2.0.21 (filtrex 0.5) has not."""
 LOOP_KEYS = frozenset({"loop", "count", "over", "loopValue", "loopElement"})
 STEP_INSTEAD = {
     **INSTEAD,
@@ -43,7 +47,7 @@ class Walked:
     steps: tuple[Step, ...]
     """Of the last of them."""
     first: tuple[str, int]
-    """The name of the first step, and how often a session sends steps of that name."""
+    """The name of the first step, and how often a session sends steps of that name; 0 when it depends."""
     wanted: Mapping[str, Expected]
     """Step name -> what the expect plugin checks."""
     matches: frozenset[str]
@@ -56,15 +60,19 @@ class Walked:
 @dataclass(slots=True)
 class _Walk:
     settings: Settings
-    defaults: Think | None
     jitter: str | None
+    written: bool
+    """Loops are written out, whatever their turns are."""
     cookies: dict[str, str] = field(default_factory=dict)
     captured: dict[str, str] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    """Of the list of steps that is being written."""
     steps: list[Step] = field(default_factory=list)
+    """All requests, in the order in which they are written down."""
+    loops: int = 0
+    """Loops that are blocks, so far: each has names of its own."""
     wanted: dict[str, Expected] = field(default_factory=dict)
     matches: set[str] = field(default_factory=set)
-    conditions: dict[int, Condition] = field(default_factory=dict)
-    """Index of a step -> on what it is sent."""
     notes: list[str] = field(default_factory=list)
 
     def flow(self, nodes: Iterable[Node], scope: Scope) -> None:
@@ -73,7 +81,7 @@ class _Walk:
             if len(self.steps) > MOST_STEPS:
                 raise node.refused(
                     f"a flow of more than {MOST_STEPS} requests with its loops written out",
-                    "make the loop's turns alike (no $loopCount), or the whole flow one loop",
+                    "loop over numbers or texts, or make the whole flow one loop",
                 )
 
     def one(self, node: Node, scope: Scope) -> None:
@@ -92,16 +100,22 @@ class _Walk:
             raise node.refused(f"the step '{unknown}'", instead)
 
     def request(self, method: str, params: Node, scope: Scope) -> None:
-        condition = params.get("ifTrue") if isinstance(params.value, dict) else None
-        asked = True if condition is None else decided(condition, scope)
+        if not isinstance(params.value, dict):
+            raise params.wrong("keys of a request, such as url")
+        asked = condition(params, scope)
         if asked is False:
             return
-        if asked is not True:
-            self.conditions[len(self.steps)] = asked
+        if_true = params.get("ifTrue")
+        if if_true is not None and NOT_READ.search(str_of(if_true.value)):
+            self.note(
+                f"{if_true.place}: Artillery 2.0 cannot read this ifTrue ($, &&, =, {{{{ }}}} and single "
+                "quotes are not of its language) and then always sends the request; Prony asks it"
+            )
         sent = request(method, params, scope, self.settings, self.cookies)
         self.steps.append(sent.step)
+        self.entries.append(sent.step if asked is True else Block(condition=asked, steps=(sent.step,)))
         self.captured.update(sent.found.names)
-        if sent.wanted.types:
+        if sent.wanted.checks:
             self.wanted[sent.step.name] = sent.wanted
         if sent.found.matches:
             self.matches.add(sent.step.name)
@@ -113,57 +127,99 @@ class _Walk:
     def think(self, node: Node, scope: Scope) -> None:
         node.only("think", frozenset({"think", "jitter"}), "use think and jitter")
         pause = think_of(node, scope, self.jitter)
-        if not self.steps:
-            raise node.refused(
-                "a think before the first request", "put it after a request, or into a phase's pause"
+        if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
+            self.note(
+                f"{node.place}: this waits the part of a second that is written; Artillery 2.0 takes a "
+                "number with a fraction for 1 ms (it takes a text such as 500ms as it is)"
             )
-        last = self.steps[-1]
-        if last.repeat != 1 and last.think is None:
-            raise node.refused("a think after a loop of one request", "put the think into the loop")
-        self.steps[-1] = last.model_copy(update={"think": _after(last.think, pause, node)})
+        last = self.entries[-1] if self.entries else None
+        if isinstance(last, Step) and last.repeat == 1 and last.think is None:
+            self.replaced(last, {"think": pause})
+        elif isinstance(last, Step) and last.repeat == 1 and is_constant(last.think) and is_constant(pause):
+            whole_ms = (last.think.ms or 0.0) + (pause.ms or 0.0) if last.think is not None else 0.0
+            self.replaced(last, {"think": Think(kind="constant", ms=whole_ms)})
+        else:
+            self.entries.append(Block(pause=pause))
+
+    def replaced(self, step: Step, update: dict[str, Any]) -> None:
+        """The last entry, which is this step, with something else."""
+        changed = step.model_copy(update=update)
+        self.entries[-1] = changed
+        self.steps[-1] = changed
 
     def loop(self, node: Node, scope: Scope) -> None:
         for key, child in node.items():
             if key not in LOOP_KEYS:
-                raise child.refused(f"loop '{key}'", "loop with count or over a list; JavaScript is not run")
-        body = node.children["loop"]
-        inner = list(flattened(body.elements()))
-        turns = list(_turns(node, scope))
-        if len(turns) > 1 and self.alike(node, inner, scope, len(turns)):
-            return
-        for turn in turns:
-            self.flow(inner, replace(scope, constants={**scope.constants, **turn}))
+                instead = (
+                    "Artillery asks a function of JavaScript there, which is not run; give a count, and the "
+                    "requests an ifTrue"
+                    if key == "whileTrue"
+                    else "loop with count or over a list; JavaScript is not run"
+                )
+                raise child.refused(f"loop '{key}'", instead)
+        inner = list(flattened(node.children["loop"].elements()))
+        turns = list(turns_of(node, scope))
+        if len(turns) > 1 and not self.written and not uses_turn(node):
+            self.block(inner, scope, lambda steps: repeated(steps, len(turns)))
+        elif len(turns) > MOST_WRITTEN and not self.written and (of := kind_of(turns)) is not None:
+            self.drawn(inner, scope, turns, *of)
+        else:
+            for turn in turns:
+                self.flow(inner, replace(scope, constants={**scope.constants, **turn}))
 
-    def alike(self, node: Node, inner: list[Node], scope: Scope, turns: int) -> bool:
-        """A loop around one request whose turns are all the same: that step, repeated."""
-        if _uses_turn(node):
-            return False
-        before = len(self.steps)
-        thinks = [part for part in inner if "think" in part.value]
-        if len(inner) - len(thinks) != 1 or "think" in inner[0].value or "loop" in inner[0].value:
-            return False
-        self.flow(inner, scope)
-        if len(self.steps) != before + 1:
-            return len(self.steps) == before  # its condition is never true
-        self.steps[-1] = self.steps[-1].model_copy(update={"repeat": turns})
-        return True
+    def block(
+        self, inner: list[Node], scope: Scope, made: Callable[[tuple[Entry, ...]], Iterable[Entry]]
+    ) -> None:
+        """The steps of a loop into entries of their own."""
+        outer, self.entries = self.entries, []
+        try:
+            self.flow(inner, scope)
+        finally:
+            steps, self.entries = tuple(self.entries), outer
+        if any(True for _ in requests(steps)) or any(True for _ in pauses(steps)):
+            made_entries = tuple(made(steps))
+            if len(made_entries) == 1 and isinstance(made_entries[0], Step):
+                self.steps[-1] = made_entries[0]
+            self.entries.extend(made_entries)
 
-    def entries(self) -> tuple[Entry, ...]:
-        """The steps, those with a condition in a block of its own; the pause after them is always taken."""
-        found: list[Entry] = []
-        for index, step in enumerate(self.steps):
-            if index not in self.conditions:
-                found.append(step)
-                continue
-            bare = step.model_copy(update={"think": None})
-            found.append(Block(condition=self.conditions[index], steps=(bare,)))
-            if step.think is not None:
-                found.append(Block(pause=step.think))
-        return tuple(found)
+    def drawn(
+        self, inner: list[Node], scope: Scope, turns: list[dict[str, Any]], numeric: bool, counted: bool
+    ) -> None:
+        """A loop whose turns differ: the engine says which turn it is."""
+        self.loops += 1
+        count_name, element_name = turns[0]
+        index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
+        fed = {**scope.fed, element_name: Fed(element, numeric), count_name: Fed(index, True)}
+        if counted:  # both are the number of the turn, which need not begin at 0
+            fed[count_name] = Fed(element, True)
+        known = {name: value for name, value in scope.constants.items() if name not in turns[0]}
+        over = tuple(str_of(turn[element_name]) for turn in turns)
+        around = Loop(over=over, element=element, index=index)
+        self.block(
+            inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
+        )
 
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def condition(params: Node, scope: Scope) -> bool | Condition:
+    """On what a request is sent: its probability and its ifTrue. Raises Refused and UsageError."""
+    parts: list[Condition] = []
+    chance = params.get("probability")
+    if chance is not None:
+        # As Artillery draws: a whole number from 0 to 100, so that 100 is not always.
+        percent = min(chance.number("a number from 0 to 100"), 100.0)
+        if percent == 0:
+            return False
+        parts.append(Condition(left="${random int 0 100}", op="<", right=f"{percent:g}"))
+    asked = params.get("ifTrue")
+    held = True if asked is None else decided(asked, scope)
+    if isinstance(held, bool):
+        return held and (parts[0] if parts else True)
+    parts.append(held)
+    return parts[0] if len(parts) == 1 else Condition(all=tuple(parts))
 
 
 def flattened(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -175,8 +231,12 @@ def flattened(nodes: Iterable[Node]) -> Iterator[Node]:
             yield node
 
 
-def walked(node: Node, index: int, scope: Scope, settings: Settings, defaults: Node | None) -> Walked:
-    """A scenario, once for each combination of the lists its variables are drawn from. Raises Refused."""
+def walked(
+    node: Node, index: int, scope: Scope, settings: Settings, defaults: Node | None, written: bool = False
+) -> Walked:
+    """A scenario, once for each combination of the lists its variables are drawn from; `written`: with its
+    loops written out. Raises Refused.
+    """
     for key, child in node.items():
         if key not in KEYS:
             script = key.startswith(("before", "after", "on"))
@@ -202,9 +262,9 @@ def walked(node: Node, index: int, scope: Scope, settings: Settings, defaults: N
     weight_node = node.get("weight")
     weight = 1.0 if weight_node is None else _weight(weight_node, scope)
     found: list[Scenario] = []
-    walk = _Walk(settings, None, None)
+    walk = _Walk(settings, None, written)
     for chosen in product(*lists.values()):
-        walk = _Walk(settings, None, _jitter(defaults))
+        walk = _Walk(settings, jitter_of(defaults), written)
         bound = {**scope.constants, **dict(zip(lists, chosen, strict=True))}
         here = replace(scope, constants=bound, uses=Uses())
         loops = _walk_whole(walk, flow, here)
@@ -218,11 +278,11 @@ def walked(node: Node, index: int, scope: Scope, settings: Settings, defaults: N
                 weight=share,
                 loops=loops,
                 variables={USER_UUID: "${uuid}"} if here.uses.uuids else {},
-                steps=walk.entries(),
+                steps=tuple(walk.entries),
             )
         )
     first = walk.steps[0].name
-    sends = sum(step.repeat for step in walk.steps if step.name == first) * found[0].loops
+    sends = sends_of(walk.entries, first) * found[0].loops
     return Walked(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         tuple(walk.notes),
@@ -236,94 +296,14 @@ def _walk_whole(walk: _Walk, flow: Node, scope: Scope) -> int:
     if len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value:
         only = nodes[0]
         body = list(flattened(only.children["loop"].elements()))
-        turns = list(_turns(only, scope))
-        if len(turns) > 1 and not _uses_turn(only) and only.children["loop"].value != []:
+        turns = list(turns_of(only, scope))
+        if len(turns) > 1 and not uses_turn(only) and only.children["loop"].value != []:
             extra = [key for key, _ in only.items() if key not in LOOP_KEYS]
-            if not extra and "think" not in (body[0].value if isinstance(body[0].value, dict) else ()):
+            if not extra:
                 walk.flow(body, scope)
                 return len(turns)
     walk.flow(nodes, scope)
     return 1
-
-
-def _uses_turn(node: Node) -> bool:
-    """Whether anything within a loop says which turn it is."""
-    named = [str(node.value[key]) for key in ("loopValue", "loopElement") if key in node.value]
-    text = repr(node.value["loop"])
-    return any(name in text for name in ("$loopCount", "$loopElement", *named))
-
-
-def _turns(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
-    """The constants of each turn of a loop."""
-    value, element = node.get("loopValue"), node.get("loopElement")
-    count_name = "$loopCount" if value is None else value.text()
-    element_name = "$loopElement" if element is None else element.text()
-    over = node.get("over")
-    if over is not None:
-        items = over.value
-        if isinstance(items, str):
-            items = scope.constants.get(items)
-        if not isinstance(items, list):
-            raise over.refused("a loop over a value of the run", "write the list itself: over: [a, b]")
-        for index, item in enumerate(items):
-            yield {count_name: index, element_name: item}
-        return
-    given = node.get("count")
-    if given is None:
-        raise node.refused("a loop without count or over", "give a count")
-    begin, end = _range(given, scope)
-    for index in range(begin, end):
-        yield {count_name: index, element_name: index}
-
-
-def _range(node: Node, scope: Scope) -> tuple[int, int]:
-    value = constant(node, scope)
-    if isinstance(value, str):
-        low, dash, high = value.strip().partition("-")
-        if dash and low.strip().isdigit() and high.strip().isdigit():
-            value = (int(low), int(high))
-        elif value.strip().isdigit():
-            value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = (0, value)
-    if not isinstance(value, tuple) or value[1] < value[0] or value[1] - value[0] > 1_000_000 or value[1] < 1:
-        raise node.wrong("how often (1 or more), or a range such as 1-10")
-    return value
-
-
-def think_of(node: Node, scope: Scope, jitter: str | None) -> Think:
-    """A pause. Raises UsageError."""
-    given = node.children["think"]
-    seconds = span_s(constant(given, scope))
-    if seconds is None or not 0 <= seconds < 86_400:
-        raise given.wrong("seconds, or a text such as 500ms")
-    own = node.get("jitter")
-    spread = str(own.value) if own is not None else jitter
-    ms = seconds * 1000
-    if not spread:
-        return Think(kind="constant", ms=ms)
-    share = spread.strip().removesuffix("%")
-    try:
-        width_ms = ms * float(share) / 100 if share != spread.strip() else _width_ms(spread)
-    except ValueError:
-        raise (own or node).wrong("a jitter such as 20% or 500ms") from None
-    return Think(kind="uniform", min_ms=max(0.0, ms - width_ms), max_ms=ms + width_ms)
-
-
-def _width_ms(text: str) -> float:
-    seconds = span_s(text)
-    if seconds is None or seconds < 0:
-        raise ValueError(text)
-    return float(text) if text.strip().replace(".", "", 1).isdigit() else seconds * 1000
-
-
-def _after(before: Think | None, pause: Think, node: Node) -> Think:
-    """Two pauses one after the other."""
-    if before is None:
-        return pause
-    if before.kind == pause.kind == "constant":
-        return Think(kind="constant", ms=(before.ms or 0.0) + (pause.ms or 0.0))
-    raise node.refused("two thinks with jitter one after the other", "write one")
 
 
 def _drawn(node: Node, scope: Scope) -> dict[str, list[Any]]:
@@ -346,9 +326,3 @@ def _weight(node: Node, scope: Scope) -> float:
     if value <= 0:
         raise node.refused("the weight 0", "leave the scenario out")
     return value
-
-
-def _jitter(defaults: Node | None) -> str | None:
-    think = None if defaults is None else defaults.get("think")
-    jitter = None if think is None or not isinstance(think.value, dict) else think.get("jitter")
-    return None if jitter is None else str(jitter.value)

@@ -184,7 +184,7 @@ def _created(scenarios: Sequence[Walked], window: Window) -> list[int | None]:
         first, sends = walked.first
         rows = [step for step in window.steps if step.scenario in names and step.name == first]
         count = sum(step.completed for step in rows)
-        found.append(count // sends if rows and count % sends == 0 else None)
+        found.append(count // sends if rows and sends and count % sends == 0 else None)
     return found
 
 
@@ -196,16 +196,19 @@ def _expected(counters: dict[str, int], read: Read, window: Window) -> None:
             rows = [step for step in window.steps if step.scenario in names and step.name == name]
             single: list[Counters | StepFigures] = list(rows) or ([window] if not window.steps else [])
             for row in single:
-                missed = row.completed - sum(
-                    count for code, count in row.status.items() if int(code) in (wanted.statuses or ())
-                )
-                missed = missed if wanted.statuses else 0
-                others = max(0, min(row.completed, row.failed) - missed)
-                for kind in wanted.types:
-                    failed = missed if kind == "statusCode" else others
-                    others = others if kind == "statusCode" else 0
-                    _add(counters, "plugins.expect.ok", kind, row.completed - failed)
-                    _add(counters, "plugins.expect.failed", kind, failed)
+                others = max(0, min(row.completed, row.failed) - _missed(row, wanted.statuses))
+                for label, allowed in wanted.checks:
+                    failed = others if allowed is None else _missed(row, allowed)
+                    others = others if allowed is not None else 0
+                    _add(counters, "plugins.expect.ok", label, row.completed - failed)
+                    _add(counters, "plugins.expect.failed", label, failed)
+
+
+def _missed(row: Counters | StepFigures, allowed: Sequence[int] | None) -> int:
+    """Answers with another status."""
+    if allowed is None:
+        return 0
+    return row.completed - sum(count for code, count in row.status.items() if int(code) in allowed)
 
 
 def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:

@@ -26,7 +26,7 @@ METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"}
 KEYS = frozenset({
     "url", "uri", "name", "qs", "json", "body", "form", "headers", "cookie", "auth", "capture", "match",
     "expect",
-    "ifTrue", "followRedirect", "gzip",
+    "ifTrue", "probability", "followRedirect", "gzip",
 })  # fmt: skip
 JAVASCRIPT = "write what it does as keys of the request; Prony runs no JavaScript"
 INSTEAD: Mapping[str, str] = {
@@ -34,7 +34,6 @@ INSTEAD: Mapping[str, str] = {
     "afterResponse": JAVASCRIPT,
     "function": JAVASCRIPT,
     "formData": "send a form, or the whole multipart text as body with its content-type header",
-    "probability": "write two scenarios with weights, one with the request and one without",
 }
 
 

@@ -308,11 +308,10 @@ def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node
     node = root.get(key)
     if node is None:
         return ()
-    found = walked(node, 0, scope, settings, defaults)
-    if (
-        len(found.scenarios) != 1
-        or found.scenarios[0].variables
-        or len(found.scenarios[0].steps) != len(found.scenarios[0].requests)
-    ):
-        raise node.refused(f"{key} with $uuid, conditions or variables drawn from lists", "write the value")
+    found = walked(node, 0, scope, settings, defaults, written=True)
+    if len(found.scenarios) != 1 or found.scenarios[0].has_blocks:
+        raise node.refused(
+            f"{key} with $uuid, conditions, pauses before requests or variables drawn from lists",
+            "write the value",
+        )
     return found.steps * found.scenarios[0].loops

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from contextlib import nullcontext
+from pathlib import Path
 
+from prony.experiment.second_opinion import Asked
 from prony.host.partition import partition
+from prony.peers import Request, Tool
+from prony.peers.ab import Ab
+from prony.peers.running import Ran, run
+from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
 from prony.selftest.lies.model import Scene, Setup
 from prony.selftest.lies.stage import spec_of
@@ -16,15 +19,19 @@ from prony.server.launch import launch
 from prony.server.probe import status_probe
 
 SECONDS = 2
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab())
+LONGEST = 80
+"""Characters of the line with which a tool gave up."""
 
 
 def plain(setup: Setup) -> str:
     """One line: what each tool that is installed says of the rate, and what else it complains about."""
-    said = [f"{tool} {_run(tool, setup)}" for tool in ("wrk", "ab") if shutil.which(tool)]
+    there = [(tool, program) for tool in TOOLS if (program := tool.find()) is not None]
+    said = [f"{tool.name} {words(_run(tool, program, setup))}" for tool, program in there]
     return "; ".join(said) or "neither wrk nor ab is installed"
 
 
-def _run(tool: str, setup: Setup) -> str:
+def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
     users = setup.load.users if isinstance(setup.load, ClosedLoad) else 10
     chosen = partition()
     server_cpus = chosen.client if setup.shared_cpus else chosen.server
@@ -32,30 +39,15 @@ def _run(tool: str, setup: Setup) -> str:
         server.wait_ready(status_probe(server.host, server.port, tls=setup.tls), 20.0)
         scene = Scene(server_cpus, chosen.client, server.pid)
         with setup.trouble(scene) if setup.trouble is not None else nullcontext():
-            words = _words(tool, users, f"{server.url}/")
-            pinned = ["taskset", "-c", ",".join(map(str, chosen.client)), *words]
-            done = subprocess.run(pinned, capture_output=True, text=True, timeout=SECONDS + 30, check=False)
-    return _said(tool, done.stdout + done.stderr)
+            asked = Request(
+                Asked(users, SECONDS, tls=setup.tls), f"{server.url}/", SECONDS, 0.0, "", chosen.client[0]
+            )
+            return run(tool, program, asked, chosen.client)
 
 
-def _words(tool: str, users: int, url: str) -> list[str]:
-    if tool == "wrk":
-        return ["wrk", "-t1", f"-c{users}", f"-d{SECONDS}s", url]
-    return ["ab", "-q", "-k", "-c", str(users), "-t", str(SECONDS), "-n", "10000000", url]
-
-
-def _said(tool: str, text: str) -> str:
-    """The rate as it is printed, and the lines about errors."""
-    pattern = r"Requests/sec:\s*([\d.]+)" if tool == "wrk" else r"Requests per second:\s*([\d.]+)"
-    found = re.search(pattern, text)
-    if found is None:
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f"ended without a rate ({lines[-1][:80] if lines else 'it printed nothing'})"
-    errors = re.search(
-        r"(Socket errors:.*|Non-2xx or 3xx responses: \d+)"
-        if tool == "wrk"
-        else r"Failed requests:\s*([1-9]\d*)",
-        text,
-    )
-    aside = "" if errors is None else f" ({errors[0].strip()})"
-    return f"{float(found[1]):,.0f}/s{aside}"
+def words(ran: Ran) -> str:
+    """The rate that it prints, and what it says of errors."""
+    if ran.failure is not None or ran.claim.per_s is None:
+        return f"ended without a rate ({(ran.failure or 'it printed none')[:LONGEST]})"
+    errors = f" ({ran.claim.errors:,} errors)" if ran.claim.errors else ""
+    return f"{ran.claim.per_s:,.0f}/s{errors}"

@@ -50,6 +50,38 @@ scenarios:
 """Everything that goes over the wire; each user sends 13 requests."""
 REQUESTS_EACH = 13
 
+BLOCKS = """\
+config:
+  target: "{url}"
+  phases:
+    - {{duration: 1, arrivalCount: 2}}
+  variables: {{n: 7}}
+  plugins: {{expect: {{}}}}
+scenarios:
+  - flow:
+      - think: 20ms
+      - post:
+          url: "/echo"
+          json: {{kind: red, n: 5}}
+          capture: [{{json: $.kind, as: kind}}, {{json: $.n, as: count}}]
+          expect: [{{notStatusCode: [500, 503]}}, {{headerEquals: [content-type, application/json]}}]
+      - loop:
+          - put: {{url: "/l/{{{{ $loopCount }}}}", json: {{i: "{{{{ $loopElement }}}}"}}}}
+          - think: 1ms
+        count: 3-25
+      - loop:
+          - think: 1ms
+          - get: {{url: "/p"}}
+          - get: {{url: "/q"}}
+        count: 3
+      - get: {{url: "/never", probability: 0}}
+      - get: {{url: "/yes", ifTrue: 'kind == "red" and count > 4 and n == 7'}}
+      - get: {{url: "/no", ifTrue: "count > 5"}}
+      - get: {{url: "/known", ifTrue: "n > 6"}}
+"""
+"""Everything that is decided during the run; each user sends 31 requests."""
+BLOCKS_EACH = 31
+
 SESSIONS = """\
 config:
   target: "{url}"

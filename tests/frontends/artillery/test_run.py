@@ -15,7 +15,7 @@ import pytest
 
 from prony.frontends.artillery import FRONT_END, run
 from prony.frontends.artillery.console import duration, padded
-from tests.frontends.artillery.scripts import REQUESTS_EACH, SESSIONS, WHOLE, written
+from tests.frontends.artillery.scripts import BLOCKS, BLOCKS_EACH, REQUESTS_EACH, SESSIONS, WHOLE, written
 from tests.frontends.conftest import Front, Served
 
 PEERS = Path(__file__).parents[3] / "tools" / "peers" / "node_modules" / ".bin" / "artillery"
@@ -98,6 +98,15 @@ def test_failed_checks_and_expectations_exit_1(serve: Serve, front: Front, tmp_p
     assert run(["run", "-q", script], front.desk()) == 3
 
 
+def test_an_expectation_alone_has_an_exit_code_of_its_own(serve: Serve, front: Front, tmp_path: Path) -> None:
+    text = SESSIONS.replace("scenarios:", "  plugins: {{expect: {{}}}}\nscenarios:").replace(
+        'url: "/"', 'url: "/", expect: [{{headerEquals: [X-By, me]}}]'
+    )
+    argv = ["run", written(tmp_path, text, serve().url)]
+    assert run(argv, front.desk(exit_like_original=True)) == 21
+    assert "plugins.expect.failed.header X-By values equals: " in front.out.getvalue()
+
+
 def test_sessions_of_experiment_d(serve: Serve, front: Front, tmp_path: Path) -> None:
     server = serve("--delay", "1ms")
     report = tmp_path / "r.json"
@@ -120,6 +129,22 @@ def test_before_and_after(serve: Serve, front: Front, tmp_path: Path) -> None:
     assert server.ended()["requests"] == 4
     lines = [line.split(" ")[1] for line, _, _ in requests(server.recorded())]
     assert lines == ["/first", "/mid", "/mid", "/last"]
+
+
+def test_what_is_decided_during_the_run(serve: Serve, front: Front, tmp_path: Path) -> None:
+    server = serve()
+    report = tmp_path / "r.json"
+    run(["run", "-q", "-o", str(report), written(tmp_path, BLOCKS, server.url)], front.desk())
+    assert server.ended()["requests"] == 2 * BLOCKS_EACH
+    sent = requests(server.recorded())[:BLOCKS_EACH]
+    assert [(line.split(" ")[1], body) for line, _, body in sent] == [
+        ("/echo", b'{"kind":"red","n":5}'),
+        *((f"/l/{turn}", b'{"i":%d}' % turn) for turn in range(3, 25)),
+        *([("/p", b""), ("/q", b"")] * 3), ("/yes", b""), ("/known", b""),
+    ]  # fmt: skip
+    found = counted(report)["counters"]
+    assert (found["vusers.completed"], found["plugins.expect.ok.notStatusCode"]) == (2, 2)
+    assert found["plugins.expect.ok.header content-type values equals"] == 2
 
 
 def test_uuid_once_per_user_and_conditions_on_what_was_captured(
@@ -155,17 +180,25 @@ def test_explain_asks_nobody(front: Front, tmp_path: Path) -> None:
     not PEERS.exists() or shutil.which("node") is None,
     reason="the real Artillery is not installed; run `make peers`",
 )
-def test_the_real_artillery_sends_the_same(serve: Serve, front: Front, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "total", "code"),
+    [(WHOLE, 4 * REQUESTS_EACH, 0), (BLOCKS, 2 * BLOCKS_EACH, 0)],
+    ids=["whole", "blocks"],
+)
+def test_the_real_artillery_sends_the_same(
+    serve: Serve, front: Front, tmp_path: Path, text: str, total: int, code: int
+) -> None:
     ours, theirs = serve(), serve()
     mine, its = tmp_path / "mine.json", tmp_path / "its.json"
-    run(["run", "-o", str(mine), written(tmp_path, WHOLE, ours.url)], front.desk())
+    argv = ["run", "-o", str(mine), written(tmp_path, text, ours.url)]
+    assert run(argv, front.desk(exit_like_original=True)) == code
     environment = os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"}
     done = subprocess.run(
-        [str(PEERS), "run", "-o", str(its), written(tmp_path, WHOLE, theirs.url)],
+        [str(PEERS), "run", "-o", str(its), written(tmp_path, text, theirs.url)],
         capture_output=True, text=True, timeout=240, env=environment, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert ours.ended()["requests"] == theirs.ended()["requests"] == 4 * REQUESTS_EACH
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ours.ended()["requests"] == theirs.ended()["requests"] == total
     sent, wanted = requests(ours.recorded()), requests(theirs.recorded())
     assert len(sent) == len(wanted)
     for (line, headers, body), (its_line, its_headers, its_body) in zip(sent, wanted, strict=True):

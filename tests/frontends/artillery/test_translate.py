@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused, Translated, explain
 from prony.plan import urlplan
 from prony.plan.load import OpenLoad
-from prony.plan.workload import Step
+from prony.plan.workload import Block, Entry, Step
 from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
 
 HEAD = "config:\n  target: http://h:8080/base\n  phases: [{duration: 10, arrivalRate: 2}]\n"
@@ -27,11 +28,18 @@ def script(tmp_path: Path, text: str, *flags: str) -> Translated:
     return translate(["run", *flags, str(file)])
 
 
-def flow(tmp_path: Path, steps: str, config: str = "") -> tuple[Step, ...]:
+def entries(tmp_path: Path, steps: str, config: str = "") -> tuple[Entry, ...]:
     text = f"{HEAD}{config}scenarios:\n  - flow:\n" + "".join(
         f"      {line}\n" for line in steps.splitlines()
     )
     return script(tmp_path, text).load.workload.scenarios[0].steps
+
+
+def flow(tmp_path: Path, steps: str, config: str = "") -> tuple[Step, ...]:
+    """Of a flow without blocks."""
+    found = entries(tmp_path, steps, config)
+    assert all(isinstance(entry, Step) for entry in found)
+    return found  # type: ignore[return-value]
 
 
 def opened(translated: Translated) -> OpenLoad:
@@ -147,6 +155,11 @@ def test_captures_matches_and_expectations(tmp_path: Path) -> None:
     assert first.expect.status == (200, 201)
     assert first.expect.headers == {"content-type": "application/json", "etag": ""}
     assert (first.expect.json_values, first.expect.json_exists) == ({"/ok": True}, ("/a/b",))
+    (other,) = flow(
+        tmp_path, "- get: {url: /, expect: [{notStatusCode: [500, 404]}]}", "  plugins: {expect: {}}\n"
+    )
+    assert other.expect is not None
+    assert set(range(200, 600)) - set(other.expect.status) == {404, 500}
     assert "accept-encoding" not in first.headers
     assert steps[1].path == "/base/${one}/${two}/${c_uuid}"
 
@@ -157,6 +170,94 @@ def test_conditions_that_are_known_before_the_run(tmp_path: Path) -> None:
     - get: {url: '/{{ $loopCount }}', ifTrue: '$loopCount > 1 and n == 7'}
   count: 4""", "  variables: {n: 7}\n")  # fmt: skip
     assert [step.path for step in steps] == ["/base/2", "/base/3"]
+
+
+def plain(found: tuple[Entry, ...]) -> list[object]:
+    """Blocks as they stand in a plan, requests as their paths."""
+
+    def one(entry: Entry) -> object:
+        if isinstance(entry, Step):
+            pause = "" if entry.think is None else f" {entry.think.ms:g} ms"
+            return entry.path + (f" x{entry.repeat}" if entry.repeat != 1 else "") + pause
+        keys = entry.engine_keys()
+        return {**keys, "steps": plain(entry.steps)} if entry.steps else keys
+
+    return [one(entry) for entry in found]
+
+
+def test_thinks_wherever_they_stand(tmp_path: Path) -> None:
+    assert plain(entries(tmp_path, """\
+- think: 1
+- get: {url: /a}
+- think: 500ms
+- think: 1
+- loop:
+    - get: {url: /b}
+  count: 3
+- think: 2""")) == [
+        {"pause": {"kind": "constant", "ms": 1000.0}}, "/base/a 1500 ms", "/base/b x3",
+        {"pause": {"kind": "constant", "ms": 2000.0}},
+    ]  # fmt: skip
+
+
+def test_probability_is_drawn_as_artillery_draws_it(tmp_path: Path) -> None:
+    found = entries(tmp_path, """\
+- post: {url: /a, capture: {json: $.x, as: x}}
+- get: {url: /b, probability: 30}
+- get: {url: /c, probability: 0}
+- get: {url: /d, probability: 100, ifTrue: x == 'y'}""")  # fmt: skip
+    drawn = {"left": "${random int 0 100}", "op": "<"}
+    asked = {"left": "${x}", "op": "==", "right": "y"}
+    assert plain(found) == [
+        "/base/a", {"if": drawn | {"right": "30"}, "steps": ["/base/b"]},
+        {"if": {"all": [drawn | {"right": "100"}, asked]}, "steps": ["/base/d"]},
+    ]  # fmt: skip
+
+
+def test_long_loops_are_loops_of_the_plan(tmp_path: Path) -> None:
+    found = entries(tmp_path, """\
+- get: {url: /first}
+- loop:
+    - post: {url: '/{{ $loopCount }}', json: {n: '{{ $loopCount }}'}, ifTrue: $loopCount < 7}
+    - loop:
+        - get: {url: '/{{ word }}/{{ $loopCount }}'}
+      over: [a, b]
+      loopElement: word
+  count: 5-6000
+- loop:
+    - get: {url: /x}
+    - think: 1
+    - get: {url: /y}
+  count: 9""")  # fmt: skip
+    first, counted, equal = found
+    assert plain((first, equal)) == [
+        "/base/first", {"loop": {"count": 9}, "steps": ["/base/x 1000 ms", "/base/y"]},
+    ]  # fmt: skip
+    assert isinstance(counted, Block)
+    assert counted.loop is not None
+    assert counted.loop.over is not None
+    assert counted.loop.over[0] == "5"
+    assert len(counted.loop.over) == 5995
+    asked, *inner = counted.steps
+    assert isinstance(asked, Block)
+    (post,) = asked.steps
+    assert isinstance(post, Step)
+    assert (post.path, post.body) == ("/base/${loop_element_1}", '{"n":${loop_element_1}}')
+    assert plain((asked,)) == [
+        {"if": {"left": "${loop_element_1}", "op": "<", "right": "7"}, "steps": [post.path]}
+    ]
+    assert plain(tuple(inner)) == ["/base/a/0", "/base/b/1"]
+
+
+def test_conditions_on_columns(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("kind\nred\nblue\n", encoding="utf-8")
+    config = "  payload: {path: p.csv, fields: [kind], skipHeader: true}\n"
+    (block,) = entries(tmp_path, "- get: {url: /, ifTrue: kind == 'red'}", config)
+    assert isinstance(block, Block)
+    assert block.condition is not None
+    assert plain((block,)) == [
+        {"if": {"left": "${payload1.kind}", "op": "==", "right": "red"}, "steps": ["/base/"]}
+    ]
 
 
 def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> None:
@@ -170,16 +271,14 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
         ("- function: doIt", "the step 'function'", "runs no JavaScript"),
         ("- parallel: []", "the step 'parallel'", "one after the other"),
         ("- get: {url: /, beforeRequest: f}", "get 'beforeRequest'", "runs no JavaScript"),
-        ("- get: {url: /, probability: 5}", "get 'probability'", "two scenarios with weights"),
         ("- post: {url: /, formData: {a: b}}", "post 'formData'", "send a form"),
         ("- get: {url: /, json: {a: b}}", "a GET with a body", "post or put"),
         ("- get: {url: 'http://other/'}", "another server than", "one server per script"),
         ("- get: {url: '/{{ $fake() }}'}", "the function $fake()", "use $randomNumber"),
         ("- get: {url: /, capture: {xpath: //a, as: b}}", "capture 'xpath'", "json, regexp or header"),
         ("- get: {url: /, capture: {json: '$..a', as: b}}", "the JSONPath", "name one place"),
-        ("- {loop: [{get: {url: /}}], whileTrue: f}", "loop 'whileTrue'", "count or over"),
+        ("- {loop: [{get: {url: /}}], whileTrue: f}", "loop 'whileTrue'", "give a count"),
         ("- {loop: [{get: {url: /}}]}", "a loop without count", "give a count"),
-        ("- think: 1", "a think before the first request", "after a request"),
         ("- get: {url: /, ifTrue: 'token'}", "ifTrue on 'token'", "compare captured values"),
         ("- post: {url: /, body: '${{ $randomNumber(1, 2) }}'}", "a $ right before", "into the variable"),
     ],
@@ -188,11 +287,11 @@ def test_what_is_not_done_is_refused_with_its_line(
     tmp_path: Path, line: str, element: str, instead: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        flow(tmp_path, f"- get: {{url: /first}}\n{line}" if "think" not in line else line)
+        flow(tmp_path, f"- get: {{url: /first}}\n{line}")
     assert element in str(refused.value)
     assert instead in str(refused.value)
     assert refused.value.file.endswith("s.yml")
-    assert refused.value.line == (6 if "think" in line else 7)
+    assert refused.value.line == 7
 
 
 @pytest.mark.parametrize(
@@ -244,14 +343,14 @@ LEAVES = (
 KEYS = st.sampled_from([
     "url", "json", "body", "form", "qs", "headers", "capture", "match", "expect", "ifTrue", "auth", "cookie",
     "loop", "count", "over", "think", "get", "post", "put", "as", "value", "regexp", "header", "statusCode",
-    "user", "log",
+    "user", "log", "probability", "whileTrue", "loopElement", "strict", "notStatusCode", "hasProperty",
 ])  # fmt: skip
 TREES = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
-OPTIONAL = ("json", "body", "qs", "capture", "expect", "headers", "ifTrue")
+OPTIONAL = ("json", "body", "qs", "capture", "expect", "headers", "ifTrue", "probability", "match")
 REQUESTS = st.dictionaries(st.sampled_from(["get", "post", "put"]), st.fixed_dictionaries(
     {"url": WORDS}, optional=dict.fromkeys(OPTIONAL, TREES)
 ), min_size=1, max_size=1)  # fmt: skip
@@ -292,7 +391,14 @@ def test_a_random_script_translates_or_is_refused(
     try:
         translated = translate(["run", str(file)])
     except PronyError as refused:
-        assert str(refused)  # noqa: PT017 - either outcome is right
+        said = re.match(rf"{re.escape(str(file))}(?::(\d+))?: (?s:.+)", str(refused))
+        assert said is not None, refused  # noqa: PT017 - either outcome is right
+        if isinstance(refused, Refused):
+            assert refused.element  # noqa: PT017
+            assert refused.instead  # noqa: PT017
+            assert refused.file == str(file)  # noqa: PT017
+            assert refused.line is not None  # noqa: PT017
+            assert 1 <= refused.line <= text.count("\n") + 1  # noqa: PT017
         return
     again = file.with_name("plan.yaml")
     again.write_text(explain(translated), encoding="utf-8")

@@ -1,0 +1,44 @@
+"""Pauses of a flow. Must not know where in it they stand."""
+
+from __future__ import annotations
+
+from prony.frontends.artillery.phases import span_s
+from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.templates import Scope, constant
+from prony.plan.think import Think
+
+
+def think_of(node: Node, scope: Scope, jitter: str | None) -> Think:
+    """A pause. Raises UsageError."""
+    given = node.children["think"]
+    seconds = span_s(constant(given, scope))
+    if seconds is None or not 0 <= seconds < 86_400:
+        raise given.wrong("seconds, or a text such as 500ms")
+    own = node.get("jitter")
+    spread = str(own.value) if own is not None else jitter
+    ms = seconds * 1000
+    if not spread:
+        return Think(kind="constant", ms=ms)
+    share = spread.strip().removesuffix("%")
+    try:
+        width_ms = ms * float(share) / 100 if share != spread.strip() else _width_ms(spread)
+    except ValueError:
+        raise (own or node).wrong("a jitter such as 20% or 500ms") from None
+    return Think(kind="uniform", min_ms=max(0.0, ms - width_ms), max_ms=ms + width_ms)
+
+
+def _width_ms(text: str) -> float:
+    seconds = span_s(text)
+    if seconds is None or seconds < 0:
+        raise ValueError(text)
+    return float(text) if text.strip().replace(".", "", 1).isdigit() else seconds * 1000
+
+
+def is_constant(think: Think | None) -> bool:
+    return think is not None and think.kind == "constant"
+
+
+def jitter_of(defaults: Node | None) -> str | None:
+    think = None if defaults is None else defaults.get("think")
+    jitter = None if think is None or not isinstance(think.value, dict) else think.get("jitter")
+    return None if jitter is None else str(jitter.value)
