@@ -11,7 +11,7 @@ from typing import Any
 
 from prony.frontends.artillery.answers import Expected
 from prony.frontends.artillery.conditions import decided
-from prony.frontends.artillery.loops import kind_of, repeated, sends_of, turns_of, uses_turn
+from prony.frontends.artillery.loops import numeric, repeated, sends_of, turns_of, uses_turn
 from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import USER_UUID, Fed, Scope, Uses, constant, str_of
@@ -161,8 +161,8 @@ class _Walk:
         turns = list(turns_of(node, scope))
         if len(turns) > 1 and not self.written and not uses_turn(node):
             self.block(inner, scope, lambda steps: repeated(steps, len(turns)))
-        elif len(turns) > MOST_WRITTEN and not self.written and (of := kind_of(turns)) is not None:
-            self.drawn(inner, scope, turns, *of)
+        elif len(turns) > MOST_WRITTEN and not self.written and (kind := numeric(turns)) is not None:
+            self.drawn(inner, scope, turns, kind, node.get("over") is None)
         else:
             for turn in turns:
                 self.flow(inner, replace(scope, constants={**scope.constants, **turn}))
@@ -183,17 +183,20 @@ class _Walk:
             self.entries.extend(made_entries)
 
     def drawn(
-        self, inner: list[Node], scope: Scope, turns: list[dict[str, Any]], numeric: bool, counted: bool
+        self, inner: list[Node], scope: Scope, turns: list[dict[str, Any]], numeric_: bool, counted: bool
     ) -> None:
         """A loop whose turns differ: the engine says which turn it is."""
         self.loops += 1
         count_name, element_name = turns[0]
         index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
-        fed = {**scope.fed, element_name: Fed(element, numeric), count_name: Fed(index, True)}
-        if counted:  # both are the number of the turn, which need not begin at 0
-            fed[count_name] = Fed(element, True)
         known = {name: value for name, value in scope.constants.items() if name not in turns[0]}
-        over = tuple(str_of(turn[element_name]) for turn in turns)
+        if counted:  # a range need not begin at 0: the numbers are the elements of the plan's loop
+            over = tuple(str(turn[count_name]) for turn in turns)
+            fed = {**scope.fed, count_name: Fed(element, True)}
+            known[element_name] = turns[0][element_name]
+        else:
+            over = tuple(str_of(turn[element_name]) for turn in turns)
+            fed = {**scope.fed, element_name: Fed(element, numeric_), count_name: Fed(index, True)}
         around = Loop(over=over, element=element, index=index)
         self.block(
             inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)

@@ -38,7 +38,7 @@ def turns_of(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
         raise node.refused("a loop without count or over", "give a count")
     begin, end = _range(given, scope)
     for index in range(begin, end):
-        yield {count_name: index, element_name: index}
+        yield {count_name: index, element_name: begin}  # as Artillery leaves it
 
 
 def _range(node: Node, scope: Scope) -> tuple[int, int]:
@@ -63,16 +63,12 @@ def repeated(steps: tuple[Entry, ...], turns: int) -> Iterable[Entry]:
     return (Block(loop=Loop(count=turns), steps=steps),)
 
 
-def kind_of(turns: list[dict[str, Any]]) -> tuple[bool, bool] | None:
-    """Whether the elements of a loop are numbers, and whether they are the count; None when the engine cannot
-    hold them.
-    """
-    count_name, element_name = turns[0]
-    values = [turn[element_name] for turn in turns]
-    counted = all(turn[count_name] == turn[element_name] for turn in turns)
+def numeric(turns: list[dict[str, Any]]) -> bool | None:
+    """Whether the elements of a loop are numbers, or texts; None when the engine cannot hold them."""
+    values = [list(turn.values())[1] for turn in turns]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return True, counted
-    return (False, False) if all(isinstance(value, str) for value in values) else None
+        return True
+    return False if all(isinstance(value, str) for value in values) else None
 
 
 def sends_of(entries: Iterable[Entry], name: str) -> int:

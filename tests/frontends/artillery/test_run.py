@@ -139,7 +139,7 @@ def test_what_is_decided_during_the_run(serve: Serve, front: Front, tmp_path: Pa
     sent = requests(server.recorded())[:BLOCKS_EACH]
     assert [(line.split(" ")[1], body) for line, _, body in sent] == [
         ("/echo", b'{"kind":"red","n":5}'),
-        *((f"/l/{turn}", b'{"i":%d}' % turn) for turn in range(3, 25)),
+        *((f"/l/{turn}", b'{"i":%d,"e":3}' % turn) for turn in range(3, 25)),
         *([("/p", b""), ("/q", b"")] * 3), ("/yes", b""), ("/known", b""),
     ]  # fmt: skip
     found = counted(report)["counters"]
