@@ -66,7 +66,9 @@ scenarios:
           capture: [{{json: $.kind, as: kind}}, {{json: $.n, as: count}}]
           expect: [{{notStatusCode: [500, 503]}}, {{headerEquals: [content-type, application/json]}}]
       - loop:
-          - put: {{url: "/l/{{{{ $loopCount }}}}", json: {{i: "{{{{ $loopCount }}}}", e: "{{{{ $loopElement }}}}"}}}}
+          - put:
+              url: "/l/{{{{ $loopCount }}}}"
+              json: {{i: "{{{{ $loopCount }}}}", e: "{{{{ $loopElement }}}}"}}
           - think: 1ms
         count: 3-25
       - loop:
