@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from prony.frontends.artillery.paths import place, pointer, several
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import Scope, capture_name, constant
 from prony.plan.workload import Capture, Expectation
@@ -15,11 +16,11 @@ RIGHT = tuple(range(200, 207))
 """Statuses that are right where the script does not say."""
 NOT_FOLLOWED = (*RIGHT, *range(300, 309))
 """Likewise with followRedirect: false."""
-JSONPATH = re.compile(r"""\$?(?:\.?([\w-]+)|\[(\d+)\]|\[(?:'([^']+)'|"([^"]+)")\])""")
 CAPTURE_KEYS = frozenset({"json", "regexp", "header", "as", "strict", "group", "flags", "multiple", "value"})
 ONLY_CAPTURES = "capture with json, regexp or header"
 EXPECTATIONS = frozenset({
     "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
+    "notHasProperty", "matchesRegexp",
 })  # fmt: skip
 ANSWERED = tuple(range(200, 600))
 """Statuses that an answer can have."""
@@ -37,14 +38,11 @@ class Looked:
     matches: bool
     """A value must be found, or the user fails."""
     json_values: dict[str, Any]
-    json_exists: tuple[str, ...]
 
     @property
     def body(self) -> bool:
         """Whether the body is looked into."""
-        return bool(self.json_values or self.json_exists) or any(
-            capture.header is None for capture in self.captures.values()
-        )
+        return bool(self.json_values) or any(capture.header is None for capture in self.captures.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +54,23 @@ class Expected:
     statuses: tuple[int, ...] | None
     """That all of them let pass."""
     headers: dict[str, str]
-    json_exists: tuple[str, ...]
+    json_exists: tuple[str, ...] = ()
+    json_absent: tuple[str, ...] = ()
+    regexes: tuple[str, ...] = ()
+
+    @property
+    def body(self) -> bool:
+        """Whether the body is looked into."""
+        return bool(self.json_exists or self.json_absent or self.regexes)
 
 
-NOTHING = Expected((), None, {}, ())
+NOTHING = Expected((), None, {})
 
 
-def looked(params: Node, scope: Scope) -> Looked:
-    """`capture` and `match` of a request. Raises Refused."""
+def looked(params: Node, scope: Scope, strict: bool) -> Looked:
+    """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise.
+    Raises Refused.
+    """
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
     json_values: dict[str, Any] = {}
@@ -76,27 +83,36 @@ def looked(params: Node, scope: Scope) -> Looked:
                 raise spec.refused(
                     "match", "match a json path, or expect a status or header with plugins.expect"
                 )
-            json_values[pointer(path)] = constant(spec.children["value"], scope)
-            matches = True
+            where, value = pointer(path), constant(spec.children["value"], scope)
+            own = spec.children.get("strict")
+            if own is None or own.value is not False:  # otherwise a miss has no consequence
+                json_values[where] = value
+                matches = True
             continue
         name = spec.get("as")
         if name is None:
             raise spec.wrong("a name in 'as', or a 'value' to match")
         ours = capture_name(name.text("a name"))
-        captures[ours], names[name.value] = _capture(spec), ours
+        captures[ours], names[name.value] = _capture(spec, strict), ours
         from_json |= spec.get("json") is not None
-    return Looked(captures, names, from_json, matches, json_values, ())
+    if not matches:  # an expectation does not keep Artillery from capturing, a failed match does
+        captures = {ours: one.model_copy(update={"always": True}) for ours, one in captures.items()}
+    return Looked(captures, names, from_json, matches, json_values)
 
 
-def _capture(spec: Node) -> Capture:
-    strict = spec.children.get("strict")
-    default = "" if strict is not None and strict.value is False else None
+def _capture(spec: Node, strict: bool) -> Capture:
+    own = spec.children.get("strict")
+    # Artillery empties the variable then, whatever it held.
+    default = None if (strict if own is None else own.value is not False) else ""
     path, pattern, header = spec.get("json"), spec.get("regexp"), spec.get("header")
     if path is not None:
         multiple = spec.children.get("multiple")
         if multiple is not None and multiple.value is not True:
             raise multiple.refused("capture 'multiple: false'", "capture one element of the list: $.list[0]")
-        return Capture(json=pointer(path), default=default)  # type: ignore[call-arg]
+        where = place(path)
+        if where is None:
+            return Capture(jsonpath=several(path), match=0, default=default)
+        return Capture(json=where, default=default)  # type: ignore[call-arg]
     if header is not None:
         return Capture(header=header.text("a header's name"), default=default)
     if pattern is None:
@@ -105,32 +121,19 @@ def _capture(spec: Node) -> Capture:
     letters = "" if flags is None else flags.text("a text of flags")
     if flags is not None and set(letters) - set("ims"):
         raise flags.refused(f"the flags '{letters}' of a regexp", "use i, m and s")
-    text = pattern.text("a regular expression")
     group = spec.get("group")
     number = 0 if group is None else int(group.number("the number of a group"))
+    text = _regex(
+        pattern, pattern.text("a regular expression"), "write it with a group around what is wanted"
+    )
     regex = f"(?{letters}){text}" if letters else text
-    if re.search(r"\(\?<?[=!]|\\[1-9]", text):
-        raise pattern.refused(
-            "look-around or a back reference in a regexp", "write it with a group around what is wanted"
-        )
     return Capture(regex=regex, group=number, default=default)
 
 
-def pointer(path: Node) -> str:
-    """A JSON pointer for a JSONPath that names one place: $.a.b[0]['c']. Raises Refused."""
-    text = path.text("a JSONPath").strip()
-    rest = text.removeprefix("$")
-    found, at = "", 0
-    while at < len(rest):
-        match = JSONPATH.match(rest, at)
-        if match is None or match[0].startswith("$"):
-            raise path.refused(
-                f"the JSONPath {text}", "name one place, such as $.list[0].name (no *, .. or filter)"
-            )
-        token = next(group for group in match.groups() if group is not None)
-        found += "/" + token.replace("~", "~0").replace("/", "~1")
-        at = match.end()
-    return found
+def _regex(node: Node, text: str, instead: str) -> str:
+    if re.search(r"\(\?<?[=!]|\\[1-9]", text):
+        raise node.refused("look-around or a back reference in a regexp", instead)
+    return text
 
 
 def expected(params: Node, scope: Scope) -> Expected:
@@ -142,6 +145,8 @@ def expected(params: Node, scope: Scope) -> Expected:
     statuses: tuple[int, ...] | None = None
     headers: dict[str, str] = {}
     exists: list[str] = []
+    absent: list[str] = []
+    regexes: list[str] = []
     for part in _listed(node):
         part.only("expect", EXPECTATIONS, f"expect {', '.join(sorted(EXPECTATIONS))}")
         for key, child in part.items():
@@ -166,12 +171,15 @@ def expected(params: Node, scope: Scope) -> Expected:
                 title = str(constant(pair[0], scope))
                 headers[title.lower()] = str(constant(pair[1], scope))
                 label = f"header {title} values equals"
+            elif key == "matchesRegexp":
+                wanted = str(constant(child, scope))
+                regexes.append(_regex(child, wanted, "write it without"))
             else:
-                exists.append(pointer(child))
+                (exists if key == "hasProperty" else absent).append(pointer(child))
             checks.append((label, None))
     if statuses == ():
         raise node.wrong("a status that all of its checks let pass")
-    return Expected(tuple(checks), statuses, headers, tuple(exists))
+    return Expected(tuple(checks), statuses, headers, tuple(exists), tuple(absent), tuple(regexes))
 
 
 def expectation(wanted: Expected, found: Looked, follows: bool) -> Expectation:
@@ -182,6 +190,8 @@ def expectation(wanted: Expected, found: Looked, follows: bool) -> Expectation:
         headers=wanted.headers,
         json=found.json_values,  # type: ignore[call-arg]
         json_exists=wanted.json_exists,
+        json_absent=wanted.json_absent,
+        body_matches=wanted.regexes,
     )
 
 

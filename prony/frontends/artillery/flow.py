@@ -52,6 +52,8 @@ class Walked:
     """Step name -> what the expect plugin checks."""
     matches: frozenset[str]
     """Names of steps with a match."""
+    follows: frozenset[str]
+    """Names of steps that follow redirects."""
     notes: tuple[str, ...]
     own_cookies: bool
     """The script sets cookies itself."""
@@ -73,6 +75,7 @@ class _Walk:
     """Loops that are blocks, so far: each has names of its own."""
     wanted: dict[str, Expected] = field(default_factory=dict)
     matches: set[str] = field(default_factory=set)
+    follows: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
     def flow(self, nodes: Iterable[Node], scope: Scope) -> None:
@@ -119,6 +122,8 @@ class _Walk:
             self.wanted[sent.step.name] = sent.wanted
         if sent.found.matches:
             self.matches.add(sent.step.name)
+        if sent.step.follow_redirects:
+            self.follows.add(sent.step.name)
         if sent.found.from_json:
             self.note(
                 "a value captured from JSON and put into JSON is sent as a text, also when it was a number"
@@ -288,7 +293,7 @@ def walked(
     sends = sends_of(walk.entries, first) * found[0].loops
     return Walked(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
-        tuple(walk.notes),
+        frozenset(walk.follows), tuple(walk.notes),
         bool(walk.cookies or settings.cookies),
     )  # fmt: skip
 

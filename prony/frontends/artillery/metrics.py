@@ -29,8 +29,11 @@ ERRORS: Mapping[str, str] = {
     "protocol": "HPE_INVALID_CONSTANT",
     "header_too_long": "HPE_HEADER_OVERFLOW",
     "capture": "Failed capture or match",
+    "expect_redirect": "redirect_not_followed",
 }
-"""The engine's kind of error -> what Artillery's runtime calls it. Missed expectations are none there."""
+"""The engine's kind of error -> what Artillery's runtime calls it. Missed expectations are none there, and of
+the reasons not to follow a redirect only one has a name.
+"""
 QUANTILES = (
     ("p50", 50.0),
     ("median", 50.0),
@@ -152,9 +155,10 @@ def _counters(read: Read, window: Window) -> dict[str, int]:
     if not window.answers_other:
         counters["http.downloaded_bytes"] = sum(one.body_bytes * one.count for one in window.answers)
     _expected(counters, read, window)
+    follows = frozenset(name for walked in read.scenarios for name in walked.follows)
     for name, steps in _by_name(window).items():
         for step in steps:
-            for code, count in step.status.items():
+            for code, count in _last(step.status, name in follows).items():
                 key = f"{BY_ENDPOINT}{name}.codes.{code}"
                 counters[key] = counters.get(key, 0) + count
     _errors(counters, window.errors)
@@ -182,7 +186,9 @@ def _created(scenarios: Sequence[Walked], window: Window) -> list[int | None]:
     for walked in scenarios:
         names = {scenario.name for scenario in walked.scenarios}
         first, sends = walked.first
-        rows = [step for step in window.steps if step.scenario in names and step.name == first]
+        # Of a step that follows redirects the whole way is one transaction.
+        figures = window.transactions if first in walked.follows else window.steps
+        rows = [step for step in figures if step.scenario in names and step.name == first]
         count = sum(step.completed for step in rows)
         found.append(count // sends if rows and sends and count % sends == 0 else None)
     return found
@@ -196,19 +202,33 @@ def _expected(counters: dict[str, int], read: Read, window: Window) -> None:
             rows = [step for step in window.steps if step.scenario in names and step.name == name]
             single: list[Counters | StepFigures] = list(rows) or ([window] if not window.steps else [])
             for row in single:
-                others = max(0, min(row.completed, row.failed) - _missed(row, wanted.statuses))
+                status = _last(row.status, name in walked.follows)
+                judged = sum(status.values()) if name in walked.follows else row.completed
+                ways = [way for way in window.transactions if (way.scenario, way.name) == _key(row)]
+                # Ways that ended with a redirect: nothing is expected of them.
+                led = sum(way.completed for way in ways) - judged if name in walked.follows else 0
+                others = max(0, min(judged, row.failed - led) - _missed(judged, status, wanted.statuses))
                 for label, allowed in wanted.checks:
-                    failed = others if allowed is None else _missed(row, allowed)
+                    failed = others if allowed is None else _missed(judged, status, allowed)
                     others = others if allowed is not None else 0
-                    _add(counters, "plugins.expect.ok", label, row.completed - failed)
+                    _add(counters, "plugins.expect.ok", label, judged - failed)
                     _add(counters, "plugins.expect.failed", label, failed)
 
 
-def _missed(row: Counters | StepFigures, allowed: Sequence[int] | None) -> int:
+def _key(row: Counters | StepFigures) -> tuple[str, str]:
+    return (row.scenario, row.name) if isinstance(row, StepFigures) else ("", "")
+
+
+def _last(status: Mapping[str, int], follows: bool) -> dict[str, int]:
+    """The answers that the plugins are shown: where redirects are followed, none that redirects."""
+    return {code: count for code, count in status.items() if not follows or code[0] != "3"}
+
+
+def _missed(judged: int, status: Mapping[str, int], allowed: Sequence[int] | None) -> int:
     """Answers with another status."""
     if allowed is None:
         return 0
-    return row.completed - sum(count for code, count in row.status.items() if int(code) in allowed)
+    return judged - sum(count for code, count in status.items() if int(code) in allowed)
 
 
 def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:

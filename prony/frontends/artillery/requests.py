@@ -26,8 +26,10 @@ METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"}
 KEYS = frozenset({
     "url", "uri", "name", "qs", "json", "body", "form", "headers", "cookie", "auth", "capture", "match",
     "expect",
-    "ifTrue", "probability", "followRedirect", "gzip",
+    "ifTrue", "probability", "followRedirect", "maxRedirects", "gzip",
 })  # fmt: skip
+MOST_REDIRECTS = 10
+"""Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
 JAVASCRIPT = "write what it does as keys of the request; Prony runs no JavaScript"
 INSTEAD: Mapping[str, str] = {
     "beforeRequest": JAVASCRIPT,
@@ -48,6 +50,8 @@ class Settings:
     """Default headers, in place of the user agent."""
     expects: bool
     """The expect plugin is on."""
+    strict: bool
+    """A capture must find something, unless it says otherwise."""
     cookies: Mapping[str, str]
     """Sent with every request."""
 
@@ -75,11 +79,11 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
         raise params.wrong("a url")
     path = _path(url, params.get("qs"), scope, settings)
     body, content_type = _body(method, params, scope)
-    found = looked(params, scope)
+    found = looked(params, scope, settings.strict)
     wanted = expected(params, scope) if settings.expects else NOTHING
-    follows = params.children.get("followRedirect")
-    body_looked = found.body or bool(wanted.json_exists)
-    headers = _headers(params, scope, settings, content_type, compressed=not body_looked)
+    hops = _hops(params, scope)
+    compressed = not (found.body or wanted.body)
+    headers = _headers(params, scope, settings, content_type, compressed=compressed)
     own = _cookies(params.get("cookie"), scope)
     cookies.update(own)
     if own or settings.cookies:  # Artillery opens its jar only then, and sends all that is in it
@@ -96,12 +100,29 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
             body=body,
             auth=_auth(params.get("auth"), scope),
             capture=found.captures,
-            expect=expectation(wanted, found, follows is None or follows.value is not False),
+            expect=expectation(wanted, found, hops is not None),
+            follow_redirects=hops or 0,
         )
     except ValidationError as fault:
         first = fault.errors()[0]
         raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
     return Sent(step, wanted, found)
+
+
+def _hops(params: Node, scope: Scope) -> int | None:
+    """So many redirects are followed; None: they are answers as others."""
+    follows = params.children.get("followRedirect")
+    if follows is not None and not isinstance(follows.value, bool):
+        raise follows.wrong("true or false")
+    if follows is not None and not follows.value:
+        return None
+    node = params.get("maxRedirects")
+    if node is None:
+        return MOST_REDIRECTS
+    most = Node(constant(node, scope), node.file, node.line, {}).number("a number from 0 to 100")
+    if not 0 <= most <= 100 or not most.is_integer():
+        raise node.wrong("a number from 0 to 100")
+    return int(most)
 
 
 def _label(node: Node) -> str:

@@ -38,6 +38,7 @@ HTTP_INSTEAD = {
     "maxSockets": "leave it out; each user has one connection",
     "extendedMetrics": "leave it out; prony results show prints what connecting and TLS took",
     "cookieJarOptions": "leave it out",
+    "maxRedirects": "Artillery does not read it there; give the requests maxRedirects",
 }
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
@@ -46,8 +47,8 @@ DRAIN_S = 3600.0
 timeout.
 """
 REPORTED_DIFFERENCES = (
-    "redirects are counted and not followed; answers other than 2xx are wrong for the verdict, unless the "
-    "script expects them"
+    "redirects are followed on the target only, and one to another server is an error; answers other than "
+    "2xx are wrong for the verdict, unless the script expects them"
 )
 
 
@@ -84,7 +85,9 @@ def read(argv: Sequence[str]) -> Read:
     http, defaults = _http(config)
     target, base_path = _target(config, scope)
     headers = None if defaults is None else defaults.get("headers")
-    settings = Settings(target, base_path, headers, "expect" in plugins, _cookies(defaults, scope))
+    lax = None if defaults is None else defaults.get("strictCapture")
+    strict = lax is None or lax.value is not False
+    settings = Settings(target, base_path, headers, "expect" in plugins, strict, _cookies(defaults, scope))
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
     folder = Path(given.scripts[0]).parent
     fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
