@@ -65,6 +65,8 @@ class Expected:
 
 
 NOTHING = Expected((), None, {})
+STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
+"""Of a request that expects nothing, with the plugin's expectDefault200."""
 
 
 def looked(params: Node, scope: Scope, strict: bool) -> Looked:
@@ -136,11 +138,11 @@ def _regex(node: Node, text: str, instead: str) -> str:
     return text
 
 
-def expected(params: Node, scope: Scope) -> Expected:
-    """`expect` of a request, with the plugin on. Raises Refused."""
+def expected(params: Node, scope: Scope, otherwise: Expected) -> Expected:
+    """`expect` of a request, with the plugin on; `otherwise`: when it expects nothing. Raises Refused."""
     node = params.get("expect")
-    if node is None:
-        return NOTHING
+    if node is None or node.value in ([], {}):
+        return otherwise
     checks: list[tuple[str, tuple[int, ...] | None]] = []
     statuses: tuple[int, ...] | None = None
     headers: dict[str, str] = {}

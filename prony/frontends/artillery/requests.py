@@ -9,7 +9,15 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 
 from prony.experiment.running import Target
-from prony.frontends.artillery.answers import NOTHING, Expected, Looked, expectation, expected, looked
+from prony.frontends.artillery.answers import (
+    NOTHING,
+    STATUS_200,
+    Expected,
+    Looked,
+    expectation,
+    expected,
+    looked,
+)
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import (
     Scope,
@@ -50,6 +58,8 @@ class Settings:
     """Default headers, in place of the user agent."""
     expects: bool
     """The expect plugin is on."""
+    default_200: bool
+    """A request that expects nothing expects 200."""
     strict: bool
     """A capture must find something, unless it says otherwise."""
     cookies: Mapping[str, str]
@@ -80,7 +90,8 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
     path = _path(url, params.get("qs"), scope, settings)
     body, content_type = _body(method, params, scope)
     found = looked(params, scope, settings.strict)
-    wanted = expected(params, scope) if settings.expects else NOTHING
+    otherwise = STATUS_200 if settings.default_200 else NOTHING
+    wanted = expected(params, scope, otherwise) if settings.expects else NOTHING
     hops = _hops(params, scope)
     compressed = not (found.body or wanted.body)
     headers = _headers(params, scope, settings, content_type, compressed=compressed)

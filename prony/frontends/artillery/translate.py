@@ -87,7 +87,15 @@ def read(argv: Sequence[str]) -> Read:
     headers = None if defaults is None else defaults.get("headers")
     lax = None if defaults is None else defaults.get("strictCapture")
     strict = lax is None or lax.value is not False
-    settings = Settings(target, base_path, headers, "expect" in plugins, strict, _cookies(defaults, scope))
+    settings = Settings(
+        target,
+        base_path,
+        headers,
+        expects="expect" in plugins,
+        default_200=_is_on(config, "expectDefault200"),
+        strict=strict,
+        cookies=_cookies(defaults, scope),
+    )
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
     folder = Path(given.scripts[0]).parent
     fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
@@ -97,6 +105,10 @@ def read(argv: Sequence[str]) -> Read:
     notes += [*planned.notes, *(note for one in found for note in one.notes)]
     if any(one.own_cookies for one in found):
         notes.append("the script sends cookies of its own; those that the server sets are not kept")
+    if _is_on(config, "reportFailuresAsErrors"):
+        notes.append(
+            "reportFailuresAsErrors: a user goes on after a failed expectation, and is not failed by it"
+        )
     if not settings.expects and "'expect'" in repr(root.value):
         notes.append(
             "expect is not checked, as with Artillery: config.plugins does not name the plugin expect"
@@ -237,6 +249,14 @@ def _plugins(config: Node) -> frozenset[str]:
             if name != "http":
                 raise child.refused(f"the engine '{name}'", "only HTTP scenarios run on Prony")
     return frozenset(str(name) for name in named)
+
+
+def _is_on(config: Node, option: str) -> bool:
+    """An option of the expect plugin."""
+    plugins = config.get("plugins")
+    options = None if plugins is None else plugins.get("expect")
+    node = None if options is None else options.get(option)
+    return node is not None and node.value in (True, "true")
 
 
 def _ensure(config: Node) -> Node | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +23,7 @@ from prony.frontends.base import Refused
 from prony.plan.workload import Step
 from tests.frontends.conftest import quick_desk
 
+PEERS = Path(__file__).parents[3] / "tools" / "peers" / "node_modules" / ".bin" / "artillery"
 USERS = 8
 ITEMS = {"items": [{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}, {"id": 3, "kind": "a"}], "gone": None}
 LEADS = {"/old": (301, "/mid"), "/mid": (302, "/items"), "/form": (303, "/items"), "/round": (302, "/round")}
@@ -68,23 +72,26 @@ class Quick:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
 
-    def script(self, flow: str, config: str = "") -> str:
+    def script(self, flow: str, config: str = "", options: str = "{}") -> str:
         file = self.folder / "s.yml"
         steps = "".join(f"      {line}\n" for line in flow.splitlines())
         file.write_text(
             f"config:\n  target: http://127.0.0.1:{self.server.server_address[1]}\n"
             f"  phases: [{{duration: 1, arrivalCount: {USERS}}}]\n"
-            f"  plugins: {{expect: {{}}, metrics-by-endpoint: {{}}}}\n{config}"
+            f"  plugins: {{expect: {options}, metrics-by-endpoint: {{}}}}\n{config}"
             f"scenarios:\n  - flow:\n{steps}"
         )
         return str(file)
 
-    def offered(self, flow: str, config: str = "") -> tuple[dict[str, int], Counter[str], int]:
+    def offered(
+        self, flow: str, config: str = "", options: str = "{}"
+    ) -> tuple[dict[str, int], Counter[str], int]:
         """The counters of the report, what the site was asked for, and Artillery's exit code."""
         self.asked.clear()
         report = self.folder / "report.json"
         desk, _, _ = quick_desk()
-        code = run(["run", "-q", "-o", str(report), self.script(flow, config)], desk)
+        script = self.script(flow, config, options)
+        code = run(["run", "-q", "-o", str(report), script], desk)
         return json.loads(report.read_text())["aggregate"]["counters"], Counter(self.asked), code
 
     def steps(self, flow: str) -> tuple[Step, ...]:
@@ -191,6 +198,50 @@ def test_a_match_that_may_miss_changes_nothing(site: Quick) -> None:
     assert (strict.expect.json_values, strict.capture["b"].always) == ({"/a": 1}, False)
 
 
+@pytest.mark.skipif(
+    not PEERS.exists() or shutil.which("node") is None,
+    reason="the real Artillery is not installed; run `make peers`",
+)
+def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -> None:
+    flow = """\
+- get:
+    url: /old
+    capture: {json: "$.items[1].kind", as: kind}
+    expect: [{statusCode: 200}, {hasProperty: items}]
+- post: {url: /form, json: {a: 1}, expect: {notStatusCode: 404}}
+- get: {url: "/{{ kind }}"}
+- get: {url: /mid, followRedirect: false, expect: {statusCode: 302}}
+- get:
+    url: /items
+    capture:
+      - {json: "$.items[?(@.kind == 'a' && @.id > 1)].id", as: third}
+      - {json: "$..kind", as: any}
+    expect: [{notHasProperty: "items[0].name"}, {notHasProperty: "items[0].id"}]
+- get: {url: "/third/{{ third }}"}
+- get: {url: /none, capture: {regexp: nothing, as: third, strict: false}}
+- get: {url: "/was/{{ third }}"}
+- get: {url: /broken, capture: {json: $.id, as: number}, expect: {statusCode: 200}}
+- get: {url: "/got/{{ number }}"}
+- get: {url: /round}"""
+    found, asked, code = site.offered(flow)
+    site.asked.clear()
+    report = site.folder / "its.json"
+    done = subprocess.run(
+        [str(PEERS), "run", "-q", "-o", str(report), site.script(flow)],
+        capture_output=True, text=True, timeout=240, check=False,
+        env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
+    )  # fmt: skip
+    assert done.returncode == code == 21, done.stdout + done.stderr
+    assert Counter(site.asked) == asked
+    counters = json.loads(report.read_text())["aggregate"]["counters"]
+    assert counters.pop("errors.ERR_TOO_MANY_REDIRECTS") == found["errors.redirect_not_followed"] == USERS
+    for ending in ("vusers.failed", "vusers.completed"):  # there the user fails at the end of its way
+        counters.pop(ending, None)
+    for name in [name for name in counters if name.endswith(".errors.ERR_TOO_MANY_REDIRECTS")]:
+        counters.pop(name)  # errors are not counted by endpoint
+    assert {name: found.get(name) for name in counters} == counters
+
+
 @pytest.mark.parametrize(
     ("holds", "misses", "label"),
     [
@@ -206,6 +257,18 @@ def test_expectations_of_the_body(site: Quick, holds: str, misses: str, label: s
     assert found["vusers.completed"] == USERS
     (step,) = site.steps(f"- get: {{url: /items, expect: [{holds}]}}")
     assert "accept-encoding" not in step.headers  # the body is looked at
+
+
+def test_200_is_expected_of_requests_that_expect_nothing(site: Quick) -> None:
+    flow = """\
+- get: {url: /broken}
+- get: {url: /broken, name: known, expect: {statusCode: 500}}
+- get: {url: /items, expect: []}"""
+    found, asked, code = site.offered(flow, options="{expectDefault200: true, reportFailuresAsErrors: true}")
+    assert (found["plugins.expect.failed"], found["plugins.expect.ok"]) == (USERS, 2 * USERS)
+    assert (asked["GET /items"], code) == (USERS, 21)
+    notes = translate(["run", str(site.folder / "s.yml")]).notes
+    assert any("a user goes on" in note for note in notes)
 
 
 @pytest.mark.parametrize(

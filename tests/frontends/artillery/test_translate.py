@@ -339,7 +339,8 @@ def test_command_lines_that_are_refused(argv: list[str], said: str) -> None:
 WORDS = st.sampled_from([
     "{{ n }}", "{{ $uuid }}", "{{ $randomString(3) }}", "{{", "}}", "${x}", "$", "/a", "$.a.b", "10%", "1-3",
     "é", "",
-    "{{ $loopCount }}", "{{ c }}", "http://h:8080/x", "200", "true", "$loopCount < 2", "GET", "# x", "\n",
+    "{{ $loopCount }}", "{{ c }}", "$.a[*].b", "$..a", "$.a[?(@.b == 1)]", "(",
+    "http://h:8080/x", "200", "true", "$loopCount < 2", "GET", "# x", "\n",
 ])  # fmt: skip
 LEAVES = (
     st.none() | st.booleans() | st.integers(-3, 60) | st.floats(allow_nan=True) | WORDS | st.text(max_size=6)
@@ -348,13 +349,25 @@ KEYS = st.sampled_from([
     "url", "json", "body", "form", "qs", "headers", "capture", "match", "expect", "ifTrue", "auth", "cookie",
     "loop", "count", "over", "think", "get", "post", "put", "as", "value", "regexp", "header", "statusCode",
     "user", "log", "probability", "whileTrue", "loopElement", "strict", "notStatusCode", "hasProperty",
+    "notHasProperty", "matchesRegexp", "followRedirect", "maxRedirects",
 ])  # fmt: skip
 TREES = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
-OPTIONAL = ("json", "body", "qs", "capture", "expect", "headers", "ifTrue", "probability", "match")
+OPTIONAL = (
+    "json",
+    "body",
+    "qs",
+    "capture",
+    "expect",
+    "headers",
+    "ifTrue",
+    "probability",
+    "match",
+    "maxRedirects",
+)
 REQUESTS = st.dictionaries(st.sampled_from(["get", "post", "put"]), st.fixed_dictionaries(
     {"url": WORDS}, optional=dict.fromkeys(OPTIONAL, TREES)
 ), min_size=1, max_size=1)  # fmt: skip
