@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator
 from types import FrameType
@@ -27,6 +28,16 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, _interrupt)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """A laboratory keeps to the client's CPUs; the tests after it have all of theirs again."""
+    before = os.sched_getaffinity(0)
+    try:
+        return (yield)
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ import prony
 from prony.errors import UsageError
 from prony.experiment.bench import Bench
 from prony.host.fingerprint import fingerprint
-from prony.host.limits import OWN_SERVERS, limits, raise_descriptors, time_wait_reuse
+from prony.host.limits import limits_to_own_servers, raise_descriptors
 from prony.host.partition import partition
 from prony.host.proc import parse_cpus
 from prony.host.readings import io_uring_works
@@ -37,9 +37,7 @@ def prepare(server_cpus: str | None, client_cpus: str | None, specs: Iterable[Se
         "prony-engine": engine_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
     }
-    found = limits().model_copy(
-        update={"io_uring": io_uring_works(), "time_wait_reuse": time_wait_reuse(OWN_SERVERS)}
-    )
+    found = limits_to_own_servers().model_copy(update={"io_uring": io_uring_works()})
     return Bench(partition=chosen, limits=found, fingerprint=fingerprint(software))
 
 

@@ -32,6 +32,11 @@ def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
     )
 
 
+def limits_to_own_servers() -> Limits:
+    """The limits of a laboratory that starts its servers itself, on ports that nobody had before."""
+    return limits().model_copy(update={"time_wait_reuse": time_wait_reuse(OWN_SERVERS)})
+
+
 def towards(found: Limits, target: Target) -> Limits:
     """The same limits with what depends on where the connections go: ports in TIME_WAIT, and their reuse."""
     return found.model_copy(

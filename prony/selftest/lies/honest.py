@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
 from prony.experiment.one_trial import ceilings
-from prony.host.limits import limits
+from prony.host.limits import limits_to_own_servers
 from prony.host.partition import partition
 from prony.judge.finding import Status
 from prony.judge.verdict import judge
@@ -125,7 +125,7 @@ def _real(built: Built, seed: int) -> Evidence:
     run = TrialRun(
         plan=plan,
         server=launch(built, cpus=chosen.server),
-        surroundings=Surroundings(chosen, limits()),
+        surroundings=Surroundings(chosen, limits_to_own_servers()),
         listener=Silent(),
         ceilings=ceilings(built.spec, plan, len(chosen.server)),
         seed=seed,

@@ -13,7 +13,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition
 from prony.experiment.one_trial import ceilings
-from prony.host.limits import limits
+from prony.host.limits import limits_to_own_servers
 from prony.host.partition import partition
 from prony.judge.figures import figures
 from prony.judge.verdict import judge
@@ -106,7 +106,7 @@ def _stage(setup: Setup, seed: int) -> Staged:
         run = TrialRun(
             plan=plan,
             server=server,
-            surroundings=Surroundings(chosen, limits()),
+            surroundings=Surroundings(chosen, limits_to_own_servers()),
             listener=Silent(trouble) if setup.in_window else Silent(),
             ceilings=ceilings(spec, plan, len(chosen.server)),
             seed=seed,
