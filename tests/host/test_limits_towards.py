@@ -22,7 +22,6 @@ def reused(target: tuple[str, int], *_: object) -> bool:
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that reuses ports on loopback alone, whatever the one below this test does."""
     monkeypatch.setattr(host_limits, "time_wait_reuse", reused)
-    monkeypatch.setattr(cli_bench, "time_wait_reuse", reused)
     monkeypatch.setattr(host_limits, "time_wait_to", lambda _: 7)
 
 

@@ -1,17 +1,19 @@
 """A small web server that listens with SO_REUSEPORT, as servers with a socket for each worker do: another
-process may join it on its port. Run by its path, with host, port, and `patient` if it shall never be the
-first to close. Must not know Prony.
+process may join it on its port. Run by its path, with host, port, `patient` if it shall never be the first to
+close, `works` if an answer shall cost it a millisecond. Must not know Prony.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import cast
 
 BODY = b"x" * 64
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n"
 PATIENT = "patient" in sys.argv
+WORK_S = 0.001 if "works" in sys.argv else 0.0
 END = b"\r\n\r\n"
 
 
@@ -32,10 +34,17 @@ class Answers(asyncio.Protocol):
         self._read += data
         while END in self._read:
             request, _, self._read = self._read.partition(END)
+            _work()
             closes = not PATIENT and b"connection: close" in request.lower()
             self._transport.write(HEAD + (b"Connection: close\r\n" if closes else b"") + b"\r\n" + BODY)
             if closes:
                 self._transport.close()
+
+
+def _work() -> None:
+    end_s = time.perf_counter() + WORK_S
+    while WORK_S and time.perf_counter() < end_s:
+        pass
 
 
 async def serve(host: str, port: int) -> None:
