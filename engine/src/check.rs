@@ -6,29 +6,11 @@ mod scenario;
 mod script;
 
 use crate::plan::{AtEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION, Window};
-use crate::scenario::assemble::needs_program;
-
-/// A plan that cannot be run: one sentence for the person who wrote it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanError(pub String);
-
-impl std::fmt::Display for PlanError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlanError {}
-
-/// Shorthand for a refusal.
-pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, PlanError> {
-    Err(PlanError(sentence.into()))
-}
+pub use crate::refusal::{PlanError, refuse};
+use crate::refusal::{check_think, duration};
 
 /// More users than this do not fit the indices that the engine keeps per user.
 pub const MAX_USERS: u32 = 16_000_000;
-/// A year: durations beyond it are a mistake in the plan.
-const MAX_DURATION_MS: f64 = 366.0 * 24.0 * 3_600_000.0;
 const MAX_PHASES: usize = 10_000;
 /// More than a network can carry.
 const MAX_RATE_PER_S: f64 = 1e8;
@@ -176,7 +158,7 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             if *session == Session::Request {
                 if plan.scenarios.iter().any(|scenario| {
                     let repeated = scenario.requests().iter().any(|step| step.repeat > 1);
-                    let blocks = needs_program(scenario);
+                    let blocks = scenario.needs_program();
                     scenario.steps.len() > 1 || scenario.loops > 1 || repeated || blocks
                 }) {
                     return refuse(
@@ -243,32 +225,6 @@ fn check_phases(phases: &[RatePhase]) -> Result<(), PlanError> {
     Ok(())
 }
 
-pub(crate) fn check_think(key: &str, think: &Think) -> Result<(), PlanError> {
-    match *think {
-        Think::None => Ok(()),
-        Think::Constant { ms } => duration(&format!("{key}.ms"), ms, true),
-        Think::Uniform { min_ms, max_ms } => {
-            duration(&format!("{key}.min_ms"), min_ms, true)?;
-            duration(&format!("{key}.max_ms"), max_ms, true)?;
-            if min_ms > max_ms {
-                return refuse(format!(
-                    "{key}.min_ms is {min_ms} and max_ms is {max_ms}, expected min_ms <= max_ms"
-                ));
-            }
-            Ok(())
-        }
-        Think::Exponential { mean_ms } => duration(&format!("{key}.mean_ms"), mean_ms, false),
-        Think::Gaussian { mean_ms, stdev_ms } => {
-            duration(&format!("{key}.mean_ms"), mean_ms, true)?;
-            duration(&format!("{key}.stdev_ms"), stdev_ms, true)
-        }
-        Think::Poisson { mean_ms, offset_ms } => {
-            duration(&format!("{key}.mean_ms"), mean_ms, false)?;
-            duration(&format!("{key}.offset_ms"), offset_ms, true)
-        }
-    }
-}
-
 fn check_stop(plan: &Plan) -> Result<(), PlanError> {
     let stop = &plan.stop;
     let walks = matches!(
@@ -307,21 +263,6 @@ fn check_stop(plan: &Plan) -> Result<(), PlanError> {
 /// Checks the length of a commanded window.
 pub fn check_window_ms(duration_ms: f64) -> Result<(), PlanError> {
     duration("duration_ms", duration_ms, false)
-}
-
-fn duration(name: &str, ms: f64, zero_allowed: bool) -> Result<(), PlanError> {
-    let lowest = if zero_allowed { 0.0 } else { f64::MIN_POSITIVE };
-    if ms.is_finite() && ms >= lowest && ms <= MAX_DURATION_MS {
-        return Ok(());
-    }
-    let expected = if zero_allowed {
-        "0 or more"
-    } else {
-        "more than 0"
-    };
-    refuse(format!(
-        "{name} is {ms}, expected {expected} and at most a year, in milliseconds"
-    ))
 }
 
 /// Milliseconds of a checked plan in nanoseconds.

@@ -11,6 +11,7 @@ mod pace;
 mod plan;
 #[cfg(any(test, feature = "properties"))]
 pub mod properties;
+mod refusal;
 mod report;
 mod rig;
 mod run;
@@ -21,6 +22,7 @@ mod serve;
 mod sources;
 mod target;
 mod tls;
+mod units;
 mod user;
 mod worker;
 

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::check::{PlanError, refuse};
 use crate::net::address::Address;
 use crate::net::sys::check_source;
 use crate::plan::Sources;
+use crate::refusal::{PlanError, refuse};
 
 /// More addresses than this do not help: they are for a billion connections to one target.
 const MOST: usize = 65_536;

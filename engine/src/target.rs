@@ -1,8 +1,8 @@
 //! Where requests go: the target of a plan taken apart and resolved, once. It opens no connection.
 
-use crate::check::{PlanError, refuse};
 use crate::net::address::{Address, UNIX_PATH_BYTES, resolve};
 use crate::plan;
+use crate::refusal::{PlanError, refuse};
 
 /// More addresses than this are no list that somebody wrote.
 pub const MOST_ADDRESSES: usize = 4_096;

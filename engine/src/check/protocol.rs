@@ -2,7 +2,6 @@
 
 use super::{PlanError, refuse};
 use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario};
-use crate::scenario::assemble::needs_program;
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and reading it piece by piece takes a
 /// time that grows with its square.
@@ -60,7 +59,7 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
             "a step follows redirects, which takes a request that no other waits behind",
         ),
         (
-            plan.scenarios.iter().any(needs_program),
+            plan.scenarios.iter().any(Scenario::needs_program),
             "the scenarios have blocks, variables or think_before, which decide anew before each request",
         ),
         (

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 
 pub use writer::{LogFile, LogReport, Started};
 
-use crate::check::PlanError;
 use crate::measure::counters::ErrorKind;
 use crate::net::sys::monotonic_ns;
 use crate::plan::Plan;
+use crate::refusal::PlanError;
 
 /// The first line of the file.
 pub const COLUMNS: [&str; 20] = [

@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Batch, COLUMNS, Costs, Message, Row, target_of};
-use crate::check::{PlanError, refuse};
 use crate::measure::counters::ErrorKind;
 use crate::net::sys::thread_cpu_ns;
 use crate::plan::Plan;
-use crate::report::seconds;
+use crate::refusal::{PlanError, refuse};
+use crate::units::seconds;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 

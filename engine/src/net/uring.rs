@@ -1,6 +1,10 @@
 //! The io_uring driver: one ring per thread (single issuer, deferred task run), connections as direct descriptors, one multishot
 //! receive per connection into shared buffers, and one call to the kernel per batch.
 
+mod completions;
+mod sends;
+mod set_up;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,13 +15,13 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
+use self::sends::Owned;
 use super::accepted::{Accepted, Told};
 use super::address::Address;
 use super::buffers::BufferRing;
-use super::outgoing::Outgoing;
 use super::sys::{Waker, monotonic_ns, stream_socket, until};
 use super::tags::*;
-use super::{Config, ConnId, Direction, Driver, Event, Payload, Received, source};
+use super::{Config, ConnId, Driver, Event, Payload, Received, source};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
@@ -38,18 +42,6 @@ struct Conn {
     /// A send whose success is reported is under way.
     sending: bool,
 }
-
-/// A payload of one send alone.
-struct Owned {
-    conn: ConnId,
-    generation: u32,
-    outgoing: Outgoing,
-    /// The connection was closed: nothing is to follow.
-    cancelled: bool,
-}
-
-/// More spare memory than this is given back.
-const MAX_SPARE_BYTES: usize = 1024 * 1024;
 
 /// See the module.
 pub struct Uring {
@@ -110,14 +102,6 @@ impl Uring {
         tag(operation, self.conns[conn as usize].generation, conn)
     }
 
-    fn receive(&mut self, conn: ConnId) {
-        let entry = opcode::RecvMulti::new(Fixed(conn), BUFFER_GROUP)
-            .build()
-            .user_data(self.tag(RECEIVE, conn));
-        self.conns[conn as usize].receiving = true;
-        self.push(entry);
-    }
-
     fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
         if conn as usize >= self.direct {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
@@ -140,96 +124,6 @@ impl Uring {
             .user_data(self.tag(CONNECT, conn));
         self.push(entry);
         Ok(())
-    }
-
-    fn push_owned(&mut self, place: u32) {
-        let Some(owned) = &self.owned[place as usize] else {
-            return;
-        };
-        let bytes = owned.outgoing.bytes();
-        let entry = opcode::Send::new(Fixed(owned.conn), bytes.as_ptr(), bytes.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build()
-            .user_data(tag(SEND_OWNED, owned.generation, place));
-        self.push(entry);
-    }
-
-    fn send_owned(&mut self, conn: ConnId, outgoing: Outgoing) {
-        let owned = Some(Owned {
-            conn,
-            generation: self.conns[conn as usize].generation,
-            outgoing,
-            cancelled: false,
-        });
-        let place = if let Some(place) = self.free.pop() {
-            self.owned[place as usize] = owned;
-            place
-        } else {
-            self.owned.push(owned);
-            (self.owned.len() - 1) as u32
-        };
-        self.conns[conn as usize].sending = true;
-        self.push_owned(place);
-    }
-
-    /// A send of owned bytes ended: goes on with what follows them, or gives their place back.
-    fn sent_owned(&mut self, place: u32, result: i32) -> Option<Event> {
-        let owned = self.owned.get_mut(place as usize)?.as_mut()?;
-        let (conn, cancelled) = (owned.conn, owned.cancelled);
-        let more = if result < 0 || cancelled {
-            Ok(false)
-        } else if (result as usize) < owned.outgoing.bytes().len() {
-            Err(libc::EPIPE)
-        } else {
-            owned
-                .outgoing
-                .refill()
-                .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
-        };
-        if more == Ok(true) {
-            self.push_owned(place);
-            return None;
-        }
-        if let Some(owned) = self.owned[place as usize].take() {
-            let spare = owned.outgoing.into_spare();
-            if spare.capacity() <= MAX_SPARE_BYTES {
-                self.spare = spare;
-            }
-        }
-        self.free.push(place);
-        if cancelled {
-            return None;
-        }
-        self.conns[conn as usize].sending = false;
-        if self.accepted.is_kept() {
-            self.accepted.set(conn, self.happened_ns());
-        }
-        let code = if result < 0 {
-            Some(-result)
-        } else {
-            more.err()
-        };
-        code.map(|code| Event::Broken(conn, Direction::Write, code))
-    }
-
-    /// Nothing of what this connection still had to send is to follow.
-    fn cancel_owned(&mut self, conn: ConnId, generation: u32) {
-        let of_conn = |owned: &Option<Owned>| {
-            owned
-                .as_ref()
-                .is_some_and(|owned| owned.conn == conn && owned.generation == generation)
-        };
-        let Some(place) = self.owned.iter().position(of_conn) else {
-            return;
-        };
-        if let Some(owned) = &mut self.owned[place] {
-            owned.cancelled = true;
-        }
-        let entry = opcode::AsyncCancel::new(tag(SEND_OWNED, generation, place as u32))
-            .build()
-            .user_data(CANCEL << 60)
-            .flags(Flags::SKIP_SUCCESS);
-        self.push(entry);
     }
 
     /// Hands everything over and lets the kernel post what has happened, without a timer and without sleeping.
@@ -268,180 +162,6 @@ impl Uring {
                 .build()
                 .user_data(BELL << 60);
             self.push(entry);
-        }
-    }
-
-    /// Lets [`Driver::wait`] return also when `bell` is rung.
-    pub(super) fn wait_for_bell(&mut self, bell: Waker) {
-        self.bell = Some(bell);
-        self.arm_bell();
-    }
-
-    /// Rings `bell` when something has happened. (To poll the ring itself would not do: with deferred task run the kernel wakes
-    /// no poller.)
-    pub(super) fn ring_when_happened(&self, bell: &Waker) -> io::Result<()> {
-        self.ring.submitter().register_eventfd(bell.fd())
-    }
-
-    /// Whether there is something to submit or to fetch, without asking the kernel.
-    pub(super) fn has_work(&mut self) -> bool {
-        let queue = self.ring.submission();
-        if !queue.is_empty() || queue.taskrun() || queue.cq_overflow() {
-            return true;
-        }
-        drop(queue);
-        !self.local.is_empty() || !self.ring.completion().is_empty()
-    }
-
-    /// Whether there is something that [`Driver::next`] has not told yet.
-    pub(super) fn has_fetched(&self) -> bool {
-        self.at < self.completions.len() || !self.local.is_empty()
-    }
-
-    /// Whether something waits to be submitted.
-    pub(super) fn has_prepared(&mut self) -> bool {
-        !self.ring.submission().is_empty()
-    }
-
-    /// One of several rings of a thread says without being asked whether it has work, and has shorter queues.
-    pub(super) fn set_up(config: Config, one_of_many: bool) -> io::Result<Self> {
-        let connections = config.connections.max(1);
-        let mut builder = IoUring::builder();
-        builder
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_submit_all()
-            .setup_clamp();
-        if one_of_many {
-            builder.setup_taskrun_flag();
-        }
-        let queue = if one_of_many { QUEUE / 4 } else { QUEUE };
-        builder.setup_cqsize(
-            (2 * connections as u32)
-                .next_power_of_two()
-                .clamp(2 * queue, 64 * queue),
-        );
-        // Saves an indirection per entry; not there before Linux 6.6.
-        let ring = builder
-            .clone()
-            .setup_no_sqarray()
-            .build(queue)
-            .or_else(|_| builder.build(queue))?;
-        let direct = connections
-            .min(MAX_DIRECT)
-            .min(super::sys::raise_file_limit() as usize);
-        ring.submitter().register_files_sparse(direct as u32)?;
-        let accepted = Accepted::new(&config);
-        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
-        let mut driver = Self {
-            ring,
-            buffers,
-            wake_buffer: Box::new([0; 8]),
-            addresses: config.addresses,
-            sources: config.sources,
-            fixed: config.fixed,
-            owned: Vec::new(),
-            free: Vec::new(),
-            spare: Vec::new(),
-            waker: Waker::new()?,
-            bell: None,
-            conns: vec![Conn::default(); connections],
-            direct,
-            completions: Vec::with_capacity(1024),
-            at: 0,
-            grew: false,
-            local: VecDeque::new(),
-            accepted,
-            told: Told::default(),
-        };
-        driver.arm_waker();
-        Ok(driver)
-    }
-
-    fn received(&mut self, conn: ConnId, current: bool, result: i32, flags: u32) -> Option<Event> {
-        let buffer = cqueue::buffer_select(flags);
-        if !current {
-            if let Some(buffer) = buffer {
-                self.buffers.put(buffer);
-            }
-            return None;
-        }
-        let ended = !cqueue::more(flags);
-        if ended {
-            self.conns[conn as usize].receiving = false;
-        }
-        if result > 0
-            && let Some(buffer) = buffer
-        {
-            if ended {
-                self.receive(conn);
-            }
-            return Some(Event::Received(Received {
-                conn,
-                buffer,
-                length: result as u32,
-            }));
-        }
-        if let Some(buffer) = buffer {
-            self.buffers.put(buffer);
-        }
-        match -result {
-            0 => Some(Event::Closed(conn)),
-            // All buffers were in use. Many connections say so at once; one growth is for all of them.
-            code @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
-                if code == libc::ENOBUFS && !std::mem::replace(&mut self.grew, true) {
-                    self.buffers.grow();
-                }
-                self.receive(conn);
-                None
-            }
-            code => Some(Event::Broken(conn, Direction::Read, code)),
-        }
-    }
-
-    fn event(&mut self, entry: &cqueue::Entry) -> Option<Event> {
-        let data = entry.user_data();
-        let conn = data as ConnId;
-        let operation = data >> 60;
-        if operation == WAKE {
-            self.arm_waker();
-            return Some(Event::Woken);
-        }
-        if operation == BELL {
-            if !cqueue::more(entry.flags()) {
-                self.arm_bell();
-            }
-            return None;
-        }
-        if operation == CANCEL {
-            return None;
-        }
-        if operation == SEND_OWNED {
-            return self.sent_owned(conn, entry.result());
-        }
-        let slot = self.conns.get_mut(conn as usize)?;
-        let current =
-            slot.open && (slot.generation & 0x0fff_ffff) == (data >> 32) as u32 & 0x0fff_ffff;
-        let result = entry.result();
-        match operation {
-            RECEIVE => self.received(conn, current, result, entry.flags()),
-            CONNECT if current => {
-                slot.connecting = false;
-                if result == 0 {
-                    self.receive(conn);
-                    Some(Event::Connected(conn))
-                } else {
-                    Some(Event::ConnectFailed(conn, -result))
-                }
-            }
-            SEND if current => {
-                slot.sending = false;
-                if self.accepted.is_kept() {
-                    self.accepted.set(conn, self.happened_ns());
-                }
-                (result < 0).then_some(Event::Broken(conn, Direction::Write, -result))
-            }
-            _ => None,
         }
     }
 }

@@ -30,6 +30,15 @@ impl Scenario {
     pub fn requests(&self) -> Vec<&Step> {
         requests(&self.steps)
     }
+
+    /// Whether it is more than a list of requests: blocks, variables, or a pause before a step.
+    pub fn needs_program(&self) -> bool {
+        let plain = |node: &Node| match node {
+            Node::Request(step) => step.think_before.is_none(),
+            Node::Block(_) => false,
+        };
+        !self.variables.is_empty() || !self.steps.iter().all(plain)
+    }
 }
 
 fn default_scenario_name() -> String {

@@ -9,10 +9,11 @@ use crate::measure::histogram::{Digits, Durations};
 use crate::measure::rates::RateCounts;
 use crate::measure::recorder::{Cut, Segment};
 use crate::report::{
-    CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport, ms,
+    CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport,
 };
 use crate::script::Summary;
 use crate::script::stats::Stats;
+use crate::units::ms;
 
 /// One interval row of all threads.
 struct Row {

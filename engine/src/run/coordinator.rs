@@ -17,8 +17,9 @@ use crate::measure::schedule::Span;
 use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
 use crate::plan::{Command, Plan, Window};
-use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport, ms};
+use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport};
 use crate::script::Script;
+use crate::units::ms;
 use crate::worker::{News, Order};
 
 /// Notice that threads get before an instant all of them must keep.

@@ -11,9 +11,9 @@ use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
 use crate::report::{
     CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
-    ms, seconds,
 };
 use crate::scenario::compile::StepName;
+use crate::units::{ms, seconds};
 
 /// What a report must know of an open load.
 #[derive(Debug, Clone, Copy)]

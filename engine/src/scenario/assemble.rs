@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use rand::distr::weighted::WeightedIndex;
 
-use super::capture::{Numbered, check_name};
 use super::condition::Test;
+use super::names::{Numbered, check_name};
 use super::program::{Counter, Op, Program};
 use super::template::{BadTemplate, Scope, Template};
 use crate::pace::think::ThinkTime;
@@ -31,15 +31,6 @@ pub struct Assembly {
     paces: Vec<(String, Per, Counter)>,
     /// The next request, counted through all scenarios.
     step: u16,
-}
-
-/// Whether this scenario needs a program.
-pub fn needs_program(scenario: &Scenario) -> bool {
-    let plain = |node: &Node| match node {
-        Node::Request(step) => step.think_before.is_none(),
-        Node::Block(_) => false,
-    };
-    !scenario.variables.is_empty() || !scenario.steps.iter().all(plain)
 }
 
 /// The names that captures and blocks among these give values to.
@@ -403,7 +394,7 @@ fn check_keys(block: &Block) -> Result<(), String> {
         ));
     }
     if let Some(think) = &block.pause {
-        crate::check::check_think("pause", think).map_err(|error| error.0)?;
+        crate::refusal::check_think("pause", think).map_err(|error| error.0)?;
     }
     Ok(())
 }

@@ -3,16 +3,17 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::assemble::{Assembly, names, needs_program};
-use super::capture::{Look, Numbered, check_name};
+use super::assemble::{Assembly, names};
+use super::capture::Look;
 use super::feeder::Feeder;
+use super::names::{Numbered, check_name};
 use super::program::Program;
 use super::request::Request;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shape, Shared};
 use super::walk::Walk;
-use crate::check::PlanError;
 use crate::plan::{Plan, Scenario, Step};
+use crate::refusal::PlanError;
 
 /// One step, ready to be written and looked at.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Scenarios {
                 scope.capture(&name);
             }
         }
-        let programmed = plan.scenarios.iter().any(needs_program);
+        let programmed = plan.scenarios.iter().any(Scenario::needs_program);
         let mut assembly = Assembly::default();
         let mut variables = Vec::new();
         let mut steps = Vec::new();

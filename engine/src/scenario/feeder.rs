@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
-use crate::check::{PlanError, refuse};
 use crate::plan::{AtEnd, FeederOrder, FeederPlan};
+use crate::refusal::{PlanError, refuse};
 
 /// See the module.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ pub mod cookies;
 pub mod feeder;
 pub mod filter;
 pub mod look;
+pub mod names;
 pub mod origin;
 pub mod program;
 pub mod redirect;

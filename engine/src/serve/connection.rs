@@ -9,7 +9,7 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
 use rustls::ServerConfig;
 
 use super::counters::Counters;
-use super::exchange::{Exchange, Step};
+use super::machine::{Exchange, Step};
 use super::tls::{self, Session, Unwrapped};
 
 const READ_BYTES: usize = 64 * 1024;

@@ -15,8 +15,8 @@ use rustix::time::{
 
 use super::connection::{Buffers, Connection, Received, Sent};
 use super::counters::Counters;
-use super::exchange::{Machine, Step};
 use super::listen::{Door, next_thread};
+use super::machine::{Machine, Step};
 use super::shared::Shared;
 use super::timers::Deadline;
 

@@ -14,6 +14,7 @@ mod event_loop;
 mod events;
 mod exchange;
 mod listen;
+mod machine;
 mod options;
 mod record;
 mod request;

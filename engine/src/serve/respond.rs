@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::answer::{self, Framing, Note, Stream};
 use super::cases::Place;
 use super::draw::Fate;
-use super::exchange::{ECHO_BYTES, Exchange, Machine, OUT_BYTES, Pending, Phase, Step};
+use super::machine::{ECHO_BYTES, Exchange, Machine, OUT_BYTES, Pending, Phase, Rest, Step};
 use super::request::Fault;
 use super::script::{Body, Closing, has_body};
 
@@ -18,17 +18,6 @@ const ENDLESS_LINES: usize = 64;
 pub(super) const ENDLESS_EVERY_NS: u64 = 1_000_000;
 const WRONG_PAGE: &str = "<html><body><h1>Something went wrong</h1><p>This is not what was asked for.</p></body></html>\n";
 const ERROR_TEXT: &str = "The script of this server wants an error here.\n";
-
-/// The part of an answer that is still to be sent.
-#[derive(Debug)]
-pub(super) struct Rest {
-    pub(super) stream: Stream,
-    pub(super) close: bool,
-    pub(super) drip_ns: u64,
-    /// Bytes of the answer to be dripped, from `dripped` on.
-    pub(super) made: Vec<u8>,
-    pub(super) dripped: usize,
-}
 
 /// An answer before it becomes bytes.
 struct Answer<'a> {

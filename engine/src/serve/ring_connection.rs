@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use super::exchange::{Exchange, Step};
+use super::machine::{Exchange, Step};
 use super::tls::Session;
 
 /// Bytes that have to wait.

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::counters::Counters;
-use super::exchange::{Machine, Step};
 use super::listen::next_thread;
+use super::machine::{Machine, Step};
 use super::ring_connection::RingConnection;
 use super::rings::Rings;
 use super::shared::Shared;

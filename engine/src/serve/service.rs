@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::cases::Place;
 use super::clock;
 use super::draw::Fate;
-use super::exchange::{Exchange, Machine, Pending, Phase, Step};
+use super::machine::{Exchange, Machine, Pending, Phase, Step};
 use super::respond::ENDLESS_EVERY_NS;
 use super::timers::Deadline;
 use super::workers::Waiting;

@@ -17,8 +17,8 @@ use rustls::{
 };
 
 use super::PROTOCOLS;
-use crate::check::{PlanError, refuse};
 use crate::plan::{Tls, TlsVersion};
+use crate::refusal::{PlanError, refuse};
 use crate::report::TlsReady;
 
 /// Servers whose sessions a thread remembers: there is one target.

@@ -1,0 +1,99 @@
+//! Sets up a ring, and what several rings of one thread need of each other.
+
+use std::collections::VecDeque;
+use std::io;
+
+use io_uring::IoUring;
+
+use super::{BUFFER_GROUP, Conn, MAX_DIRECT, QUEUE, Uring};
+use crate::net::Config;
+use crate::net::accepted::{Accepted, Told};
+use crate::net::buffers::BufferRing;
+use crate::net::sys::{Waker, raise_file_limit};
+
+impl Uring {
+    /// One of several rings of a thread says without being asked whether it has work, and has shorter queues.
+    pub(in crate::net) fn set_up(config: Config, one_of_many: bool) -> io::Result<Self> {
+        let connections = config.connections.max(1);
+        let mut builder = IoUring::builder();
+        builder
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_clamp();
+        if one_of_many {
+            builder.setup_taskrun_flag();
+        }
+        let queue = if one_of_many { QUEUE / 4 } else { QUEUE };
+        builder.setup_cqsize(
+            (2 * connections as u32)
+                .next_power_of_two()
+                .clamp(2 * queue, 64 * queue),
+        );
+        // Saves an indirection per entry; not there before Linux 6.6.
+        let ring = builder
+            .clone()
+            .setup_no_sqarray()
+            .build(queue)
+            .or_else(|_| builder.build(queue))?;
+        let direct = connections.min(MAX_DIRECT).min(raise_file_limit() as usize);
+        ring.submitter().register_files_sparse(direct as u32)?;
+        let accepted = Accepted::new(&config);
+        let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
+        let mut driver = Self {
+            ring,
+            buffers,
+            wake_buffer: Box::new([0; 8]),
+            addresses: config.addresses,
+            sources: config.sources,
+            fixed: config.fixed,
+            owned: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            waker: Waker::new()?,
+            bell: None,
+            conns: vec![Conn::default(); connections],
+            direct,
+            completions: Vec::with_capacity(1024),
+            at: 0,
+            grew: false,
+            local: VecDeque::new(),
+            accepted,
+            told: Told::default(),
+        };
+        driver.arm_waker();
+        Ok(driver)
+    }
+
+    /// Lets [`Driver::wait`](crate::net::Driver::wait) return also when `bell` is rung.
+    pub(in crate::net) fn wait_for_bell(&mut self, bell: Waker) {
+        self.bell = Some(bell);
+        self.arm_bell();
+    }
+
+    /// Rings `bell` when something has happened. (To poll the ring itself would not do: with deferred task run the kernel wakes
+    /// no poller.)
+    pub(in crate::net) fn ring_when_happened(&self, bell: &Waker) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(bell.fd())
+    }
+
+    /// Whether there is something to submit or to fetch, without asking the kernel.
+    pub(in crate::net) fn has_work(&mut self) -> bool {
+        let queue = self.ring.submission();
+        if !queue.is_empty() || queue.taskrun() || queue.cq_overflow() {
+            return true;
+        }
+        drop(queue);
+        !self.local.is_empty() || !self.ring.completion().is_empty()
+    }
+
+    /// Whether there is something that [`Driver::next`](crate::net::Driver::next) has not told yet.
+    pub(in crate::net) fn has_fetched(&self) -> bool {
+        self.at < self.completions.len() || !self.local.is_empty()
+    }
+
+    /// Whether something waits to be submitted.
+    pub(in crate::net) fn has_prepared(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+}

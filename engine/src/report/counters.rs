@@ -1,0 +1,212 @@
+//! The counters of a run or of its window as an event shows them, and their making.
+
+use std::collections::BTreeMap;
+
+use rustls::{CipherSuite, ProtocolVersion};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::histogram::HistogramReport;
+use crate::measure::addresses::AddressFigures;
+use crate::measure::counters::{Counters, ErrorKind};
+use crate::net::address::Address;
+use crate::tls::{PROTOCOLS, Secured};
+use crate::units::seconds;
+
+/// Answers that are listed one by one.
+const ANSWERS_LISTED: usize = 32;
+
+/// The counters of the whole run or of the window.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CounterReport {
+    pub sent: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub abandoned: u64,
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// In words, the first reason found, of the kinds of error that have one.
+    pub error_reasons: BTreeMap<ErrorKind, String>,
+    /// The head of an answer as it came, the first one of a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_head: Option<String>,
+    pub status: BTreeMap<u16, u64>,
+    pub answers: Vec<AnswerCount>,
+    pub answers_other: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub connections_opened: u64,
+    pub connections_closed_by_server: u64,
+    pub connections_closed_by_client: u64,
+    pub connect_attempts: u64,
+    /// Connections and requests by address of the target.
+    pub addresses: Vec<AddressReport>,
+    pub tls_handshakes: u64,
+    pub tls_resumptions: u64,
+    /// What was agreed on in the handshakes, and how often.
+    pub tls_agreed: Vec<TlsAgreed>,
+    /// From the attempt to connect to the connection, of connections that were opened.
+    pub connect_time: Option<HistogramReport>,
+    /// From the connection to the end of the TLS handshake; never part of a service time.
+    pub tls_time: Option<HistogramReport>,
+    pub service_time_sum_s: f64,
+    pub in_flight_integral_s: f64,
+    pub clipped_cycle_s: f64,
+    pub users: u64,
+    /// ∫ users dt, from the change of their number alone.
+    pub users_integral_s: f64,
+    pub think_drawn_sum_s: f64,
+    pub think_actual_sum_s: f64,
+    pub think_count: u64,
+    /// Actual less drawn; `null` without think times.
+    pub think_overshoot: Option<HistogramReport>,
+    pub eaddrnotavail: u64,
+    pub emfile: u64,
+    /// Open load: requests that became due.
+    pub offered: Option<u64>,
+    /// Open load: requests that were due for more than 10 ms at the end and not sent, or whose deadline had passed before they could be.
+    pub due_unsent: Option<u64>,
+    /// Open load: arrivals that found no place.
+    pub blocked: Option<u64>,
+    /// Open load of users who walk: those who found a place.
+    pub sessions_begun: Option<u64>,
+    /// Those of them who came to the end of their scenario.
+    pub sessions_completed: Option<u64>,
+}
+
+/// What went to one address of the target.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AddressReport {
+    pub address: String,
+    pub connect_attempts: u64,
+    pub connections_opened: u64,
+    pub sent: u64,
+}
+
+impl AddressReport {
+    fn new(address: &Address, figures: AddressFigures) -> Self {
+        Self {
+            address: address.to_string(),
+            connect_attempts: figures.connect_attempts,
+            connections_opened: figures.connections_opened,
+            sent: figures.sent,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TlsAgreed {
+    pub version: String,
+    pub cipher_suite: String,
+    /// `null` when the server chose no protocol.
+    pub alpn: Option<String>,
+    pub count: u64,
+}
+
+impl TlsAgreed {
+    fn new(agreed: Secured, count: u64) -> Self {
+        let version = match ProtocolVersion::from(agreed.version) {
+            ProtocolVersion::TLSv1_2 => "1.2".to_owned(),
+            ProtocolVersion::TLSv1_3 => "1.3".to_owned(),
+            other => format!("{other:?}"),
+        };
+        Self {
+            version,
+            cipher_suite: format!("{:?}", CipherSuite::from(agreed.cipher_suite)),
+            alpn: usize::from(agreed.alpn)
+                .checked_sub(1)
+                .and_then(|place| PROTOCOLS.get(place).copied().map(str::to_owned)),
+            count,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AnswerCount {
+    pub status: u16,
+    pub body_bytes: u64,
+    pub count: u64,
+}
+
+impl CounterReport {
+    /// `cycle_ns`: clipped cycles; `users`: alive at the end.
+    pub fn new(counters: &Counters, cycle_ns: u128, users: u64) -> Self {
+        let (answers, answers_other) = counters.answers.most_frequent(ANSWERS_LISTED);
+        Self {
+            sent: counters.sent,
+            completed: counters.completed,
+            failed: counters.failed,
+            abandoned: counters.abandoned,
+            errors: counters.errors().collect(),
+            error_reasons: counters.reasons.clone(),
+            first_head: counters.first_head.clone(),
+            status: counters.answers.by_status(),
+            answers: answers
+                .into_iter()
+                .map(|((status, body_bytes), count)| AnswerCount {
+                    status,
+                    body_bytes,
+                    count,
+                })
+                .collect(),
+            answers_other,
+            bytes_sent: counters.bytes_sent,
+            bytes_received: counters.bytes_received,
+            connections_opened: counters.connections_opened,
+            connections_closed_by_server: counters.connections_closed_by_server,
+            connections_closed_by_client: counters.connections_closed_by_client,
+            connect_attempts: counters.connect_attempts,
+            addresses: Vec::new(),
+            tls_handshakes: counters.tls_handshakes,
+            tls_resumptions: counters.tls_resumptions,
+            tls_agreed: counters
+                .tls_agreed
+                .iter()
+                .map(|(agreed, count)| TlsAgreed::new(*agreed, *count))
+                .collect(),
+            connect_time: HistogramReport::new(&counters.connect_time),
+            tls_time: HistogramReport::new(&counters.tls_time),
+            service_time_sum_s: seconds(counters.service_time_ns),
+            in_flight_integral_s: seconds(counters.in_flight_integral_ns),
+            clipped_cycle_s: seconds(cycle_ns),
+            users,
+            users_integral_s: seconds(counters.users_integral_ns),
+            think_drawn_sum_s: seconds(counters.think_drawn_ns),
+            think_actual_sum_s: seconds(counters.think_actual_ns),
+            think_count: counters.think_count,
+            think_overshoot: HistogramReport::new(&counters.think_overshoot),
+            eaddrnotavail: counters.eaddrnotavail,
+            emfile: counters.emfile,
+            offered: None,
+            due_unsent: None,
+            blocked: None,
+            sessions_begun: None,
+            sessions_completed: None,
+        }
+    }
+
+    /// Fills in what went to each address. `figures` is empty where there is a single one.
+    pub fn by_address(&mut self, addresses: &[Address], figures: &[AddressFigures]) {
+        let all = AddressFigures {
+            connect_attempts: self.connect_attempts,
+            connections_opened: self.connections_opened,
+            sent: self.sent,
+        };
+        let report = |(place, address): (usize, &Address)| {
+            let figures = figures.get(place).copied();
+            AddressReport::new(address, figures.unwrap_or_default())
+        };
+        self.addresses = match addresses {
+            [single] => vec![AddressReport::new(single, all)],
+            several => several.iter().enumerate().map(report).collect(),
+        };
+    }
+
+    /// Fills in what only an open load has. `overdue`: not sent at the end.
+    pub fn open_load(&mut self, counters: &Counters, overdue: u64, walks: bool) {
+        self.sessions_begun = walks.then_some(counters.sessions_begun);
+        self.sessions_completed = walks.then_some(counters.sessions_completed);
+        self.offered = Some(counters.offered);
+        self.due_unsent = Some(counters.expired + overdue);
+        self.blocked = Some(counters.blocked);
+    }
+}

@@ -1,0 +1,101 @@
+//! What was measured in the window as an event shows it: times, steps, threads and gaps.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::counters::CounterReport;
+use super::histogram::HistogramReport;
+use crate::measure::gaps::Gap;
+use crate::measure::steps::StepFigures;
+use crate::scenario::compile::StepName;
+use crate::units::ms;
+
+/// The measured window.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WindowReport {
+    #[serde(flatten)]
+    pub counters: CounterReport,
+    pub opened_ms: f64,
+    pub duration_s: f64,
+    /// False when the run stopped before the end of the window.
+    pub complete: bool,
+    /// Of the requests that completed or timed out.
+    pub service_time: Option<HistogramReport>,
+    /// By step name; empty when the scenarios have a single one.
+    pub steps: Vec<StepReport>,
+    /// By the name of a transaction: the sum of the service times of its requests. One that was not walked to its end is left out.
+    pub transactions: Vec<StepReport>,
+    /// Open load: from the intended send; of the same requests.
+    pub latency: Option<HistogramReport>,
+    /// Open load: from the intended send to the actual one, or to the attempt to connect where no connection was ready.
+    pub send_lag: Option<HistogramReport>,
+    /// Open load of users who walk: from the intended arrival to the end of the last answer, of those who came to the end.
+    pub session_time: Option<HistogramReport>,
+    /// With `parts`: from the send to the moment when the kernel had taken the last byte of the request; of answered requests.
+    pub send_time: Option<HistogramReport>,
+    /// With `parts`: from there to the first byte of the answer.
+    pub wait_time: Option<HistogramReport>,
+    /// With `parts`: from there to the last byte.
+    pub receive_time: Option<HistogramReport>,
+    /// Poisson arrivals: how many gaps between sends were tested.
+    pub arrival_gaps: Option<u64>,
+    /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.
+    pub arrival_gaps_ks: Option<f64>,
+    pub threads: Vec<ThreadReport>,
+    pub gaps: Vec<GapReport>,
+    pub gaps_total: u64,
+}
+
+/// The requests of one step.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StepReport {
+    pub scenario: String,
+    pub name: String,
+    pub completed: u64,
+    pub failed: u64,
+    pub status: BTreeMap<u16, u64>,
+    pub service_time: Option<HistogramReport>,
+}
+
+impl StepReport {
+    pub fn new(name: &StepName, figures: &StepFigures) -> Self {
+        Self {
+            scenario: name.scenario.clone(),
+            name: name.step.clone(),
+            completed: figures.completed,
+            failed: figures.failed,
+            status: figures.status.iter().copied().collect(),
+            service_time: HistogramReport::new(&figures.service_time),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ThreadReport {
+    pub cpu: Option<usize>,
+    pub cpu_s: f64,
+    pub wall_s: f64,
+    pub loops: u64,
+    pub loop_lag_p50_ns: Option<u64>,
+    pub loop_lag_p99_ns: Option<u64>,
+    pub loop_lag_max_ns: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GapReport {
+    pub start_ms: f64,
+    pub duration_ms: f64,
+    pub in_flight: u64,
+}
+
+impl GapReport {
+    pub fn new(gap: &Gap, started_ns: u64) -> Self {
+        Self {
+            start_ms: ms(gap.from_ns.saturating_sub(started_ns)),
+            duration_ms: ms(gap.to_ns - gap.from_ns),
+            in_flight: gap.in_flight,
+        }
+    }
+}

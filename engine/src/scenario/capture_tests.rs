@@ -1,0 +1,206 @@
+use super::*;
+use crate::scenario::vars::Shape;
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use serde_json::json;
+
+fn look(captures: Value, expects: Value) -> Result<(Look, Vars), String> {
+    let captures: Vec<Capture> = serde_json::from_value(captures).unwrap();
+    let expects: Expect = serde_json::from_value(expects).unwrap();
+    let numbered = Numbered::new("/${a_2}/${a_1}/${ba_3}/${a_04}/${a_5x}/${a_2}".to_owned());
+    let mut next = 0;
+    let look = Look::compile(&captures, &expects, false, &numbered, |_| {
+        next += 1;
+        next - 1
+    })?;
+    let vars = Vars::new(Shape {
+        captured: next,
+        ..Shape::default()
+    });
+    Ok((look, vars))
+}
+
+fn rng() -> SmallRng {
+    SmallRng::seed_from_u64(1)
+}
+
+fn answer(body: &[u8]) -> Seen {
+    let mut seen = Seen::new(true);
+    seen.begin(b"HTTP/1.1 200 OK\r\nLocation: /people/7\r\n\r\n");
+    seen.feed(body);
+    seen
+}
+
+fn taken(captures: Value, body: &str) -> (Option<Missed>, Vec<Option<String>>) {
+    let (look, mut vars) = look(captures, json!({})).unwrap();
+    let missed = look.take(&answer(body.as_bytes()), true, &mut vars, &mut rng());
+    let text = |value: &Option<Box<[u8]>>| {
+        value
+            .as_ref()
+            .map(|value| String::from_utf8_lossy(value).into_owned())
+    };
+    (missed, vars.captured.iter().map(text).collect())
+}
+
+#[test]
+fn values_come_from_json_headers_and_regexes() {
+    let (missed, values) = taken(
+        json!([{"name": "a", "json": "/items/1/id"}, {"name": "b", "header": "location"},
+            {"name": "c", "regex": "\"id\":(\\d+)"}, {"name": "d", "regex": "i.ems"}, {"name": "e", "json": "/items/0"}]),
+        r#"{"items":[{"id":41},{"id":"forty two"}]}"#,
+    );
+    assert_eq!(missed, None);
+    let expected = ["forty two", "/people/7", "41", "items", r#"{"id":41}"#];
+    assert_eq!(values, expected.map(|text| Some(text.to_owned())));
+}
+
+#[test]
+fn what_is_not_found_is_said_or_has_its_default() {
+    let missing = taken(json!([{"name": "a", "json": "/id"}]), r#"{"id":null}"#);
+    assert_eq!(missing, (Some(Missed::Capture), vec![None]));
+    let none = taken(
+        json!([{"name": "a", "json": "/id", "default": "-"}]),
+        "not JSON",
+    );
+    assert_eq!(none, (None, vec![Some("-".to_owned())]));
+}
+
+#[test]
+fn which_of_several_is_taken_is_said() {
+    let body = r#"{"items":[{"id":41},{"id":42}]}"#;
+    let which = |number: i64| {
+        taken(
+            json!([{"name": "a", "jsonpath": "$.items[*].id", "match": number}]),
+            body,
+        )
+    };
+    assert_eq!(which(2), (None, vec![Some("42".to_owned())]));
+    assert_eq!(which(3), (Some(Missed::Capture), vec![None]));
+    let (missed, any) = which(0);
+    assert!(missed.is_none() && ["41", "42"].contains(&any[0].as_deref().unwrap()));
+    // The value itself, then those that something refers to, then their count.
+    let all = taken(
+        json!([{"name": "a", "regex": "\\d(\\d)", "match": -1}]),
+        body,
+    );
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(all, (None, vec![None, text("1"), text("2"), text("2")]));
+    let one = taken(json!([{"name": "a", "regex": "4[2]", "match": -1}]), body);
+    assert_eq!(one, (None, vec![None, text("42"), None, text("1")]));
+    let none = json!({"name": "a", "regex": "x", "match": -1, "optional": true});
+    assert_eq!(
+        taken(json!([none]), body),
+        (None, vec![None, None, None, text("0")])
+    );
+}
+
+#[test]
+fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
+    let captures = json!([{"name": "a", "json": "/id", "optional": true}, {"name": "b", "json": "/id", "always": true}]);
+    let (look, mut vars) = look(captures, json!({})).unwrap();
+    vars.set(0, b"before".to_vec());
+    assert_eq!(
+        look.take(&answer(br#"{"id":7}"#), false, &mut vars, &mut rng()),
+        None
+    );
+    let values = |vars: &Vars| {
+        vars.captured
+            .iter()
+            .map(|value| value.as_deref().map(<[u8]>::to_vec))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        values(&vars),
+        [Some(b"before".to_vec()), Some(b"7".to_vec())]
+    );
+    look.take(&answer(b"{}"), true, &mut vars, &mut rng());
+    assert_eq!(values(&vars), [Some(b"before".to_vec()), None]);
+}
+
+#[test]
+fn json_and_regexes_are_expected_to_be_there_or_not() {
+    let judged = |expect: Value, body: &str| {
+        let (look, mut vars) = look(json!([]), expect).unwrap();
+        look.take(&answer(body.as_bytes()), true, &mut vars, &mut rng())
+    };
+    let missed = Some(Missed::Expectation);
+    for (expect, body, expected) in [
+        (json!({"pointer": "/a"}), r#"{"a":null}"#, None),
+        (
+            json!({"pointer": "/a", "equals": [1]}),
+            r#"{"a":[1]}"#,
+            None,
+        ),
+        (json!({"pointer": "/b"}), r#"{"a":1}"#, missed),
+        (
+            json!({"pointer": "/a", "equals": null}),
+            r#"{"a":1}"#,
+            missed,
+        ),
+        (json!({"pointer": ""}), "no JSON", missed),
+        (json!({"pointer": "/b", "absent": true}), r#"{"a":1}"#, None),
+        (
+            json!({"pointer": "/a", "absent": true}),
+            r#"{"a":1}"#,
+            missed,
+        ),
+        (json!({"pointer": "/a", "absent": true}), "no JSON", missed),
+    ] {
+        assert_eq!(judged(json!({"json": [expect]}), body), expected, "{body}");
+    }
+    assert_eq!(
+        judged(json!({"body_matches": ["^h.l", "o$"]}), "hello"),
+        None
+    );
+    assert_eq!(
+        judged(json!({"body_matches": ["^h", "x"]}), "hello"),
+        missed
+    );
+    assert_eq!(judged(json!({"body_not_matches": ["x"]}), "hello"), None);
+    assert_eq!(
+        judged(json!({"body_not_matches": ["x", "l+"]}), "hello"),
+        missed
+    );
+    let contrary = json!({"json": [{"pointer": "/a", "absent": true, "equals": 1}]});
+    assert!(
+        look(json!([]), contrary)
+            .unwrap_err()
+            .contains("something and nothing")
+    );
+    assert!(
+        look(json!([]), json!({"body_matches": ["("]}))
+            .unwrap_err()
+            .contains("expect.body_matches has a regex")
+    );
+}
+
+#[test]
+fn captures_that_cannot_work_are_refused() {
+    for (capture, part) in [
+        (json!({"name": "a"}), "capture \"a\" expected exactly one"),
+        (json!({"name": "uuid", "json": "/id"}), "name"),
+        (json!({"name": "a b", "json": "/id"}), "name"),
+        (
+            json!({"name": "a", "status": true, "match": -2}),
+            "match -2",
+        ),
+        (
+            json!({"name": "a", "status": true, "optional": true, "default": ""}),
+            "one of them",
+        ),
+    ] {
+        let refusal = look(json!([capture]), json!({})).unwrap_err();
+        assert!(refusal.contains(part), "{refusal}");
+    }
+}
+
+proptest! {
+    /// Whatever the body is, taking never panics.
+    #[test]
+    fn any_body_can_be_looked_at(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let (look, mut vars) = look(json!([{"name": "a", "json": "/a/0"}, {"name": "b", "regex": "a(b)?"}]),
+            json!({"json": [{"pointer": "/x"}], "body_not_matches": ["^a"]})).unwrap();
+        look.take(&answer(&body), true, &mut vars, &mut rng());
+    }
+}

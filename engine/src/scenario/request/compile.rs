@@ -1,0 +1,168 @@
+//! From a checked step of the plan to the request that is written for it; refuses what contradicts itself. It must not know how
+//! a request is written.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::{Content, Header, Request};
+use crate::plan::{Auth, Body, HttpVersion, Step};
+use crate::scenario::template::{BadTemplate, Scope, Template};
+
+/// Files up to this size are read before the load starts; longer ones while they are sent.
+const MAX_LOADED_BYTES: u64 = 1024 * 1024;
+
+impl Request {
+    /// Compiles a checked step; the error says what is wrong with it. `authority` is the target's host and port as in its URL.
+    pub fn compile(
+        step: &Step,
+        authority: &str,
+        version: HttpVersion,
+        cookies: bool,
+        scope: &mut Scope,
+    ) -> Result<Self, String> {
+        let listed = |name: &str| {
+            step.headers
+                .iter()
+                .any(|(listed, _)| listed.eq_ignore_ascii_case(name))
+        };
+        let mut headers = Vec::new();
+        let mut add = |name: &str, value: Template| {
+            headers.push(Header {
+                name: name.to_owned(),
+                value,
+            });
+        };
+        let path = template(&step.path, "path", scope)?;
+        if !listed("host") {
+            add("Host", Template::literal(authority.as_bytes()));
+        }
+        for (name, value) in &step.headers {
+            add(name, template(value, &format!("header {name}"), scope)?);
+        }
+        if let Some(auth) = &step.auth {
+            if listed("authorization") {
+                return Err("has auth and an Authorization header, expected one of them".to_owned());
+            }
+            add("Authorization", authorization(auth, scope)?);
+        }
+        if cookies && listed("cookie") {
+            return Err(
+                "has a Cookie header, but cookies are kept by the engine (cookies: true), expected one of them"
+                    .to_owned(),
+            );
+        }
+        if step.follow_redirects > 0 && step.expect_continue {
+            return Err(
+                "has follow_redirects and expect_continue, expected one of them".to_owned(),
+            );
+        }
+        let framed = listed("content-length") || listed("transfer-encoding");
+        let (body, chunked) = match &step.body {
+            None => (None, false),
+            Some(body) => (Some(content(body, scope)?), body.chunked),
+        };
+        if chunked && framed {
+            return Err(
+                "has a chunked body and a Content-Length or Transfer-Encoding header, expected no such header".to_owned(),
+            );
+        }
+        if let Some(Content::Text(text)) = &body
+            && !text.is_literal()
+            && framed
+        {
+            return Err(
+                "has a body with placeholders and a Content-Length or Transfer-Encoding header; leave the header out, \
+                 the length is written for every request"
+                    .to_owned(),
+            );
+        }
+        if step.expect_continue {
+            if body.is_none() || listed("expect") {
+                return Err(
+                    "has expect_continue, expected a body with it and no Expect header".to_owned(),
+                );
+            }
+            add("Expect", Template::literal(&b"100-continue"[..]));
+        }
+        if step.follow_redirects > 0 && matches!(body, Some(Content::File(..))) {
+            return Err(
+                "has follow_redirects and a body that is read while it goes out, expected a file of at most 1 MiB"
+                    .to_owned(),
+            );
+        }
+        if chunked {
+            add("Transfer-Encoding", Template::literal(&b"chunked"[..]));
+        }
+        Ok(Self {
+            method: step.method.clone(),
+            version,
+            adds_connection: !listed("connection"),
+            adds_length: body.is_some() && !framed && !chunked,
+            path,
+            headers,
+            body,
+            chunked,
+            cookies,
+            expects_continue: step.expect_continue,
+        })
+    }
+}
+
+fn template(text: &str, place: &str, scope: &mut Scope) -> Result<Template, String> {
+    Template::compile(text, scope)
+        .map_err(|BadTemplate { at, why }| format!("{place}, character {at}: {why}"))
+}
+
+fn authorization(auth: &Auth, scope: &mut Scope) -> Result<Template, String> {
+    match auth {
+        Auth::Basic { user, password } => {
+            if user.contains(':') {
+                return Err(
+                    "auth.basic.user holds a colon, which RFC 7617 does not allow".to_owned(),
+                );
+            }
+            let credentials = BASE64.encode(format!("{user}:{password}"));
+            Ok(Template::literal(
+                format!("Basic {credentials}").into_bytes(),
+            ))
+        }
+        Auth::Bearer(token) => {
+            if token.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+                return Err("auth.bearer holds a control character, expected a token".to_owned());
+            }
+            template(&format!("Bearer {token}"), "auth.bearer", scope)
+        }
+    }
+}
+
+fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
+    match (&body.text, &body.base64, &body.file) {
+        (Some(text), None, None) => Ok(Content::Text(template(text, "body", scope)?)),
+        (None, Some(text), None) => {
+            let bytes = BASE64
+                .decode(text)
+                .map_err(|error| format!("body.base64 is not base64: {error}"))?;
+            Ok(Content::Text(Template::literal(bytes)))
+        }
+        (None, None, Some(path)) => {
+            let failed =
+                |error: std::io::Error| format!("body.file {path} cannot be read: {error}");
+            let mut file = File::open(path).map_err(failed)?;
+            let facts = file.metadata().map_err(failed)?;
+            if !facts.is_file() {
+                return Err(format!("body.file {path} is not a file"));
+            }
+            if facts.len() > MAX_LOADED_BYTES {
+                return Ok(Content::File(Arc::new(file), facts.len()));
+            }
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(failed)?;
+            Ok(Content::Text(Template::literal(bytes)))
+        }
+        _ => Err("has a body that is not exactly one of text, base64 and file".to_owned()),
+    }
+}

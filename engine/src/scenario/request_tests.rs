@@ -1,0 +1,187 @@
+use super::*;
+use crate::plan::Step;
+use crate::scenario::template::Scope;
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+
+fn compile(step: Value) -> Result<Request, String> {
+    let step: Step = serde_json::from_value(step).unwrap();
+    Request::compile(
+        &step,
+        "h:1",
+        HttpVersion::V1_1,
+        false,
+        &mut Scope::default(),
+    )
+}
+
+fn written(request: &Request, last: bool) -> String {
+    let mut ink = Ink {
+        shared: &Shared::default(),
+        vars: &mut Vars::default(),
+        rng: &mut SmallRng::seed_from_u64(1),
+    };
+    let mut outgoing = request.write(last, &mut ink, Vec::new());
+    let mut all = outgoing.bytes().to_vec();
+    while outgoing.refill().unwrap() {
+        all.extend_from_slice(outgoing.bytes());
+    }
+    String::from_utf8(all).unwrap()
+}
+
+#[test]
+fn http_1_0_asks_for_a_connection_that_stays_and_says_nothing_of_one_that_does_not() {
+    let request = |step: Value| {
+        let step: Step = serde_json::from_value(step).unwrap();
+        Request::compile(
+            &step,
+            "h:1",
+            HttpVersion::V1_0,
+            false,
+            &mut Scope::default(),
+        )
+        .unwrap()
+    };
+    let bare = request(json!({"path": "/a"}));
+    assert_eq!(
+        written(&bare, false),
+        "GET /a HTTP/1.0\r\nHost: h:1\r\nConnection: keep-alive\r\n\r\n"
+    );
+    assert_eq!(written(&bare, true), "GET /a HTTP/1.0\r\nHost: h:1\r\n\r\n");
+    let listed = request(json!({"path": "/a", "headers": [["connection", "x"]]}));
+    assert_eq!(
+        written(&listed, false),
+        "GET /a HTTP/1.0\r\nHost: h:1\r\nconnection: x\r\n\r\n"
+    );
+}
+
+#[test]
+fn host_and_length_are_added_only_where_missing() {
+    let bare = compile(json!({"path": "/a"})).unwrap();
+    assert!(bare.is_fixed());
+    assert_eq!(
+        written(&bare, false),
+        "GET /a HTTP/1.1\r\nHost: h:1\r\n\r\n"
+    );
+    assert_eq!(
+        written(&bare, true),
+        "GET /a HTTP/1.1\r\nHost: h:1\r\nConnection: close\r\n\r\n"
+    );
+    let full = compile(json!({"method": "PUT", "path": "/",
+        "headers": [["host", "x"], ["connection", "close"]], "body": "12"}))
+    .unwrap();
+    let expected = "PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nContent-Length: 2\r\n\r\n12";
+    assert_eq!(written(&full, false), expected);
+    assert_eq!(written(&full, true), expected);
+}
+
+#[test]
+fn bodies_come_from_text_base64_and_files_with_or_without_a_length() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "from a file").unwrap();
+    let with = |body: Value| written(&compile(json!({"path": "/", "body": body})).unwrap(), false);
+    assert!(with(json!({"text": "x"})).ends_with("Content-Length: 1\r\n\r\nx"));
+    assert!(with(json!({"base64": "aGk="})).ends_with("Content-Length: 2\r\n\r\nhi"));
+    assert!(with(json!({"file": file.path()})).ends_with("Content-Length: 11\r\n\r\nfrom a file"));
+    let chunked = with(json!({"text": "sixteen letters!", "chunked": true}));
+    assert!(
+        chunked.ends_with("Transfer-Encoding: chunked\r\n\r\n10\r\nsixteen letters!\r\n0\r\n\r\n"),
+        "{chunked}"
+    );
+    assert!(with(json!({"text": "", "chunked": true})).ends_with("\r\n\r\n0\r\n\r\n"));
+}
+
+#[test]
+fn a_long_file_is_read_while_it_is_sent() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "0123456789".repeat(300_000);
+    std::fs::write(file.path(), &text).unwrap();
+    for chunked in [false, true] {
+        let body = json!({"file": file.path(), "chunked": chunked});
+        let request = compile(json!({"path": "/", "body": body})).unwrap();
+        assert!(!request.is_fixed());
+        let sent = written(&request, false);
+        let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+        if chunked {
+            let mut chunks = crate::http::chunked::Chunked::default();
+            let mut plain = Vec::new();
+            let used = chunks
+                .read(body.as_bytes(), |piece| plain.extend_from_slice(piece))
+                .unwrap();
+            assert!(chunks.is_done() && used == body.len() && plain == text.as_bytes());
+        } else {
+            assert!(head.ends_with("Content-Length: 3000000"), "{head}");
+            assert!(body == text);
+        }
+    }
+}
+
+#[test]
+fn credentials_become_a_header() {
+    let basic =
+        json!({"path": "/", "auth": {"basic": {"user": "Aladdin", "password": "open sesame"}}});
+    let basic = written(&compile(basic).unwrap(), false);
+    assert!(
+        basic.contains("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"),
+        "{basic}"
+    );
+    let bearer = compile(json!({"path": "/", "auth": {"bearer": "t-${uuid}"}})).unwrap();
+    assert!(written(&bearer, false).contains("Authorization: Bearer t-"));
+    assert!(!bearer.is_fixed());
+}
+
+#[test]
+fn steps_that_contradict_themselves_are_refused() {
+    for (step, part) in [
+        (
+            json!({"path": "/", "body": {"text": "a", "file": "b"}}),
+            "exactly one",
+        ),
+        (json!({"path": "/", "body": {"base64": "?"}}), "not base64"),
+        (
+            json!({"path": "/", "body": {"file": "nowhere.bin"}}),
+            "cannot be read",
+        ),
+        (
+            json!({"path": "/", "body": "${uuid}", "headers": [["content-length", "3"]]}),
+            "leave the header out",
+        ),
+        (
+            json!({"path": "/", "body": {"text": "a", "chunked": true}, "headers": [["Content-Length", "1"]]}),
+            "no such header",
+        ),
+        (
+            json!({"path": "/", "auth": {"bearer": "a"}, "headers": [["Authorization", "b"]]}),
+            "one of them",
+        ),
+        (
+            json!({"path": "/", "expect_continue": true}),
+            "expected a body",
+        ),
+        (json!({"path": "/${a}"}), "path, character 2"),
+        (
+            json!({"path": "/", "headers": [["X", "é${a"]]}),
+            "header X, character 2",
+        ),
+    ] {
+        let refusal = compile(step).unwrap_err();
+        assert!(refusal.contains(part), "{refusal}");
+    }
+}
+
+proptest! {
+    /// The declared length is that of the body, whatever is rendered.
+    #[test]
+    fn the_length_is_right(text in "[a-zé]{0,20}", letters in 1usize..40, seed: u64) {
+        let body = format!("{text}${{random string {letters}}}${{random int -5 100000}}{text}");
+        let request = compile(json!({"method": "POST", "path": "/", "body": body})).unwrap();
+        let mut ink = Ink { shared: &Shared::default(), vars: &mut Vars::default(), rng: &mut SmallRng::seed_from_u64(seed) };
+        let sent = request.write(false, &mut ink, Vec::new());
+        let sent = String::from_utf8(sent.bytes().to_vec()).unwrap();
+        let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+        let declared = head.rsplit_once("Content-Length: ").unwrap().1;
+        prop_assert_eq!(declared.parse::<usize>().unwrap(), body.len());
+    }
+}

@@ -1,0 +1,11 @@
+//! From one unit of time to another.
+
+/// Nanoseconds as milliseconds.
+pub fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Nanoseconds as seconds.
+pub fn seconds(ns: u128) -> f64 {
+    ns as f64 / 1e9
+}
