@@ -1,6 +1,7 @@
 //! Refuses a plan that cannot be run, in one sentence that says what was found and what was expected.
 //! Pure functions of the plan; it must not know of sockets or threads.
 
+mod population;
 mod protocol;
 mod scenario;
 mod script;
@@ -37,6 +38,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     check_threads(plan)?;
+    population::check(plan)?;
     check_load(plan)?;
     scenario::check(plan)?;
     script::check(plan)?;
@@ -99,8 +101,11 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             ramp_up_steps,
             ramp_down_ms,
             ramp_down_steps,
+            populations: _,
         } => {
-            if *users == 0 || *users > MAX_USERS {
+            if let Some(users) = *users
+                && !(1..=MAX_USERS).contains(&users)
+            {
                 return refuse(format!("load.users is {users}, expected 1 to {MAX_USERS}"));
             }
             check_ramp("load.ramp_up", *ramp_up_ms, *ramp_up_steps)?;
@@ -240,6 +245,7 @@ fn check_stop(plan: &Plan) -> Result<(), PlanError> {
         );
     }
     if matches!(plan.load, Load::Closed { .. })
+        && plan.populations().is_empty()
         && stop.after_ms.is_none()
         && stop.total_requests.is_none()
         && stop.iterations_per_user.is_none()

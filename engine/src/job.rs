@@ -15,7 +15,8 @@ use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{ArrivalSpacing, Load, Plan, RatesPlan, Reuse, Scenario, Session, Think};
+use crate::plan::{ArrivalSpacing, Load, Plan, RatesPlan, Reuse, Session, Think};
+use crate::population::Populations;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::redirect::Origin;
@@ -91,9 +92,9 @@ pub struct Job {
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
     pub scenarios: Scenarios,
+    pub populations: Populations,
     /// Places for users: in a closed load all of them are taken.
     pub users: u32,
-    pub ramp_up: Ramp,
     /// With the end of the run, before which it lies.
     pub ramp_down: Ramp,
     pub open: Option<OpenJob>,
@@ -113,7 +114,6 @@ pub struct Job {
     pub log: Option<Log>,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
-    pub iterations_per_user: u64,
     /// Rising.
     pub marks: Vec<u64>,
     pub seed: u64,
@@ -144,6 +144,7 @@ impl Job {
             )?)),
         };
         let shape = Shape::new(&plan.load);
+        let populations = Populations::new(plan);
         let script = load_script(plan, &target, threads)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
         let per_thread = script
@@ -169,8 +170,12 @@ impl Job {
         let shows = script.as_ref().is_some_and(|script| script.looks);
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
-        let all = plan.scenarios.iter().flat_map(Scenario::requests);
-        for (place, (step, compiled)) in all.zip(&scenarios.steps).enumerate() {
+        let all = plan.scenarios.iter().flat_map(|scenario| {
+            let think = plan.think_of(&scenario.name).unwrap_or(shape.think);
+            let steps = scenario.requests().into_iter();
+            steps.map(move |step| (step, step.think.unwrap_or(think)))
+        });
+        for (place, ((step, think), compiled)) in all.zip(&scenarios.steps).enumerate() {
             let said = script.as_ref().and_then(|script| script.fixed(place));
             let (staying, closing) = if let Some((bytes, _)) = said {
                 fixed.push(bytes.clone());
@@ -206,7 +211,7 @@ impl Job {
                 most_ns: step.expect.max_ms.map(ms_to_ns),
                 looks: compiled.look.is_some() || shows || step.follow_redirects > 0,
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,
-                think: ThinkTime::new(step.think.as_ref().unwrap_or(&shape.think)),
+                think: ThinkTime::new(&think),
             });
         }
         let sent = |step: &StepJob| fixed.get(step.staying as usize).map(Vec::as_slice);
@@ -228,8 +233,8 @@ impl Job {
             fixed: Arc::from(fixed),
             steps,
             scenarios,
-            users: shape.users,
-            ramp_up: shape.ramp_up,
+            users: populations.users(),
+            populations,
             ramp_down: shape.ramp_down,
             per_session: plan.connection.reuse == Reuse::PerSession,
             max_requests: match plan.connection.reuse {
@@ -247,10 +252,6 @@ impl Job {
             most_head_bytes: plan.limits.header_bytes as usize,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
-            iterations_per_user: match shape.open {
-                Some(_) => 1,
-                None => plan.stop.iterations_per_user.unwrap_or(u64::MAX),
-            },
             open: shape.open,
             script,
             script_addresses,
@@ -339,32 +340,25 @@ fn one_step_per_thread(plan: &Plan, script: &Script) -> Plan {
 
 /// The load's part of a job.
 struct Shape {
-    users: u32,
     think: Think,
-    ramp_up: Ramp,
     ramp_down: Ramp,
     open: Option<OpenJob>,
 }
 
 impl Shape {
     fn new(load: &Load) -> Self {
-        let ramp = |span_ms, steps| Ramp {
-            span_ns: ms_to_ns(span_ms),
-            steps,
-        };
         match *load {
             Load::Closed {
-                users,
                 think,
-                ramp_up_ms,
-                ramp_up_steps,
                 ramp_down_ms,
                 ramp_down_steps,
+                ..
             } => Self {
-                users,
                 think,
-                ramp_up: ramp(ramp_up_ms, ramp_up_steps),
-                ramp_down: ramp(ramp_down_ms, ramp_down_steps),
+                ramp_down: Ramp {
+                    span_ns: ms_to_ns(ramp_down_ms),
+                    steps: ramp_down_steps,
+                },
                 open: None,
             },
             Load::Open {
@@ -372,9 +366,9 @@ impl Shape {
                 ref phases,
                 session,
                 think,
-                max_users,
                 connections,
                 deadline_ms,
+                ..
             } => {
                 let phases: Vec<Phase> = phases
                     .iter()
@@ -385,9 +379,7 @@ impl Shape {
                     })
                     .collect();
                 Self {
-                    users: max_users,
                     think,
-                    ramp_up: Ramp::default(),
                     ramp_down: Ramp::default(),
                     open: Some(OpenJob {
                         rate: Arc::new(Rate::new(&phases)),

@@ -9,6 +9,7 @@ mod measure;
 mod net;
 mod pace;
 mod plan;
+mod population;
 #[cfg(any(test, feature = "properties"))]
 pub mod properties;
 mod refusal;

@@ -2,6 +2,7 @@
 //! Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must not know how a load is offered.
 
 mod blocks;
+mod population;
 mod scenario;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use blocks::*;
+pub use population::*;
 pub use scenario::*;
 
 /// The version of the contract that this engine speaks.
@@ -222,7 +224,12 @@ pub struct Threads {
 pub enum Load {
     /// A fixed number of users, each waiting for its answer before it goes on.
     Closed {
-        users: u32,
+        /// Exactly one of this and `populations` is given.
+        #[serde(default)]
+        users: Option<u32>,
+        /// Several groups of users, each with a start, an end and scenarios of its own.
+        #[serde(default)]
+        populations: Vec<PopulationPlan>,
         #[serde(default)]
         think: Think,
         /// Users start evenly spread over this time.

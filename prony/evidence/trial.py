@@ -16,11 +16,28 @@ from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.server import Probe, ServerIdentity, ServerWindow, ServiceUse, StartUp
 
 
+class PopulationFacts(Record):
+    """One of several groups of users."""
+
+    name: str
+    users: int
+    start_s: float = 0.0
+    ramp_up_s: float = 0.0
+    ramp_up_steps: int | None = None
+    end_s: float | None = None
+    """When its time is over, from the start of the run; None: with the run."""
+    iterations_per_user: int | None = None
+
+
 class LoadFacts(Record):
     """What was asked of the engine, in the terms of the checks."""
 
     model: Literal["closed", "open"]
     users: int | None = None
+    populations: tuple[PopulationFacts, ...] = ()
+    """Closed: the groups of users, where there are several; `users` is their sum, `at_once` how many of them
+    are there together at most.
+    """
     think_kind: str = "none"
     think_mean_ms: float = 0.0
     ramp_up_s: float = 0.0

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
+from prony.plan.population import Population, drawn
 from prony.plan.script import Script
-from prony.plan.think import Think
+from prony.plan.think import NO_THINK, Think
 from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
 
 RATE_SPAN_MS = 100
@@ -74,7 +75,9 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "target": _target(load),
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
-        "load": _closed(load.load) if isinstance(load.load, ClosedLoad) else _open(load.load, load.after_s),
+        "load": _closed(load.load, load.workload)
+        if isinstance(load.load, ClosedLoad)
+        else _open(load.load, load.after_s),
         "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
         "scenario_choice": load.workload.scenario_choice,
         "feeders": [
@@ -167,7 +170,13 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return plan
 
 
-def _closed(load: ClosedLoad) -> dict[str, Any]:
+def _closed(load: ClosedLoad, workload: Workload) -> dict[str, Any]:
+    if load.populations:
+        return {
+            "model": "closed",
+            "populations": [_population(one, load, workload) for one in load.populations],
+            "think": _think(load.think),
+        }
     return {
         "model": "closed",
         "users": load.users,
@@ -176,6 +185,21 @@ def _closed(load: ClosedLoad) -> dict[str, Any]:
         "ramp_up_steps": load.ramp_up_steps,
         "ramp_down_ms": load.ramp_down_s * 1000,
         "ramp_down_steps": load.ramp_down_steps,
+    }
+
+
+def _population(one: Population, load: ClosedLoad, workload: Workload) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "users": one.users,
+        "start_ms": one.start_s * 1000,
+        "ramp_up_ms": one.ramp_up_s * 1000,
+        "ramp_up_steps": one.ramp_up_steps,
+        "duration_ms": None if one.duration_s is None else one.duration_s * 1000,
+        "iterations_per_user": one.iterations_per_user,
+        "think": _think(load.think if one.think == NO_THINK else one.think),
+        "scenarios": list(one.scenarios),
+        "feeders": list(drawn(one, workload.scenario_texts, list(workload.feeders))),
     }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from prony.evidence.trial import LoadFacts
+from prony.evidence.trial import LoadFacts, PopulationFacts
 from prony.plan.load import ClosedLoad, Connections, Load
+from prony.plan.population import Population
 from prony.plan.think import NO_THINK, Think
 from prony.plan.workload import Workload, pauses
 
@@ -30,7 +31,7 @@ def load_facts(
         model=load.model,
         think_kind=think.kind,
         think_mean_ms=think.expected_ms,
-        ramp_up_s=load.ramp_up_s,
+        ramp_up_s=load.started_s,
         keep_alive=connections.keep_alive,
         max_requests_per_connection=connections.max_requests,
         server_closes_after=server_closes_after,
@@ -40,8 +41,8 @@ def load_facts(
         content_declared=workload.content_declared,
     )
     if isinstance(load, ClosedLoad):
-        known = {"users": load.users, "at_once": load.users, "ramp_down_s": load.ramp_down_s}
-        return facts.model_copy(update=known)
+        known = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}
+        return facts.model_copy(update={**known, "populations": tuple(map(_population, load.populations))})
     walks = load.session == "user"
     own = walks and connections.keep_alive and not connections.shared
     each = requests_per_walk(workload) if walks else 1.0
@@ -64,10 +65,26 @@ def load_facts(
     )
 
 
+def _population(one: Population) -> PopulationFacts:
+    return PopulationFacts(
+        name=one.name,
+        users=one.users,
+        start_s=one.start_s,
+        ramp_up_s=one.ramp_up_s,
+        ramp_up_steps=one.ramp_up_steps,
+        end_s=one.end_s,
+        iterations_per_user=one.iterations_per_user,
+    )
+
+
 def thinking(load: Load, workload: Workload) -> Think:
     """The pause between requests: the load's, or the first of the steps' own."""
     if load.think.kind != "none":
         return load.think
+    if isinstance(load, ClosedLoad):
+        for one in load.populations:
+            if one.think.kind != "none":
+                return one.think
     own = (think for walk in workload.walks for think in pauses(walk.steps))
     return next((think for think in own if think.kind != "none"), NO_THINK)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from prony.evidence.base import Record
+from prony.plan.population import Population, most_at_once
 from prony.plan.think import NO_THINK, Think
 
 
@@ -28,6 +29,9 @@ class ClosedLoad(Record):
 
     model: Literal["closed"] = "closed"
     users: int = Field(ge=1)
+    """Of all populations together, where there are any."""
+    populations: tuple[Population, ...] = ()
+    """Several groups, each with a start, an end and scenarios of its own."""
     think: Think = NO_THINK
     ramp_up_s: float = Field(default=0.0, ge=0)
     """Users start evenly spread over this time."""
@@ -35,14 +39,46 @@ class ClosedLoad(Record):
     ramp_down_s: float = Field(default=0.0, ge=0)
     ramp_down_steps: int | None = Field(default=None, ge=1)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, value: object) -> object:
+        if not isinstance(value, Mapping) or not value.get("populations") or value.get("users") is not None:
+            return value
+        counts = [
+            one.users if isinstance(one, Population) else one.get("users") if isinstance(one, Mapping) else 0
+            for one in value["populations"]
+        ]
+        return {**value, "users": sum(count for count in counts if isinstance(count, int)) or 1}
+
+    @model_validator(mode="after")
+    def _one_ramp(self) -> Self:
+        if not self.populations:
+            return self
+        total = sum(one.users for one in self.populations)
+        if self.users != total:
+            raise ValueError(f"users is {self.users}, but the populations have {total}; leave users out")
+        ramps = (self.ramp_up_steps, self.ramp_down_s, self.ramp_down_steps, self.ramp_up_s)
+        if any(ramps):
+            raise ValueError(
+                "ramps do not stand beside populations: each has a ramp_up_s of its own, and a duration_s"
+            )
+        return self
+
+    @property
+    def started_s(self) -> float:
+        """When all users have started, from the start of the run."""
+        return max((one.start_s + one.ramp_up_s for one in self.populations), default=self.ramp_up_s)
+
     @property
     def at_once(self) -> int:
         """Requests under way at once, at most."""
-        return self.users
+        return most_at_once(self.populations) if self.populations else self.users
 
     @property
     def name(self) -> str:
-        """The load in a word, such as `closed-10` or `closed-1000-think-500ms`."""
+        """The load in a word, such as `closed-10`, `closed-1000-think-500ms` or `closed-30-in-2-groups`."""
+        if self.populations:
+            return f"closed-{self.users}-in-{len(self.populations)}-groups"
         if self.think.kind == "none":
             return f"closed-{self.users}"
         return f"closed-{self.users}-think-{self.think.expected_ms:g}ms"
@@ -78,6 +114,11 @@ class OpenLoad(Record):
         if self.session == "request" and self.think.kind != "none":
             raise ValueError("think goes with session: user; an arrival that is one request has no pauses")
         return self
+
+    @property
+    def started_s(self) -> float:
+        """When the rate is what it should be, from the start of the run."""
+        return self.ramp_up_s
 
     @property
     def highest_per_s(self) -> float:

@@ -5,7 +5,6 @@ Must not know servers, workloads or how a plan is run; docs/plans.md has the sam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -13,29 +12,17 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import Connections, RatePhase
+from prony.plan.population import Population
 from prony.plan.spec import WarmUpPlan
-from prony.plan.think import NO_THINK, Think
+from prony.plan.think import Pause, Think
 
 Value = int | float | str
 """What a server's setting holds."""
-_PAUSE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 
 
 def _listed(value: object) -> object:
     """One value stands for a list of one."""
     return value if isinstance(value, list | tuple) or value is None else [value]
-
-
-def _pause(value: object) -> object:
-    """`none`, `500ms` or `2s` in place of the keys of a think time."""
-    if not isinstance(value, str):
-        return value
-    if value == "none":
-        return NO_THINK
-    match = _PAUSE.fullmatch(value.strip())
-    if match is None:
-        raise ValueError("expected none, a time such as 500ms or 2s, or {kind: …} (uniform, exponential …)")
-    return Think(kind="constant", ms=float(match[1]) * (1000 if match[2] == "s" else 1))
 
 
 def _text(value: object) -> object:
@@ -44,7 +31,6 @@ def _text(value: object) -> object:
 
 Text = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int)]
 """Text that may be written as a number, such as the major version of a JDK."""
-Pause = Annotated[Think, BeforeValidator(_pause, json_schema_input_type=str | Think)]
 Counts = Annotated[
     tuple[Annotated[int, Field(ge=1)], ...],
     Field(min_length=1),
@@ -70,6 +56,8 @@ class LoadKeys(Record):
 
     users: Counts | None = None
     """Closed: so many users, each waiting for its answer. A list is a sweep."""
+    populations: tuple[Population, ...] | None = Field(default=None, min_length=1)
+    """Closed, in place of users: several groups, each with a start, an end and scenarios of its own."""
     think: Pauses | None = None
     """Closed, or open with session: user."""
     ramp_up_s: float = Field(default=0.0, ge=0)
@@ -88,20 +76,23 @@ class LoadKeys(Record):
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
-        said = [name for name in ("users", "rate_per_s", "phases") if getattr(self, name) is not None]
+        models = ("users", "populations", "rate_per_s", "phases")
+        said = [name for name in models if getattr(self, name) is not None]
         if len(said) != 1:
             raise ValueError(
-                "expected exactly one of users (a closed load), rate_per_s and phases (an open one); "
+                "expected exactly one of users and populations (a closed load), rate_per_s and phases "
+                "(an open one); "
                 f"found {' and '.join(said) or 'none of them'}"
             )
         other = (
             ("arrivals", "session", "max_users", "connections", "deadline_ms")
-            if self.users is not None
+            if self.users is not None or self.populations is not None
             else ("ramp_up_steps", "ramp_down_s", "ramp_down_steps")
         )
+        closed = self.users is not None or self.populations is not None
         for name in other:
             if getattr(self, name) != type(self).model_fields[name].default:
-                model = "an open load (rate_per_s or phases)" if self.users else "a closed load (users)"
+                model = "an open load (rate_per_s or phases)" if closed else "a closed load (users)"
                 raise ValueError(f"{name} goes with {model}")
         return self
 

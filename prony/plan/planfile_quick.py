@@ -140,7 +140,7 @@ def _ends_and_between(count: int, points: int) -> set[int]:
 def _shorter(cell: Cell, scale: Scale) -> Cell:
     trial = cell.trial
     load = trial.load
-    if scale.users is not None and isinstance(load, ClosedLoad):
+    if scale.users is not None and isinstance(load, ClosedLoad) and not load.populations:
         load = load.model_copy(update={"users": min(load.users, scale.users)})
     part = trial.measured
     if isinstance(part, SteadyWindow):

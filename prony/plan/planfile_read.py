@@ -244,6 +244,15 @@ class _Expansion:
 def expand(keys: LoadKeys) -> list[Load]:
     """Every load of a sweep. Raises pydantic's ValidationError for what makes no load."""
     pauses = keys.think or (NO_THINK,)
+    if keys.populations is not None:
+        ramps = {
+            name: getattr(keys, name)
+            for name in ("ramp_up_s", "ramp_up_steps", "ramp_down_s", "ramp_down_steps")
+        }
+        return [
+            ClosedLoad.model_validate({"populations": keys.populations, "think": think, **ramps})
+            for think in pauses
+        ]
     if keys.users is not None:
         return [
             ClosedLoad(

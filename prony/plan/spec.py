@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.population import Population, misfit
 from prony.plan.workload import Workload
 
 PUBLISHED_REQUESTS = 10_000
@@ -75,6 +76,7 @@ class TrialPlan(Record):
         phased = isinstance(self.load, OpenLoad) and bool(self.load.phases)
         if whole is not None and whole.drain_s is not None and (whole.duration_s is not None or not phased):
             raise ValueError("drain_s goes with the phases of an open load, and without a duration_s")
+        self._check_populations(whole)
         if whole is not None and not self._bounded(whole):
             raise ValueError(
                 "nothing ends this run: give duration_s, total_requests, iterations_per_user, or phases"
@@ -83,9 +85,34 @@ class TrialPlan(Record):
 
     def _bounded(self, whole: WholeRun) -> bool:
         given = (whole.duration_s, whole.total_requests, whole.iterations_per_user)
+        if self.populations and all(one.bounded for one in self.populations):
+            return True
         return any(bound is not None for bound in given) or bool(
             isinstance(self.load, OpenLoad) and self.load.phases
         )
+
+    def _check_populations(self, whole: WholeRun | None) -> None:
+        if not self.populations:
+            return
+        texts = self.workload.scenario_texts
+        wrong = misfit(self.populations, texts, list(self.workload.feeders))
+        if wrong is not None:
+            raise ValueError(wrong)
+        if whole is not None and whole.iterations_per_user is not None:
+            raise ValueError("iterations_per_user stands in each population, and not beside them")
+        ending = [one.name for one in self.populations if one.bounded]
+        if ending and (whole is None or whole.warm_up_s):
+            raise ValueError(
+                f"the population '{ending[0]}' ends by itself, which goes with a whole run without a warm-up "
+                "(measured: duration_s, total_requests, or nothing)"
+            )
+        if self.connections.pipeline > 1:
+            raise ValueError("populations do not go with connections: pipeline")
+
+    @property
+    def populations(self) -> tuple[Population, ...]:
+        """Of a closed load that has several groups of users."""
+        return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
     @property
     def load_name(self) -> str:
@@ -107,8 +134,15 @@ class TrialPlan(Record):
                 return duration_s
         if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
             return self.load.total_s
+        if self.populations:
+            return max(10.0, *(self._population_s(one) for one in self.populations))
         loops = self.measured.iterations_per_user or 0
         return max(10.0, loops * self._walk_s + self.load.ramp_up_s)
+
+    def _population_s(self, one: Population) -> float:
+        """At least so long after the start of the run its last user ends, as far as is known."""
+        walking_s = one.start_s + one.ramp_up_s + (one.iterations_per_user or 0) * self._walk_s
+        return walking_s if one.end_s is None else min(one.end_s, walking_s or one.end_s)
 
     @property
     def last_session_s(self) -> float:
@@ -131,7 +165,7 @@ class TrialPlan(Record):
         warm = self.warm_up.min_s + 0.6 * (self.warm_up.cap_s - self.warm_up.min_s)
         settle = self.warm_up.settle_min_s + 2
         published_s = PUBLISHED_S if self.published_requests else 0
-        return START_S + published_s + self.load.ramp_up_s + warm + settle + self.measured_s + STOP_S
+        return START_S + published_s + self.load.started_s + warm + settle + self.measured_s + STOP_S
 
     @property
     def deadline_s(self) -> float:
@@ -141,10 +175,14 @@ class TrialPlan(Record):
                 return self.measured.duration_s
             if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
                 return self.load.total_s + (self.measured.drain_s or DRAIN_S)
+            ends = [one.end_s for one in self.populations]
+            known = [end_s for end_s in ends if end_s is not None]
+            if known and len(known) == len(ends):
+                return max(known) + DRAIN_S
             return WHOLE_CAP_S
         warm = self.warm_up
         longest = self.published_cap_s + warm.cap_s + warm.settle_cap_s + 3 * self.measured_s + 60
-        return self.load.ramp_up_s + longest
+        return self.load.started_s + longest
 
 
 class ExperimentPlan(Record):

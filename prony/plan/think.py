@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from prony.evidence.base import Record
 
@@ -52,3 +53,20 @@ class Think(Record):
 
 
 NO_THINK = Think(kind="none")
+_PAUSE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
+
+
+def _pause(value: object) -> object:
+    """`none`, `500ms` or `2s` in place of the keys of a think time."""
+    if not isinstance(value, str):
+        return value
+    if value == "none":
+        return NO_THINK
+    match = _PAUSE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError("expected none, a time such as 500ms or 2s, or {kind: …} (uniform, exponential …)")
+    return Think(kind="constant", ms=float(match[1]) * (1000 if match[2] == "s" else 1))
+
+
+Pause = Annotated[Think, BeforeValidator(_pause, json_schema_input_type=str | Think)]
+"""A think time, or a word for it."""

@@ -387,6 +387,11 @@ class Workload(Record):
         )
 
     @property
+    def scenario_texts(self) -> dict[str, str]:
+        """All of each scenario as text, in which names and placeholders can be looked for."""
+        return {walk.name: walk.model_dump_json() for walk in self.walks}
+
+    @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps of all scenarios."""
         return tuple(step for scenario in self.walks for step in scenario.requests)

@@ -155,7 +155,7 @@ impl Scenarios {
         };
         Ok(Self {
             steps,
-            walk: Walk::new(&plan.scenarios, plan.scenario_choice),
+            walk: Walk::new(&plan.scenarios, &plan.walked(), plan.scenario_choice),
             program: programmed.then(|| assembly.finish()),
             variables,
             shared,

@@ -32,7 +32,7 @@ pub struct Vars {
     /// The present row of each feeder.
     pub rows: Box<[u32]>,
     pub cookies: Jar,
-    /// The number of the user among all of the run, from 0.
+    /// The number of the user among all of its population, from 0.
     pub number: u64,
     /// Iterations that it has begun.
     pub iteration: u64,

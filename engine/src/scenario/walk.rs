@@ -22,6 +22,34 @@ struct Course {
     loops: u32,
 }
 
+/// The scenarios that the users of a population walk.
+#[derive(Debug)]
+struct Draw {
+    courses: Vec<usize>,
+    /// `None` with a single scenario.
+    weights: Option<WeightedIndex<f64>>,
+}
+
+impl Draw {
+    fn new(courses: &[usize], scenarios: &[Scenario]) -> Self {
+        let weights = courses.iter().map(|course| scenarios[*course].weight);
+        Self {
+            courses: courses.to_vec(),
+            weights: (courses.len() > 1)
+                .then(|| WeightedIndex::new(weights).ok())
+                .flatten(),
+        }
+    }
+
+    fn one(&self, rng: &mut impl Rng) -> usize {
+        let place = self
+            .weights
+            .as_ref()
+            .map_or(0, |weights| weights.sample(rng));
+        self.courses[place]
+    }
+}
+
 /// See the module. Steps are numbered through all scenarios.
 #[derive(Debug)]
 pub struct Walk {
@@ -29,19 +57,23 @@ pub struct Walk {
     /// By step: how often it is sent, and its scenario.
     repeats: Vec<u32>,
     course_of: Vec<u16>,
-    /// `None` with a single scenario.
-    weights: Option<WeightedIndex<f64>>,
+    /// By population.
+    draws: Vec<Draw>,
     choice: ScenarioChoice,
 }
 
 impl Walk {
-    /// From checked scenarios: positive weights, at least one step each, at least one loop and repeat.
-    pub fn new(scenarios: &[Scenario], choice: ScenarioChoice) -> Self {
+    /// From checked scenarios: positive weights, at least one step each, at least one loop and repeat. `walked`: by population the
+    /// scenarios that its users walk, at least one.
+    pub fn new(scenarios: &[Scenario], walked: &[Vec<usize>], choice: ScenarioChoice) -> Self {
         let mut walk = Self {
             courses: Vec::new(),
             repeats: Vec::new(),
             course_of: Vec::new(),
-            weights: None,
+            draws: walked
+                .iter()
+                .map(|courses| Draw::new(courses, scenarios))
+                .collect(),
             choice,
         };
         for scenario in scenarios {
@@ -56,10 +88,6 @@ impl Walk {
                 end: walk.repeats.len() as u16,
                 loops: scenario.loops,
             });
-        }
-        if scenarios.len() > 1 {
-            walk.weights =
-                WeightedIndex::new(scenarios.iter().map(|scenario| scenario.weight)).ok();
         }
         walk
     }
@@ -77,14 +105,17 @@ impl Walk {
         usize::from(self.course_of[usize::from(step)])
     }
 
-    /// The first step of a user's next iteration. `before` is a step of the one before; `None` for a user who starts.
-    pub fn begin(&self, before: Option<u16>, rng: &mut impl Rng) -> (u16, Position) {
-        let course = match (before, self.choice, &self.weights) {
-            (Some(step), ScenarioChoice::PerUser, _) => {
-                usize::from(self.course_of[usize::from(step)])
-            }
-            (_, _, Some(weights)) => weights.sample(rng),
-            (_, _, None) => 0,
+    /// The first step of the next iteration of a user of this population. `before` is a step of the one before; `None` for a user
+    /// who starts.
+    pub fn begin(
+        &self,
+        before: Option<u16>,
+        population: usize,
+        rng: &mut impl Rng,
+    ) -> (u16, Position) {
+        let course = match (before, self.choice) {
+            (Some(step), ScenarioChoice::PerUser) => self.scenario_of(step),
+            _ => self.draws[population].one(rng),
         };
         let course = &self.courses[course];
         let position = Position {
@@ -131,7 +162,7 @@ mod tests {
     }
 
     fn walked(walk: &Walk, before: Option<u16>, rng: &mut SmallRng) -> Vec<u16> {
-        let (mut step, mut position) = walk.begin(before, rng);
+        let (mut step, mut position) = walk.begin(before, 0, rng);
         let mut steps = vec![step];
         while let Some(next) = walk.next(step, &mut position) {
             step = next;
@@ -144,7 +175,7 @@ mod tests {
         /// An iteration is its steps written out.
         #[test]
         fn an_iteration_is_what_the_loops_written_out_are(loops in 1u32..4, repeats in proptest::collection::vec(1u32..4, 1..5)) {
-            let walk = Walk::new(&[scenario(1.0, loops, &repeats)], ScenarioChoice::PerUser);
+            let walk = Walk::new(&[scenario(1.0, loops, &repeats)], &[vec![0]], ScenarioChoice::PerUser);
             let mut expected = Vec::new();
             for _ in 0..loops {
                 for (step, repeat) in repeats.iter().enumerate() {
@@ -160,15 +191,34 @@ mod tests {
     fn scenarios_are_drawn_by_their_weights() {
         let scenarios = [scenario(3.0, 1, &[1]), scenario(1.0, 1, &[1, 1])];
         let mut rng = SmallRng::seed_from_u64(5);
-        let per_iteration = Walk::new(&scenarios, ScenarioChoice::PerIteration);
+        let per_iteration = Walk::new(&scenarios, &[vec![0, 1]], ScenarioChoice::PerIteration);
         let second = (0..40_000)
             .filter(|_| walked(&per_iteration, Some(0), &mut rng) == [1, 2])
             .count();
         // Binomial with p = 1/4: the deviation is 87, five of them are never seen.
         assert!((9_565..=10_435).contains(&second), "{second}");
-        let per_user = Walk::new(&scenarios, ScenarioChoice::PerUser);
+        let per_user = Walk::new(&scenarios, &[vec![0, 1]], ScenarioChoice::PerUser);
         assert!((0..100).all(|_| walked(&per_user, Some(2), &mut rng) == [1, 2]));
-        let starts = (0..100).filter(|_| per_user.begin(None, &mut rng).0 == 0);
+        let starts = (0..100).filter(|_| per_user.begin(None, 0, &mut rng).0 == 0);
         assert!((40..100).contains(&starts.count()));
+    }
+
+    #[test]
+    fn a_population_walks_its_own_scenarios() {
+        let scenarios = [
+            scenario(3.0, 1, &[1]),
+            scenario(1.0, 1, &[1, 1]),
+            scenario(1.0, 1, &[1]),
+        ];
+        let mut rng = SmallRng::seed_from_u64(5);
+        let walk = Walk::new(
+            &scenarios,
+            &[vec![1], vec![0, 2]],
+            ScenarioChoice::PerIteration,
+        );
+        assert!((0..50).all(|_| walk.begin(Some(3), 0, &mut rng).0 == 1));
+        let firsts: Vec<u16> = (0..50).map(|_| walk.begin(None, 1, &mut rng).0).collect();
+        assert!(firsts.iter().all(|step| [0, 3].contains(step)));
+        assert!([0, 3].iter().all(|step| firsts.contains(step)));
     }
 }

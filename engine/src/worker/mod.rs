@@ -249,10 +249,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         if open.is_none() {
             for index in 0..users {
                 let number = (index * post.threads + post.thread) as u32;
-                wheel.set(
-                    index as u32,
-                    start + job.ramp_up.start_ns(number, job.users),
-                );
+                let population = job.populations.of(number.into());
+                wheel.set(index as u32, start + population.start_ns(number));
             }
         }
         let phase = if open.is_some() {

@@ -48,7 +48,7 @@ impl<D: Driver> Worker<'_, D> {
         let user = &self.users[index as usize];
         let on_connection = self.job.max_requests.saturating_sub(user.on_connection);
         let steps = self.job.steps.len() as u64;
-        let walks_left = self.job.iterations_per_user - user.iterations;
+        let walks_left = self.most_iterations(index) - user.iterations;
         let of_user = walks_left
             .saturating_mul(steps)
             .saturating_sub(u64::from(user.step));

@@ -67,7 +67,7 @@ pub(super) struct Scenes {
     /// Number of the thread and how many there are.
     thread: usize,
     threads: usize,
-    /// Users of this thread that have started: in an open load many, one after the other, at the same place.
+    /// Users of this thread that have started.
     started: u64,
 }
 
@@ -87,6 +87,12 @@ impl Scenes {
         }
     }
 
+    /// The number of a user of a closed load among those of all threads.
+    #[inline]
+    fn number(&self, index: u32) -> u64 {
+        u64::from(index) * self.threads as u64 + self.thread as u64
+    }
+
     /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no row is left for this user.
     fn begin(
         &mut self,
@@ -95,8 +101,9 @@ impl Scenes {
         before: Option<u16>,
         rng: &mut SmallRng,
     ) -> Option<u16> {
+        let population = job.populations.of(self.number(index));
         let carried = &mut self.users[index as usize];
-        let (step, position) = job.scenarios.walk.begin(before, rng);
+        let (step, position) = job.scenarios.walk.begin(before, population.place, rng);
         carried.position = position;
         if let Some(program) = &job.scenarios.program {
             if before.is_none() {
@@ -109,7 +116,12 @@ impl Scenes {
         }
         if let Some(shape) = job.scenarios.shape {
             let starts = before.is_none();
-            let number = self.started * self.threads as u64 + self.thread as u64;
+            // In an open load many users come to the same place, one after the other.
+            let place = match job.open {
+                None => u64::from(index),
+                Some(_) => self.started,
+            };
+            let number = place * self.threads as u64 + self.thread as u64;
             self.started += u64::from(starts);
             if starts {
                 carried.vars = None;
@@ -117,11 +129,16 @@ impl Scenes {
             let vars = carried
                 .vars
                 .get_or_insert_with(|| Box::new(Vars::new(shape)));
-            vars.number = if starts { number } else { vars.number };
+            if starts {
+                vars.number = population.number_within(number);
+            }
             vars.iteration += 1;
             vars.forget_captured(shape);
-            for (row, feeder) in vars.rows.iter_mut().zip(&job.scenarios.shared.feeders) {
-                if starts || !feeder.stays_with_user() {
+            let feeders = job.scenarios.shared.feeders.iter().enumerate();
+            for (row, (place, feeder)) in vars.rows.iter_mut().zip(feeders) {
+                if let Some(number) = population.number_at_feeder(place, number)
+                    && (starts || !feeder.stays_with_user())
+                {
                     *row = feeder.draw(number, rng)?;
                 }
             }
@@ -222,6 +239,15 @@ impl Scenes {
 }
 
 impl<D: Driver> Worker<'_, D> {
+    /// How often a user walks its scenario.
+    #[inline]
+    pub(super) fn most_iterations(&self, index: u32) -> u64 {
+        self.job
+            .populations
+            .of(self.scenes.number(index))
+            .iterations
+    }
+
     /// A user starts, or begins its next iteration after a step of the one before. False: it has nothing to go on with.
     #[inline]
     pub(super) fn begin_iteration(&mut self, index: u32, before: Option<u16>) -> bool {
@@ -266,9 +292,10 @@ impl<D: Driver> Worker<'_, D> {
             Next::Stuck => Moved::Stuck,
         };
         let idle = self.scenes.is_idle(index);
+        let most = self.most_iterations(index);
         let user = &mut self.users[index as usize];
         user.iterations += 1;
-        if user.iterations >= self.job.iterations_per_user {
+        if user.iterations >= most {
             return ended;
         }
         let before = user.step;
@@ -301,7 +328,8 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(script) = &self.job.script {
             // A thread of the script is a step, and its users stay there.
             user.iterations += 1;
-            let goes_on = user.iterations < self.job.iterations_per_user
+            let iterations = user.iterations;
+            let goes_on = iterations < self.most_iterations(index)
                 && !script.has_stopped(usize::from(before));
             return if goes_on { Moved::On } else { Moved::Walked };
         }
@@ -321,7 +349,8 @@ impl<D: Driver> Worker<'_, D> {
             }
             user.iterations += 1;
         }
-        if user.iterations >= self.job.iterations_per_user {
+        let iterations = user.iterations;
+        if iterations >= self.most_iterations(index) {
             ended
         } else if self.begin_iteration(index, Some(before)) {
             Moved::On

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 mod faults;
+mod populations;
 
 use super::{Order, Post, start};
 use crate::check::read_plan;
@@ -18,8 +19,10 @@ use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::recorder::{Cut, OpenLoad, Segment};
 use crate::measure::schedule::Span;
+use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::net::{Config, ConnId, Driver, Event, Payload, Received, sys::Waker};
+use crate::pace::arrivals::Share;
 use crate::worker::News;
 
 const MS: u64 = 1_000_000;
@@ -148,15 +151,32 @@ impl Driver for Simulated {
 struct Recorded {
     counters: Counters,
     service_time: Durations,
+    steps: Vec<StepFigures>,
     gaps: Gaps,
     cycle_ns: u128,
     rows: Vec<(u64, u64)>,
     open_load: OpenLoad,
     arrival_gaps: Uniformity,
     overdue: u64,
+    /// When the thread had nothing left to send, after the start.
+    finished_ns: Option<u64>,
 }
 
 fn simulate(service: Service, window_ms: (u64, u64), edit: impl FnOnce(&mut Value)) -> Recorded {
+    let alone = Share {
+        thread: 0,
+        threads: 1,
+    };
+    simulate_thread(alone, service, window_ms, edit)
+}
+
+/// One of several threads: each knows what it has to do without the others.
+fn simulate_thread(
+    place: Share,
+    service: Service,
+    window_ms: (u64, u64),
+    edit: impl FnOnce(&mut Value),
+) -> Recorded {
     let mut plan = json!({
         "version": 1,
         "target": {"url": "http://127.0.0.1:1"},
@@ -167,17 +187,21 @@ fn simulate(service: Service, window_ms: (u64, u64), edit: impl FnOnce(&mut Valu
     });
     edit(&mut plan);
     let plan = read_plan(&plan.to_string()).unwrap();
-    let job = Arc::new(Job::new(&plan, 1).unwrap());
+    let job = Arc::new(Job::new(&plan, place.threads).unwrap());
     let segments: Arc<Mutex<Vec<Segment>>> = Arc::default();
     let (orders, inbox) = channel();
     let sink = Arc::clone(&segments);
+    let finished: Arc<Mutex<Option<u64>>> = Arc::default();
+    let told = Arc::clone(&finished);
     let post = Post {
-        thread: 0,
-        threads: 1,
+        thread: place.thread,
+        threads: place.threads,
         orders: inbox,
         news: Box::new(move |news| {
-            if let News::Segment(segment) = news {
-                sink.lock().unwrap().push(*segment);
+            match news {
+                News::Segment(segment) => sink.lock().unwrap().push(*segment),
+                News::Finished { at_ns, .. } => *told.lock().unwrap() = Some(at_ns - START_NS),
+                _ => {}
             }
             true
         }),
@@ -197,19 +221,24 @@ fn simulate(service: Service, window_ms: (u64, u64), edit: impl FnOnce(&mut Valu
     let mut recorded = Recorded {
         counters: Counters::default(),
         service_time: Durations::new(Digits::Three),
-        gaps: Gaps::new(1, span.opens_ns),
+        steps: Vec::new(),
+        gaps: Gaps::new(place.threads, span.opens_ns),
         cycle_ns: 0,
         rows: Vec::new(),
         open_load: OpenLoad::default(),
         arrival_gaps: Uniformity::default(),
         overdue: 0,
+        finished_ns: *finished.lock().unwrap(),
     };
     for segment in segments.lock().unwrap().iter() {
         if segment.window == Some(1) {
             recorded.counters.add(&segment.counters);
             recorded.service_time.add(&segment.service_time);
             recorded.open_load.add(&segment.open_load);
-            recorded.gaps.add(0, &segment.quiet, segment.to_ns);
+            add_all(&mut recorded.steps, &segment.steps);
+            recorded
+                .gaps
+                .add(place.thread, &segment.quiet, segment.to_ns);
         }
         match segment.cut {
             Cut::WindowCloses(1) => {

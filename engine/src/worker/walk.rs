@@ -404,6 +404,9 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     pub(super) fn on_timer(&mut self, index: u32, due_ns: u64) -> io::Result<()> {
+        if self.retirement.has_come(index) && self.retire_user(index) {
+            return Ok(());
+        }
         let user = &mut self.users[index as usize];
         match user.phase {
             Phase::Waiting => {

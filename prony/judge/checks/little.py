@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from prony.evidence.engine import EngineReport, Window
-from prony.evidence.trial import Evidence
+from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.limits import CheckLimits
@@ -67,7 +69,8 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
     simulated = window.clipped_cycle_s / window.duration_s
     deviation = simulated / asked - 1
     lacking = limits.little_deviation + _tail_allowance(window, report)
-    broken = deviation > limits.little_deviation or deviation < -lacking
+    beyond = limits.little_deviation + _last_answers(window, evidence) / asked
+    broken = deviation > beyond or deviation < -lacking
     text = f"{number(simulated)} of {number(asked)} users simulated{note}"
     if (
         broken
@@ -83,8 +86,12 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
     """Users that should have been there: those asked for, or their mean where the plan itself lets the
     number vary."""
     load = evidence.load
+    planned = planned_users(window, load)
+    if planned is not None:
+        return planned, " (mean: groups come and go by the plan)"
     ramp_in_window = load.ramp_up_s * 1000 > window.opened_ms
     comes_and_goes = load.model == "open" or load.ramp_down_s > 0 or report.reason == "iterations"
+    comes_and_goes = comes_and_goes or any(one.iterations_per_user is not None for one in load.populations)
     if not ramp_in_window and not comes_and_goes:
         return (None if load.users is None else float(load.users)), ""
     if window.users_integral_s is not None:
@@ -101,6 +108,33 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
             total_ms += overlap_ms
         before = row.users
     return (user_ms / total_ms if total_ms > 0 else None), " (mean: they came or went within the window)"
+
+
+def planned_users(window: Window, load: LoadFacts) -> float | None:
+    """Mean number of users over the window by the plan of their groups: the sum over groups of the time from
+    each user's start to the group's end. None without groups, and where a group ends by its iterations.
+    """
+    if not load.populations or any(one.iterations_per_user is not None for one in load.populations):
+        return None
+    from_s = window.opened_ms / 1000
+    to_s = from_s + window.duration_s
+    user_s = 0.0
+    for one in load.populations:
+        places = np.arange(one.users, dtype=np.float64)
+        steps = one.ramp_up_steps
+        shares = places / one.users if steps is None else np.floor(places * steps / one.users) / steps
+        starts = np.maximum(one.start_s + one.ramp_up_s * shares, from_s)
+        end_s = to_s if one.end_s is None else min(to_s, one.end_s)
+        user_s += float(np.maximum(end_s - starts, 0.0).sum())
+    return user_s / window.duration_s
+
+
+def _last_answers(window: Window, evidence: Evidence) -> float:
+    """By how much the mean number of users may be larger: one whose group ends waits for its answer."""
+    ended = [one.users for one in evidence.load.populations if one.end_s is not None]
+    if not ended or window.service_time is None or window.service_time.max_ns is None:
+        return 0.0
+    return sum(ended) * window.service_time.max_ns * 1e-9 / window.duration_s
 
 
 def _tail_allowance(window: Window, report: EngineReport) -> float:

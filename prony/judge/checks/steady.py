@@ -124,7 +124,7 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
             for row in rows
             if row.t_ms - row.duration_ms >= load.ramp_up_s * 1000 and row.t_ms <= end_ms + 0.5
         ]
-    asked = load.users
+    asked = load.at_once if load.populations else load.users
     if asked is None:
         return list(rows)
     there = [row.users is None or row.users >= asked for row in rows]
