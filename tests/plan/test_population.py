@@ -128,10 +128,10 @@ def test_ramps_stand_in_the_groups_and_the_sum_is_right() -> None:
 
 
 def test_a_plan_file_says_them_in_words() -> None:
-    keys = LoadKeys.model_validate({"populations": [{"name": "a", "users": 3, "think": "500ms", "start_s": 1}]})
+    keys = LoadKeys.model_validate({"populations": [{"name": "a", "users": 3, "think": "2s", "start_s": 1}]})
     (load,) = expand(keys)
     assert isinstance(load, ClosedLoad)
-    assert (load.users, load.populations[0].think.ms) == (3, 500)
+    assert (load.users, load.populations[0].think.ms) == (3, 2000)
     with pytest.raises(ValidationError, match="found users and populations"):
         LoadKeys.model_validate({"users": 3, "populations": [{"name": "a", "users": 3}]})
     with pytest.raises(ValidationError, match="session goes with an open load"):
