@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -28,6 +29,14 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, _interrupt)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: a library that collects garbage in every call (statsmodels does) need not
+    walk through all of it, and a child (tests/command.py) shares it.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

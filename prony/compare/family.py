@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats as untyped_stats
+from scipy import special as untyped_special
 
 from prony.compare.ratio import RatioResult
 from prony.compare.sequential import boundaries
 
-stats: Any = untyped_stats
+special: Any = untyped_special
 
 POWER = 0.8
 """The chance with which the planned trials shall settle the pair."""
@@ -66,12 +66,12 @@ def more_trials(result: RatioResult, band: float, level: float, power: float = P
     freedom = (1 if result.paired else 2) * (trials - 1)
     error = spread / np.sqrt(trials)
     if result.looks is None:
-        sure = stats.t.ppf(1 - level / 2, freedom)
+        sure = special.stdtrit(freedom, 1 - level / 2)
     else:
         limits = boundaries(result.looks, level)
         sure = np.asarray([limits[int(count)] for count in trials])
-    apart = (sure + stats.t.ppf(power, freedom)) * error <= distance
+    apart = (sure + special.stdtrit(freedom, power)) * error <= distance
     # Either bound may be missed, so each gets half of what may go wrong.
-    same = (sure + stats.t.ppf((1 + power) / 2, freedom)) * error <= room
+    same = (sure + special.stdtrit(freedom, (1 + power) / 2)) * error <= room
     enough = np.flatnonzero(apart | same)
     return int(enough[0]) + 1 if enough.size else None

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats as untyped_stats
+from scipy import special as untyped_special
 
 from prony.compare.sequential import Looks, boundaries
 
-stats: Any = untyped_stats
+special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 MIN_TRIALS = 3
@@ -234,9 +234,9 @@ def _result(
     n_b: int,
     cross: tuple[float, float] | None,
 ) -> RatioResult:
-    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
+    half = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * error
     if error > EXACT:
-        p_value = 2 * float(stats.t.sf(abs(centre) / error, freedom))
+        p_value = 2 * float(special.stdtr(freedom, -abs(centre) / error))
     else:
         p_value = 1.0 if abs(centre) <= EXACT else 0.0
     return RatioResult(
@@ -262,6 +262,10 @@ def _bootstrap(
     """BCa (Efron 1987) on the mean, or on the difference of two means; None when resampling cannot vary."""
     if resamples <= 0 or all(float(np.ptp(sample)) == 0 for sample in samples):
         return None
+
+    from scipy import stats as untyped_stats  # half a second: only where there is something to resample
+
+    stats: Any = untyped_stats
 
     def centre(*parts: Floats, axis: int = -1) -> Any:
         means = [part.mean(axis=axis) for part in parts]

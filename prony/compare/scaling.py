@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize as untyped_optimize
 
-optimize: Any = untyped_optimize
 Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 4
@@ -147,6 +145,9 @@ def _fit(
     as the valley is curved.
     """
 
+    from scipy import optimize as untyped_optimize  # a quarter of a second: only for who fits a law
+
+    optimize: Any = untyped_optimize
     widest = float(users[-1]) ** 2  # β is tiny: in units of 1 ÷ N² it is of the size of α
 
     def model(n: Floats, log_rate: float, alpha: float, bent: float) -> Floats:

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special as untyped_special
-from scipy import stats as untyped_stats
 
 special: Any = untyped_special
-stats: Any = untyped_stats
 Floats = NDArray[np.float64]
 
 FIRST_LOOK = 5
@@ -74,9 +72,9 @@ def _boundaries(looks: Looks, alpha: float, cells: int) -> Mapping[int, float]:
     crossed = 0.0
     for blocks in range(looks.first, looks.most + 1):
         if blocks == looks.first:
-            below = 2 * stats.t.cdf(np.sqrt(blocks - 1) * np.tan(edges[:-1]), blocks - 1) - 1
+            below = 2 * special.stdtr(blocks - 1, np.sqrt(blocks - 1) * np.tan(edges[:-1])) - 1
             below = np.append(below, 1.0)
-            limit = float(stats.t.ppf(1 - looks.spent(blocks, alpha) / 2, blocks - 1))
+            limit = float(special.stdtrit(blocks - 1, 1 - looks.spent(blocks, alpha) / 2))
             angle = math.atan(limit / math.sqrt(blocks - 1))
         else:
             reach = _reach(math.sqrt(blocks - 1) * middles, math.sqrt(blocks) * np.sin(edges), blocks - 1)

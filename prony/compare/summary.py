@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats as untyped_stats
+from scipy import special as untyped_special
 
-stats: Any = untyped_stats
+special: Any = untyped_special
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,7 @@ def summary(values: Sequence[float], confidence: float = 0.95) -> Summary | None
         return None
     low = high = coverage = None
     rank = 1
-    while (
-        rank <= count // 2 and (reached := 1 - 2 * float(stats.binom.cdf(rank - 1, count, 0.5))) >= confidence
-    ):
+    while rank <= count // 2 and (reached := 1 - 2 * float(special.bdtr(rank - 1, count, 0.5))) >= confidence:
         low, high, coverage = float(ordered[rank - 1]), float(ordered[count - rank]), reached
         rank += 1
     return Summary(

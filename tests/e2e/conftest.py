@@ -15,7 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
-PRONY = Path(sys.executable).parent / "prony"
+from tests import command
+from tests.command import PRONY
+
 MINE = """
 title: the reference server, {what}
 workloads: [hello]
@@ -36,6 +38,8 @@ class Lab:
 
     folder: Path
     env: dict[str, str] = field(default_factory=dict)
+    installed: bool = False
+    """Start the command that a user has, with everything at its usual length (tests/command.py)."""
 
     @property
     def db(self) -> Path:
@@ -58,6 +62,8 @@ class Lab:
         }
 
     def start(self, *words: str) -> subprocess.Popen[str]:
+        if not self.installed:
+            return command.start(words, env=self.environment(), cwd=self.folder)
         return subprocess.Popen(
             [str(PRONY), *words],
             env=self.environment(),

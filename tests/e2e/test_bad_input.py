@@ -129,12 +129,14 @@ def test_no_maven_says_how_to_get_it(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_no_words_at_all_print_the_help(lab: Lab) -> None:
+    lab.installed = True
     done = lab.run()
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: prony")
 
 
 def test_a_reader_that_leaves_early_is_no_defect(lab: Lab) -> None:
+    lab.installed = True
     process = lab.start("servers", "--json")
     assert process.stdout is not None
     process.stdout.close()

@@ -28,6 +28,7 @@ def stored_trials(lab: Lab) -> int:
 
 
 def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
+    two.installed = True
     shown = two.json("compare", "quick-one", "slow-one", *SHORT)
     assert shown["schema"] == 1
     assert shown["quick"] is True
@@ -108,6 +109,7 @@ def stored_trials_or_none(lab: Lab) -> int:
 
 
 def test_a_laboratory_that_is_killed_leaves_no_server_behind(two: Lab) -> None:
+    two.installed = True
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
     wait_for_server(two, process)
     os.kill(process.pid, signal.SIGKILL)

@@ -16,8 +16,10 @@ from prony.evidence.engine import EngineReport, Window
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import RunningLoad, engine_load
 from prony.frontends.base import Asked, Desk, Translated
+from prony.load import reference
 from prony.load.engine import EngineRun, find_engine
 from prony.store import Store
+from tests import command
 
 
 @dataclass
@@ -50,6 +52,13 @@ class Served:
     def recorded(self) -> bytes:
         """The bytes of the requests as they came."""
         return self.record.read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def brief_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in tests/command.py: the ceiling is measured, though not for long."""
+    monkeypatch.setattr(reference, "WARM_S", command.CALIBRATION_WARM_S)
+    monkeypatch.setattr(reference, "MEASURED_S", command.CALIBRATION_S)
 
 
 @pytest.fixture

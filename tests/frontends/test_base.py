@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from prony.plan import urlplan
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
 from prony.plan.workload import Step, Workload
 from prony.report.progress import SilentProgress
+from tests import command
 from tests.frontends.conftest import Front, Served
 
 TEXT = st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1, max_size=12)
@@ -130,14 +129,11 @@ def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path
     server = serve()
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translated(server.url, 25)))
-    prony = Path(sys.executable).parent / "prony"
-    done = subprocess.run(
-        [prony, "run", file, "--db", tmp_path / "r.db"], capture_output=True, text=True, timeout=120
-    )
+    done = command.run(["run", file, "--db", tmp_path / "r.db"])
     assert done.returncode in (0, 3), done.stderr
     assert "25 requests completed" in done.stdout
     assert server.ended()["requests"] == 25
-    refused = subprocess.run([prony, "run", file, "--quick"], capture_output=True, text=True, timeout=60)
+    refused = command.run(["run", file, "--quick"])
     assert refused.returncode == 2
     assert "leave out --quick" in refused.stderr
 

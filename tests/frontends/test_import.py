@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -22,13 +21,12 @@ from prony.frontends.base import explain
 from prony.plan import urlplan
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_read import find
+from tests import command
 from tests.frontends.conftest import Front, Served, offered
-
-PRONY = Path(sys.executable).parent / "prony"
 
 
 def prony(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([PRONY, *words], capture_output=True, text=True, timeout=120)
+    done = command.run(words)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -136,7 +134,7 @@ def test_experiment_c_through_ab_is_the_native_plan_in_small(
 
 def under_load(server: Served, *words: str | Path) -> subprocess.Popen[str]:
     """The command, once the server has answered some of its requests."""
-    process = subprocess.Popen([PRONY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = command.start(words)
     for _ in range(300):
         with urllib.request.urlopen(f"{server.url}/__prony/stats") as answer:
             if json.load(answer)["requests"] >= 5:

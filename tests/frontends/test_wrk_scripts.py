@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from prony.frontends.base import explain
 from prony.frontends.wrk import translate
 from prony.plan import urlplan
 from prony.plan.load import WholeRun
+from tests import command
 from tests.frontends.conftest import Served, offered
 
 WRK = shutil.which("wrk")
@@ -152,9 +152,9 @@ def test_a_script_is_explained_imported_and_run_again(serve: Serve, tmp_path: Pa
     )
     server = serve()
     argv = ["-c1", "-t1", "-d20s", "-s", str(script), server.url + "/", "--", "6"]
-    prony, file = Path(sys.executable).parent / "prony", tmp_path / "plan.yaml"
+    file = tmp_path / "plan.yaml"
     words = ["import", "-o", str(file), str(script), "--", *argv[:3], *argv[5:]]
-    done = subprocess.run([prony, *words], capture_output=True, text=True, timeout=120)
+    done = command.run(words)
     assert done.returncode == 0, done.stderr
     assert urlplan.read(file) == urlplan.read(_written(tmp_path / "explained.yaml", explain(translate(argv))))
     plan = urlplan.read(file)
@@ -163,9 +163,7 @@ def test_a_script_is_explained_imported_and_run_again(serve: Serve, tmp_path: Pa
     assert (plan.script.file, plan.script.args) == (str(script), ("6",))
     first = offered(translate(argv).load)
     sent = server.recorded()
-    done = subprocess.run(
-        [prony, "run", file, "--db", tmp_path / "r.db"], capture_output=True, text=True, timeout=120
-    )
+    done = command.run(["run", file, "--db", tmp_path / "r.db"])
     assert done.returncode in (0, 3), done.stderr
     assert first.totals.completed == 6
     once = requests_of(sent, server.address)

@@ -1,0 +1,100 @@
+"""Starts `prony` as a process of its own without starting Python anew: a child of the test run that has
+Prony's modules already and enters by the same front door. Must not know what a test asks for.
+
+A process, its streams, signals and exit code are real. What differs from the installed command, which some
+tests start instead: imports cost nothing, and what surrounds a measurement (calibration, the published
+requests) is a fraction of what a user gets, as no test of a count needs more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PRONY = Path(sys.executable).parent / "prony"
+"""The installed command."""
+CALIBRATION_WARM_S, CALIBRATION_S, PUBLISHED_REQUESTS = 0.1, 0.4, 1_000
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+
+
+def start(
+    words: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[str]:
+    """`prony WORDS` with pipes for its standard output and error; `env` is the whole environment."""
+    surroundings = dict(os.environ if env is None else env)
+
+    def become_prony() -> None:
+        os.closerange(3, 65_536)  # also the pipe on which Popen waits for an exec that never comes
+        code = 1
+        try:
+            code = _enter([str(word) for word in words], surroundings)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            _flush()
+            os._exit(code)
+
+    return subprocess.Popen(
+        [str(PRONY)],
+        preexec_fn=become_prony,
+        cwd=cwd,
+        restore_signals=False,  # they are made those of a fresh Python below
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(
+    words: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout_s: float = 240,
+) -> subprocess.CompletedProcess[str]:
+    """The same to its end."""
+    with start(words, env=env, cwd=cwd) as process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(list(words), process.returncode, out, err)
+
+
+def _enter(words: list[str], env: Mapping[str, str]) -> int:
+    gc.enable()
+    os.environ.clear()
+    os.environ.update(env)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger().handlers.clear()
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+    sys.argv = [str(PRONY), *words]
+
+    from prony.cli.main import main
+    from prony.load import reference
+    from prony.plan import spec
+
+    reference.WARM_S, reference.MEASURED_S = CALIBRATION_WARM_S, CALIBRATION_S
+    spec.PUBLISHED_REQUESTS = PUBLISHED_REQUESTS
+    try:
+        return int(main())
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the reader has gone: a test's to look at
+            stream.flush()
