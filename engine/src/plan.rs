@@ -64,6 +64,9 @@ pub struct Plan {
     /// Counts of completed requests (all threads together) at which a `mark` event is sent.
     #[serde(default)]
     pub marks: Vec<u64>,
+    /// Names of captured values: what was last captured of each, by any user, is told in `finished.values`.
+    #[serde(default)]
+    pub report: Vec<String>,
     /// A script that says what is sent, in place of the one step.
     #[serde(default)]
     pub script: Option<ScriptPlan>,

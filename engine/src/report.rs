@@ -164,6 +164,9 @@ pub struct Finished {
     pub rates: Option<Vec<(u64, u64)>>,
     /// `null` without a script.
     pub script: Option<ScriptReport>,
+    /// What was last captured of each name of the plan's `report`; left out when it names none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
 }
 
 /// What a script did beside its requests.

@@ -84,7 +84,7 @@ pub struct Block {
     pub otherwise: Vec<Node>,
 }
 
-/// At most one of `count`, `while` and `over`; without one, for ever.
+/// At most one of `count`, `while`, `over` and `each`; without one, for ever.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Loop {
@@ -93,9 +93,13 @@ pub struct Loop {
     pub condition: Option<Condition>,
     /// One round for each of these texts.
     pub over: Option<Vec<String>>,
-    /// The name of the round's text; with `over`.
+    /// One round for each element of the JSON list that the value of this name holds when the loop begins; none when it holds no list.
+    pub each: Option<String>,
+    /// The name of the round's text or element; with `over` and `each`.
     #[serde(rename = "as")]
     pub element: Option<String>,
+    /// With `each`: elements are values as JSON, a text with its quotes; else a text stands as it is, and `null` as an empty one.
+    pub as_json: bool,
     /// The name of the round's number, from 0.
     pub index: Option<String>,
 }

@@ -211,6 +211,9 @@ pub struct Capture {
     /// Taken also from an answer that is not as expected.
     #[serde(default)]
     pub always: bool,
+    /// The value is kept as JSON: a text with its quotes, and of all that are found (`match`: -1) the list under the name itself.
+    #[serde(default)]
+    pub as_json: bool,
 }
 
 fn first() -> i64 {

@@ -213,6 +213,7 @@ impl<'a> Coordinator<'a> {
             log,
             rates: self.prepared.job.rates.map(|_| rates.into_iter().collect()),
             script,
+            values: self.prepared.job.scenarios.reported.values(),
         })));
         Ok(())
     }

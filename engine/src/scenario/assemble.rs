@@ -26,6 +26,7 @@ pub struct Assembly {
     ops: Vec<Op>,
     entries: Vec<usize>,
     registers: usize,
+    lists: usize,
     shared: usize,
     /// Those with a name.
     paces: Vec<(String, Per, Counter)>,
@@ -75,6 +76,7 @@ impl Assembly {
             ops: self.ops,
             entries: self.entries,
             registers: self.registers,
+            lists: self.lists,
             shared: (0..self.shared).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -188,6 +190,12 @@ impl Assembly {
         let register = self.register();
         self.ops.push(Op::Zero(register));
         let start = self.ops.len();
+        if let Some(name) = &repeat.each {
+            return self.begin_each(name, repeat, register, scope);
+        }
+        if repeat.as_json {
+            return Err("loop has as_json without each, expected each: NAME beside it".to_owned());
+        }
         let gate = match (&repeat.count, &repeat.condition, &repeat.over) {
             (Some(count), None, None) => {
                 Some(self.gate(Op::JumpUnlessBelow(register, u64::from(*count), 0)))
@@ -201,14 +209,18 @@ impl Assembly {
             (None, None, None) => None,
             _ => {
                 return Err(
-                    "loop has several of count, while and over, expected at most one".to_owned(),
+                    "loop has several of count, while, over and each, expected at most one"
+                        .to_owned(),
                 );
             }
         };
         if let Some(name) = &repeat.element {
             check_name(name)?;
             let Some(over) = &repeat.over else {
-                return Err("loop has as without over, expected over: […] beside it".to_owned());
+                return Err(
+                    "loop has as without over and each, expected over: […] or each: NAME beside it"
+                        .to_owned(),
+                );
             };
             let elements = over.iter().map(|text| text.as_bytes().into()).collect();
             self.ops
@@ -219,6 +231,43 @@ impl Assembly {
             self.ops.push(Op::Index(register, scope.capture(name)));
         }
         Ok((register, start, gate))
+    }
+
+    /// The same of a loop over the elements of a value, whose list is made once when the loop begins.
+    fn begin_each(
+        &mut self,
+        name: &str,
+        repeat: &Loop,
+        register: usize,
+        scope: &mut Scope,
+    ) -> Result<(usize, usize, Option<usize>), String> {
+        if repeat.count.is_some() || repeat.condition.is_some() || repeat.over.is_some() {
+            return Err(
+                "loop has several of count, while, over and each, expected at most one".to_owned(),
+            );
+        }
+        let slot = scope.capture(name);
+        if !scope.visible.contains(&slot) {
+            return Err(format!(
+                "loop.each names {name:?}, which nothing in this scenario captures or sets"
+            ));
+        }
+        let list = self.lists;
+        self.lists += 1;
+        self.ops.push(Op::Spread(slot, list));
+        let start = self.ops.len();
+        let gate = self.gate(Op::JumpUnlessListed(register, list, 0));
+        if let Some(name) = &repeat.element {
+            check_name(name)?;
+            let slot = scope.capture(name);
+            self.ops
+                .push(Op::Listed(register, list, slot, repeat.as_json));
+        }
+        if let Some(name) = &repeat.index {
+            check_name(name)?;
+            self.ops.push(Op::Index(register, scope.capture(name)));
+        }
+        Ok((register, start, Some(gate)))
     }
 
     fn choice(
@@ -327,6 +376,7 @@ impl Assembly {
             Op::Jump(to)
             | Op::JumpUnless(_, to)
             | Op::JumpUnlessBelow(_, _, to)
+            | Op::JumpUnlessListed(_, _, to)
             | Op::JumpUnlessFirst(_, to)
             | Op::JumpUnlessShare(_, _, _, to),
         ) = gate.and_then(|gate| self.ops.get_mut(gate))

@@ -28,6 +28,7 @@ struct Compiled {
     default: Option<Box<[u8]>>,
     optional: bool,
     always: bool,
+    as_json: bool,
 }
 
 /// Which of the values that are found.
@@ -194,6 +195,7 @@ impl Compiled {
             default: capture.default.as_ref().map(|text| text.as_bytes().into()),
             optional: capture.optional,
             always: capture.always,
+            as_json: capture.as_json,
         })
     }
 
@@ -203,22 +205,23 @@ impl Compiled {
             Which::Nth(number) => number,
             _ => usize::MAX,
         };
-        let mut found = self.from.find(seen, json, most);
+        let mut found = self.from.find(seen, json, most, self.as_json);
         let value = match &self.which {
             Which::Nth(number) => (found.len() >= *number).then(|| found.swap_remove(number - 1)),
             Which::Random if found.is_empty() => None,
             Which::Random => Some(found.swap_remove(rng.random_range(0..found.len()))),
             Which::All(count, numbered) => {
+                let list = (self.as_json && !found.is_empty()).then(|| listed(&found));
                 vars.set(*count, found.len().to_string().into_bytes());
                 for (number, slot) in numbered {
                     if let Some(place) = vars.captured.get_mut(*slot) {
                         *place = found.get_mut(number - 1).map(std::mem::take);
                     }
                 }
-                if !found.is_empty() {
+                if !self.as_json && !found.is_empty() {
                     return true;
                 }
-                None
+                list
             }
         };
         if value.is_none() && self.optional {
@@ -231,6 +234,14 @@ impl Compiled {
         }
         is_there
     }
+}
+
+/// The JSON list of these values as JSON.
+fn listed(values: &[Box<[u8]>]) -> Box<[u8]> {
+    let mut list = vec![b'['];
+    list.extend(values.join(&b','));
+    list.push(b']');
+    list.into()
 }
 
 #[cfg(test)]

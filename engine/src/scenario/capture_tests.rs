@@ -96,6 +96,24 @@ fn which_of_several_is_taken_is_said() {
 }
 
 #[test]
+fn all_that_are_found_are_kept_as_one_list() {
+    let capture =
+        json!([{"name": "a", "jsonpath": "$..id", "match": -1, "as_json": true, "default": "[]"}]);
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        taken(capture.clone(), r#"[{"id":41},{"id":"x"}]"#),
+        (
+            None,
+            vec![text(r#"[41,"x"]"#), text("41"), text(r#""x""#), text("2")]
+        )
+    );
+    assert_eq!(
+        taken(capture, "[]"),
+        (None, vec![text("[]"), None, None, text("0")])
+    );
+}
+
+#[test]
 fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
     let captures = json!([{"name": "a", "json": "/id", "optional": true}, {"name": "b", "json": "/id", "always": true}]);
     let (look, mut vars) = look(captures, json!({})).unwrap();

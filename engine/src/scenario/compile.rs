@@ -8,6 +8,7 @@ use super::capture::Look;
 use super::feeder::Feeder;
 use super::names::{Numbered, check_name};
 use super::program::Program;
+use super::reported::Reported;
 use super::request::Request;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shape, Shared};
@@ -51,6 +52,7 @@ pub struct Scenarios {
     pub figures: Vec<StepName>,
     /// The values of a user; `None` when users have none.
     pub shape: Option<Shape>,
+    pub reported: Reported,
 }
 
 impl Scenarios {
@@ -147,6 +149,7 @@ impl Scenarios {
             .iter()
             .any(|step| step.request.uses_vars() || step.look.is_some())
             || programmed;
+        let reported = Reported::new(&plan.report, &scope.captured)?;
         let shape = Shape {
             captured: scope.captured.len(),
             variables: variable_count,
@@ -161,6 +164,7 @@ impl Scenarios {
             shared,
             figures,
             shape: (uses_vars || shape.feeders > 0).then_some(shape),
+            reported,
         })
     }
 }

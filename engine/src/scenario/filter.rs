@@ -1,11 +1,16 @@
 //! How a rendered value is written so that it cannot break what stands around it. Bytes in, bytes out.
 
+use serde_json::Value;
+
 use super::template::Place;
 
 /// What a placeholder asks for beside its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    None,
+    /// Of a value as JSON, the part at this pointer (RFC 6901), as JSON; `null` where there is none.
+    At(String),
+    /// Of a value as JSON, the text; of what is no text its JSON, of `null` nothing.
+    Text,
     /// Escaped as the inside of a JSON string.
     Json,
     /// Everything but unreserved characters as `%xx` (RFC 3986, section 2.3).
@@ -22,33 +27,64 @@ impl Filter {
             "json" => Ok(Self::Json),
             "url" => Ok(Self::Url),
             "form" => Ok(Self::Form),
-            _ => Err("has an unknown filter after |, expected json, url or form".to_owned()),
+            "text" => Ok(Self::Text),
+            _ => match name.strip_prefix("at ").map(str::trim) {
+                Some(pointer) if pointer.starts_with('/') => Ok(Self::At(pointer.to_owned())),
+                _ => Err(
+                    "has an unknown filter after |, expected json, url, form, text or at /POINTER"
+                        .to_owned(),
+                ),
+            },
+        }
+    }
+
+    fn rewrite(&self, out: &mut Vec<u8>, from: usize) {
+        match self {
+            Self::At(pointer) => {
+                let whole: Option<Value> = serde_json::from_slice(&out[from..]).ok();
+                let part = whole.as_ref().and_then(|whole| whole.pointer(pointer));
+                let part = part.map_or_else(|| "null".to_owned(), Value::to_string);
+                out.truncate(from);
+                out.extend_from_slice(part.as_bytes());
+            }
+            Self::Text => {
+                // What is neither a text nor nothing stands as it is.
+                let text = match (out.get(from), &out[from..]) {
+                    (_, b"null") => Some(String::new()),
+                    (Some(b'"'), quoted) => serde_json::from_slice(quoted).ok(),
+                    _ => None,
+                };
+                if let Some(text) = text {
+                    out.truncate(from);
+                    out.extend_from_slice(text.as_bytes());
+                }
+            }
+            Self::Url => percent_encode(out, from, |byte| {
+                byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+            }),
+            Self::Form => {
+                percent_encode(out, from, |byte| {
+                    byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte)
+                });
+                for byte in &mut out[from..] {
+                    if *byte == b' ' {
+                        *byte = b'+';
+                    }
+                }
+            }
+            Self::Json => {
+                let text = Value::from(String::from_utf8_lossy(&out[from..])).to_string();
+                out.truncate(from);
+                out.extend_from_slice(&text.as_bytes()[1..text.len() - 1]);
+            }
         }
     }
 }
 
-/// Rewrites what was rendered from `from` on where its place or its filter asks for it.
-pub fn make_safe(out: &mut Vec<u8>, from: usize, place: Place, filter: Filter) {
-    match filter {
-        Filter::None => {}
-        Filter::Url => percent_encode(out, from, |byte| {
-            byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
-        }),
-        Filter::Form => {
-            percent_encode(out, from, |byte| {
-                byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte)
-            });
-            for byte in &mut out[from..] {
-                if *byte == b' ' {
-                    *byte = b'+';
-                }
-            }
-        }
-        Filter::Json => {
-            let text = serde_json::Value::from(String::from_utf8_lossy(&out[from..])).to_string();
-            out.truncate(from);
-            out.extend_from_slice(&text.as_bytes()[1..text.len() - 1]);
-        }
+/// Rewrites what was rendered from `from` on where its filters, one after the other, or its place ask for it.
+pub fn make_safe(out: &mut Vec<u8>, from: usize, place: Place, filters: &[Filter]) {
+    for filter in filters {
+        filter.rewrite(out, from);
     }
     match place {
         Place::Path => percent_encode(out, from, |byte| byte.is_ascii_graphic() && byte != b'#'),

@@ -13,6 +13,7 @@ pub mod names;
 pub mod origin;
 pub mod program;
 pub mod redirect;
+pub mod reported;
 pub mod request;
 pub mod template;
 pub mod vars;

@@ -86,21 +86,35 @@ impl Origin {
         matches!(self, Self::Pointer(_) | Self::Path(_))
     }
 
-    /// What is found, from the first on, and not more than so many.
-    pub fn find(&self, seen: &Seen, json: Option<&Value>, most: usize) -> Found {
+    /// What is found, from the first on, and not more than so many; each as a text, or as JSON.
+    pub fn find(&self, seen: &Seen, json: Option<&Value>, most: usize, as_json: bool) -> Found {
+        let form = if as_json { kept } else { written };
         match self {
             Self::Pointer(pointer) => {
                 let found = json.and_then(|json| json.pointer(pointer));
-                found.and_then(written).into_iter().collect()
+                found.and_then(form).into_iter().collect()
             }
             Self::Path(path) => json.map_or_else(Vec::new, |json| {
                 let nodes = path.query(json);
                 nodes
                     .iter()
-                    .filter_map(|node| written(node))
+                    .filter_map(|node| form(node))
                     .take(most)
                     .collect()
             }),
+            _ if as_json => {
+                let texts = self.texts(seen, most);
+                let quoted = |text: &[u8]| kept(&String::from_utf8_lossy(text).into());
+                texts.iter().filter_map(|text| quoted(text)).collect()
+            }
+            _ => self.texts(seen, most),
+        }
+    }
+
+    /// The same where nothing else than texts are found.
+    fn texts(&self, seen: &Seen, most: usize) -> Found {
+        match self {
+            Self::Pointer(_) | Self::Path(_) => Found::new(),
             Self::Header(name) => seen.headers(name).take(most).map(Box::from).collect(),
             Self::Cookie(name) => seen
                 .headers("set-cookie")
@@ -125,8 +139,13 @@ fn text_of(seen: &Seen, part: Part) -> &[u8] {
     }
 }
 
+/// As JSON; `null` is nothing.
+fn kept(value: &Value) -> Option<Box<[u8]>> {
+    (!value.is_null()).then(|| value.to_string().into_bytes().into())
+}
+
 /// A text as it is, anything else as JSON; `null` is nothing.
-fn written(value: &Value) -> Option<Box<[u8]>> {
+pub(super) fn written(value: &Value) -> Option<Box<[u8]>> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.as_bytes().into()),
@@ -203,7 +222,9 @@ mod tests {
         seen.begin(b"HTTP/1.1 302 Found\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: ab=2\r\nset-cookie: a=3\r\n\r\n");
         seen.feed(body.as_bytes());
         let json = serde_json::from_str(body).ok();
-        let found = origin(capture).unwrap().find(&seen, json.as_ref(), most);
+        let found = origin(capture)
+            .unwrap()
+            .find(&seen, json.as_ref(), most, false);
         found
             .iter()
             .map(|text| String::from_utf8_lossy(text).into_owned())
@@ -250,6 +271,31 @@ mod tests {
             );
             let first: Vec<&str> = expected.into_iter().take(1).collect();
             assert_eq!(found(capture.clone(), body, 1), first, "{capture}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_as_json_too() {
+        let mut seen = Seen::new(true);
+        let body = r#"{"a":["x\"","7",7,null,{"b":1,"a":2}]}"#;
+        seen.begin(b"HTTP/1.1 200 OK\r\nETag: \"e\"\r\n\r\n");
+        seen.feed(body.as_bytes());
+        let json = serde_json::from_str(body).ok();
+        for (capture, expected) in [
+            (
+                json!({"jsonpath": "$.a[*]"}),
+                vec![r#""x\"""#, r#""7""#, "7", r#"{"b":1,"a":2}"#],
+            ),
+            (json!({"json": "/a"}), vec![&body[5..body.len() - 1]]),
+            (json!({"json": "/a/3"}), vec![]),
+            (json!({"header": "etag"}), vec![r#""\"e\"""#]),
+        ] {
+            let found = origin(capture).unwrap().find(&seen, json.as_ref(), 9, true);
+            let found: Vec<_> = found
+                .iter()
+                .map(|value| String::from_utf8_lossy(value))
+                .collect();
+            assert_eq!(found, expected);
         }
     }
 

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
+use serde_json::Value;
 
 use super::condition::Test;
+use super::origin::written;
 use super::template::{Place, Template};
 use super::vars::{Shared, Vars};
 use crate::pace::think::ThinkTime;
@@ -38,6 +40,12 @@ pub enum Op {
     JumpUnlessBelow(usize, u64, usize),
     /// Sets a value to the element whose number the register holds.
     Element(usize, usize, Vec<Box<[u8]>>),
+    /// Makes a list of the JSON list that a value holds.
+    Spread(usize, usize),
+    /// Jumps unless the register is below the length of the list.
+    JumpUnlessListed(usize, usize, usize),
+    /// Sets a value to the element of the list whose number the register holds, as JSON or as a text.
+    Listed(usize, usize, usize, bool),
     /// Sets a value to the number that the register holds.
     Index(usize, usize),
     /// Jumps unless it is the first time.
@@ -60,6 +68,8 @@ pub struct Program {
     /// By scenario: where it begins.
     pub entries: Vec<usize>,
     pub registers: usize,
+    /// Lists that a user carries.
+    pub lists: usize,
     pub shared: Vec<AtomicU64>,
 }
 
@@ -68,6 +78,7 @@ pub struct Program {
 pub struct Cursor {
     at: usize,
     registers: Box<[u64]>,
+    lists: Box<[Vec<Value>]>,
     open: Vec<Transaction>,
     /// Whether this iteration has sent something.
     sent: bool,
@@ -102,6 +113,7 @@ impl Cursor {
     pub fn new(program: &Program) -> Self {
         Self {
             registers: vec![0; program.registers].into(),
+            lists: vec![Vec::new(); program.lists].into(),
             ..Self::default()
         }
     }
@@ -179,6 +191,26 @@ impl Program {
                 Op::Element(register, slot, elements) => {
                     let element = elements.get(cursor.registers[*register] as usize);
                     vars.set(*slot, element.map_or_else(Vec::new, |bytes| bytes.to_vec()));
+                }
+                Op::Spread(slot, list) => {
+                    let value = vars.captured.get(*slot).and_then(Option::as_ref);
+                    let spread = value.and_then(|value| serde_json::from_slice(value).ok());
+                    cursor.lists[*list] = spread.unwrap_or_default();
+                }
+                Op::JumpUnlessListed(register, list, to) => {
+                    if cursor.registers[*register] >= cursor.lists[*list].len() as u64 {
+                        cursor.at = *to;
+                    }
+                }
+                Op::Listed(register, list, slot, as_json) => {
+                    let element = cursor.lists[*list].get(cursor.registers[*register] as usize);
+                    let element = element.unwrap_or(&Value::Null);
+                    let value = if *as_json {
+                        element.to_string().into_bytes()
+                    } else {
+                        written(element).map_or_else(Vec::new, Vec::from)
+                    };
+                    vars.set(*slot, value);
                 }
                 Op::Index(register, slot) => {
                     vars.set(*slot, cursor.registers[*register].to_string().into_bytes());

@@ -100,6 +100,51 @@ fn loops_give_their_rounds_a_number_and_an_element() {
 }
 
 #[test]
+fn a_loop_goes_over_the_elements_of_a_value() {
+    let each = |more: Value| {
+        let mut each = json!({"each": "list", "as": "e"});
+        each.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!([{"loop": each, "steps": [step("a"), {"set": [["list", "[]"]]}]}, step("end")])
+    };
+    for (list, more, expected) in [
+        (
+            r#"["x", 7, null, {"k": 1}]"#,
+            json!({}),
+            vec!["x", "7", "", r#"{"k":1}"#],
+        ),
+        (
+            r#"["x", null]"#,
+            json!({"as_json": true}),
+            vec![r#""x""#, "null"],
+        ),
+        ("[]", json!({}), vec![]),
+        (r#"{"a": 1}"#, json!({}), vec![]),
+        ("no list", json!({}), vec![]),
+    ] {
+        // The list is the one that was there when the loop began.
+        let mut walker = Walker::new(each(more), json!([["list", list]]));
+        let walked = walker.walked();
+        let (end, rounds) = walked.split_last().unwrap();
+        assert!(end.starts_with("end"));
+        let held = |round: usize| if round == 0 { list } else { "[]" };
+        let expected = expected.iter().enumerate();
+        let expected = expected.map(|(round, element)| format!("a {} {element}", held(round)));
+        assert_eq!(rounds, expected.collect::<Vec<_>>(), "{list}");
+    }
+    for (wrong, part) in [
+        (json!({"each": "list", "count": 2}), "at most one"),
+        (json!({"each": "other"}), "nothing in this scenario"),
+        (json!({"count": 2, "as_json": true}), "without each"),
+    ] {
+        let steps = json!([{"loop": wrong, "steps": [step("a")]}]);
+        let refusal = compiled(steps, json!([["list", "[]"]])).unwrap_err();
+        assert!(refusal.contains(part), "{refusal}");
+    }
+}
+
+#[test]
 fn a_loop_ends_when_its_condition_fails_and_is_given_up_when_it_cannot() {
     let condition = json!({"left": "${i}", "op": "<", "right": "3"});
     let mut walker = Walker::new(

@@ -22,7 +22,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(Box<[u8]>),
-    Value(Source, Filter),
+    Value(Source, Vec<Filter>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,10 +145,10 @@ impl Template {
                 let Some((words, after)) = inside.split_once('}') else {
                     return Err(bad("the placeholder that begins here has no }".to_owned()));
                 };
-                let (source, filter) =
+                let (source, filters) =
                     value(words, scope).map_err(|why| bad(format!("${{{words}}} {why}")))?;
                 template.push_literal(std::mem::take(&mut literal).into_bytes().into());
-                template.parts.push(Part::Value(source, filter));
+                template.parts.push(Part::Value(source, filters));
                 rest = after;
             } else {
                 literal.push('$');
@@ -210,10 +210,10 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Literal(bytes) => out.extend_from_slice(bytes),
-                Part::Value(source, filter) => {
+                Part::Value(source, filters) => {
                     let from = out.len();
                     source.render(shared, vars, rng, out);
-                    make_safe(out, from, place, *filter);
+                    make_safe(out, from, place, filters);
                 }
             }
         }
@@ -303,12 +303,13 @@ fn number(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(buffer.format(value).as_bytes());
 }
 
-/// The inside of a placeholder: words, then an optional filter after `|`.
-fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
-    let (words, filter) = match inside.split_once('|') {
-        None => (inside, Filter::None),
-        Some((words, filter)) => (words, Filter::named(filter.trim())?),
-    };
+/// The inside of a placeholder: words, then filters, each after a `|`.
+fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Vec<Filter>), String> {
+    let mut parts = inside.split('|');
+    let words = parts.next().unwrap_or_default();
+    let filters = parts
+        .map(|name| Filter::named(name.trim()))
+        .collect::<Result<_, _>>()?;
     let words: Vec<&str> = words.split_whitespace().collect();
     let source = match words.as_slice() {
         [] => return Err("is empty, expected a name or a generator".to_owned()),
@@ -353,7 +354,7 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Filter), String> {
         [name] => named(name, scope)?,
         _ => return Err(unknown(scope)),
     };
-    Ok((source, filter))
+    Ok((source, filters))
 }
 
 fn integer(word: &str) -> Result<i64, String> {

@@ -131,6 +131,28 @@ fn captured_values_are_made_safe_for_their_place() {
 }
 
 #[test]
+fn a_value_as_json_is_taken_apart() {
+    let value = r#"{"id":7,"name":"a \"b\"","none":null,"list":[true,{"k":"x y"}]}"#;
+    for (text, expected) in [
+        ("${id | at /id}", "7"),
+        ("${id | at /name}", r#""a \"b\"""#),
+        ("${id | at /name | text}", "a \"b\""),
+        ("${id | at /list/1/k | text | url}", "x%20y"),
+        ("${id | at /list | at /0}", "true"),
+        ("${id | at /list}", r#"[true,{"k":"x y"}]"#),
+        ("${id | at /nothing}", "null"),
+        ("${id | at /nothing | text}", ""),
+        ("${id | at /none | text}", ""),
+        ("${id | text}", value),
+    ] {
+        let mut rendered = Rendered::new(text).unwrap();
+        rendered.vars.captured[0] = Some(value.as_bytes().into());
+        assert_eq!(rendered.next(), expected, "{text}");
+    }
+    assert_eq!(texts("${id | at /id}", 1), ["null"]);
+}
+
+#[test]
 fn a_dollar_alone_is_a_dollar_and_two_escape_a_placeholder() {
     assert_eq!(texts("5$ $x $${uuid} $", 1), ["5$ $x ${uuid} $"]);
     assert!(Rendered::new("$${uuid}").unwrap().template.is_literal());
@@ -148,7 +170,8 @@ fn what_cannot_be_rendered_is_refused_where_it_stands() {
         ("${random}", 1, "random int LOW HIGH"),
         ("${random string 0}", 1, "from 1 to"),
         ("${sequence by=2}", 1, "start=N"),
-        ("${uuid|xml}", 1, "json, url or form"),
+        ("${uuid|xml}", 1, "json, url, form, text or at"),
+        ("${uuid | at id}", 1, "at /POINTER"),
         ("${uuid}${two words}", 8, "not known"),
     ] {
         let bad = refusal(text);
@@ -176,7 +199,7 @@ proptest! {
 
     /// Any text is either refused or rendered; neither panics.
     #[test]
-    fn any_text_compiles_or_is_refused(text in "([a-z ${}|=0-9é-]|\\$\\{|sequence|random|int|string|uuid|id| -?[0-9]{1,20}|choice)*") {
+    fn any_text_compiles_or_is_refused(text in "([a-z ${}|=0-9é-]|\\$\\{|sequence|random|int|string|uuid|id| -?[0-9]{1,20}|choice|text|at /)*") {
         if let Ok(mut rendered) = Rendered::new(&text) {
             for place in [Place::Path, Place::Header, Place::Body] {
                 rendered.bytes(place);

@@ -458,6 +458,9 @@ impl<D: Driver> Worker<'_, D> {
             vars.cookies.keep(&seen);
         }
         let missed = look.take(&seen, right, vars, &mut self.rng);
+        if !self.job.scenarios.reported.is_empty() {
+            self.job.scenarios.reported.keep(vars);
+        }
         self.scenes.seen = seen;
         missed.map(|missed| match missed {
             Missed::Expectation => ErrorKind::ExpectBody,
