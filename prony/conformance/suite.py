@@ -111,7 +111,7 @@ def _outcomes(
         subject = _subject(server, workload)
         yield START, _start(None)
         if workload.prepare:
-            wrong = walk_once(subject.url, workload, workload.prepare, tls=subject.tls)
+            wrong = walk_once(subject.url, workload, workload.prepare, tls=subject.tls).wrong
             yield PREPARE, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
             if wrong is not None:
                 return
@@ -122,7 +122,7 @@ def _outcomes(
                 yield STOP, Outcome.of(False, f"it ended during '{name}': {server.exit_description()}", _GONE)
                 return
         if workload.cleanup:
-            wrong = walk_once(subject.url, workload, workload.cleanup, tls=subject.tls)
+            wrong = walk_once(subject.url, workload, workload.cleanup, tls=subject.tls).wrong
             yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
         clean = server.stop()
         yield STOP, Outcome.of(clean, "gone" if clean else "processes or a listening socket are left", _GONE)

@@ -296,4 +296,6 @@ class EngineReport(EngineRecord):
     """None unless a request log was asked for."""
     rates: tuple[tuple[int, int], ...] | None = None
     """Requests per second of one group over a tenth of a second, each with how often it was seen."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """What was last captured of each name that was asked for."""
     script: ScriptReport | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.load.reference import calibrate
 from prony.load.short import walk_once
+from prony.plan import given
 from prony.plan.load import Connections, Load, Measured, SteadyWindow, WholeRun
 from prony.plan.script import Script
 from prony.plan.spec import DRAIN_S, TrialPlan
@@ -213,10 +215,11 @@ def measure_running(
     if probes:
         progress.phase("calibrate", 2.5)
         calibration = _calibrate(load, bench, probes[-1].body_bytes)
-    _prepare(load, progress)
-    run = _Run(load, bench, progress, probes)
+    values = _prepare(load, progress)
+    asked = replace(load, workload=given.knowing(load.workload, values))
+    run = _Run(asked, bench, progress, probes)
     evidence, failure = run.run()
-    notes = _clean_up(load, progress)
+    notes = _clean_up(load, progress, values)
     usual_bytes = _usual_bytes(evidence)
     if not load.asks_first and usual_bytes is not None and not run.interrupted:
         progress.phase("calibrate", 2.5)
@@ -249,21 +252,28 @@ def measure_running(
     return identifier
 
 
-def _prepare(load: RunningLoad, progress: Progress) -> None:
-    """One user walks the workload's preparation. Raises EnvironmentFault where an answer is wrong."""
-    if load.workload.prepare:
-        progress.phase("prepare", None)
-        wrong = walk_once(load.target.base, load.workload, load.workload.prepare, tls=load.tls)
-        if wrong is not None:
-            raise EnvironmentFault(f"what comes before the load failed: {wrong}; nothing else has been sent")
+def _prepare(load: RunningLoad, progress: Progress) -> Mapping[str, str]:
+    """One user walks the workload's preparation; what it captured. Raises EnvironmentFault where an answer is
+    wrong.
+    """
+    if not load.workload.prepare:
+        return {}
+    progress.phase("prepare", None)
+    walked = walk_once(load.target.base, load.workload, load.workload.prepare, tls=load.tls)
+    if walked.wrong is not None:
+        raise EnvironmentFault(
+            f"what comes before the load failed: {walked.wrong}; nothing else has been sent"
+        )
+    return walked.values
 
 
-def _clean_up(load: RunningLoad, progress: Progress) -> tuple[str, ...]:
+def _clean_up(load: RunningLoad, progress: Progress, values: Mapping[str, str]) -> tuple[str, ...]:
     """Take back what was prepared; a note when that goes wrong."""
     if not load.workload.cleanup:
         return ()
     progress.phase("clean-up", None)
-    wrong = walk_once(load.target.base, load.workload, load.workload.cleanup, tls=load.tls)
+    cleanup = load.workload.cleanup
+    wrong = walk_once(load.target.base, load.workload, cleanup, tls=load.tls, values=values).wrong
     return () if wrong is None else (f"what comes after the load failed: {wrong}",)
 
 
@@ -332,7 +342,10 @@ def reach(load: RunningLoad) -> tuple[Probe, ...]:
             )
         _connect_unix(target.unix)
         return ()
-    if not load.asks_first or not any(walk.leading for walk in load.workload.walks):
+    # What the preparation captures nobody has yet.
+    missing = dict.fromkeys(given.captured(load.workload.prepare), "")
+    walks = given.knowing(load.workload, missing).walks
+    if not load.asks_first or not any(walk.leading for walk in walks):
         _connect(*_goes_to(load))
         return ()
     probes = probe_workload(*_goes_to(load), load.workload, tls=target.tls)

@@ -66,6 +66,8 @@ class EngineLoad(Record):
     """Takes the time of each request apart, for some cost of the client's."""
     log: Path | None = None
     """A file for one row per request; read by `prony.load.request_log`."""
+    report: tuple[str, ...] = ()
+    """Names of captured values that the engine is to tell."""
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:
@@ -103,6 +105,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
+        **({"report": list(load.report)} if load.report else {}),
     }
 
 

@@ -216,6 +216,7 @@ class EngineRun:
             window=None if done.get("window") is None else Window.model_validate(done["window"]),
             log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
             rates=done.get("rates"),
+            values=done.get("values", {}),
             script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
         )
 

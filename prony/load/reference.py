@@ -12,6 +12,8 @@ from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
+from prony.plan import given
+from prony.plan.answer import Capture
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.workload import Expectation, Step, Workload
 
@@ -57,17 +59,22 @@ def calibrate(
 
 def _for_reference(workload: Workload) -> Workload:
     """The same requests, of which the reference server's answer is a right one: nothing but its status is
-    expected, and what is captured is never missing. Nobody thinks: the ceiling is asked for.
+    expected, and what is captured, also in the preparation, is never missing; a list has one element. Nobody
+    thinks: the ceiling is asked for.
     """
+
+    def stand_in(capture: Capture) -> str:
+        return "[0]" if capture.as_json else capture.default or "0"
 
     def step(step: Step) -> Step:
         captures = {
-            name: capture.model_copy(update={"default": capture.default or "0", "optional": False})
+            name: capture.model_copy(update={"default": stand_in(capture), "optional": False})
             for name, capture in step.capture.items()
         }
         return step.model_copy(update={"expect": Expectation(status=(200,)), "capture": captures})
 
-    return workload.with_steps(step, pausing=False)
+    prepared = {name: stand_in(one) for step in workload.prepare for name, one in step.capture.items()}
+    return given.knowing(workload, prepared).with_steps(step, pausing=False)
 
 
 def _measure(run: EngineRun, body_bytes: int) -> Calibration:

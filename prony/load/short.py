@@ -6,12 +6,14 @@ Must not know what a run is for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, Window
 from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
+from prony.plan import given
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import Step, Workload
 
@@ -44,6 +46,7 @@ def run_short(
     bound_s: float = 60.0,
     tls: TlsOptions | None = None,
     seed: int = 1,
+    report: tuple[str, ...] = (),
 ) -> EngineReport:
     """So many users, each of whom walks its scenario so many times, on any CPU. Raises EnvironmentFault when
     the engine cannot do it.
@@ -58,6 +61,7 @@ def run_short(
         after_s=bound_s,
         window="all",
         seed=seed,
+        report=report,
     )
     return EngineRun(load).run_to_end(bound_s + GRACE_S)
 
@@ -81,6 +85,16 @@ def complaint(report: EngineReport, expected: int | None = None) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class WalkedOnce:
+    """What one walk came to."""
+
+    wrong: str | None = None
+    """None when all was as declared, else what was wrong in one clause."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """What it captured, by name."""
+
+
 def walk_once(
     url: str,
     workload: Workload,
@@ -88,18 +102,22 @@ def walk_once(
     *,
     tls: TlsOptions | None = None,
     bound_s: float = 600.0,
-) -> str | None:
+    values: Mapping[str, str] | None = None,
+) -> WalkedOnce:
     """One user walks these steps once (a preparation or a clean-up of this workload, with its feeders and
-    cookies). None when all is as declared, else what is wrong in one clause.
+    cookies), knowing these values.
     """
     if not steps:
-        return None
-    once = workload.model_copy(update={"steps": tuple(steps), "scenarios": (), "loops": 1})
+        return WalkedOnce()
+    known = given.variables(steps, values or {})
+    once = workload.model_copy(
+        update={"steps": tuple(steps), "scenarios": (), "loops": 1, "variables": known}
+    )
     try:
-        report = run_short(url, once, bound_s=bound_s, tls=tls)
+        report = run_short(url, once, bound_s=bound_s, tls=tls, report=given.captured(steps))
     except EnvironmentFault as fault:
-        return str(fault)
-    return complaint(report, sum(step.repeat for step in steps))
+        return WalkedOnce(str(fault))
+    return WalkedOnce(complaint(report, sum(step.repeat for step in steps)), report.values)
 
 
 def _seen(kind: str, report: EngineReport) -> str:

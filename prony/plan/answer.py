@@ -217,6 +217,8 @@ class Capture(Record):
     """Nothing found is no error, and the value stays as it was."""
     always: bool = False
     """Taken also from an answer that is not as expected."""
+    as_json: bool = False
+    """Kept as JSON: a text with its quotes, and of all that are found (`match`: -1) the list."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -234,4 +236,4 @@ class Capture(Record):
     @property
     def by_hand(self) -> bool:
         """Whether the laboratory finds it too, and always the same as the engine."""
-        return self.jsonpath is None and self.part == "body" and self.match != 0
+        return self.jsonpath is None and self.part == "body" and self.match != 0 and not self.as_json

@@ -47,24 +47,30 @@ class Condition(Record):
 
 
 class Loop(Record):
-    """How often: at most one of count, while and over; without one, for ever."""
+    """How often: at most one of count, while, over and each; without one, for ever."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     count: int | None = Field(default=None, ge=0)
     condition: Condition | bool | None = Field(default=None, alias="while")
     over: tuple[str, ...] | None = None
+    each: str | None = None
+    """One round for each element of the JSON list that the value of this name holds when the loop begins."""
     element: str | None = Field(default=None, alias="as")
-    """The name of the round's text; with `over`."""
+    """The name of the round's text or element; with `over` and `each`."""
+    as_json: Literal[True] | None = None
+    """With `each`: elements are values as JSON, a text with its quotes."""
     index: str | None = None
     """The name of the round's number, from 0."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
-        if sum(end is not None for end in (self.count, self.condition, self.over)) > 1:
-            raise ValueError("expected at most one of count, while and over")
-        if self.element is not None and self.over is None:
-            raise ValueError("'as' names the elements of 'over', which is missing")
+        if sum(end is not None for end in (self.count, self.condition, self.over, self.each)) > 1:
+            raise ValueError("expected at most one of count, while, over and each")
+        if self.element is not None and self.over is None and self.each is None:
+            raise ValueError("'as' names the elements of 'over' or 'each', which is missing")
+        if self.as_json and self.each is None:
+            raise ValueError("'as_json' stands beside 'each' only")
         return self
 
 

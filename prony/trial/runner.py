@@ -7,7 +7,7 @@ window -> the workload's clean-up -> stop, and check that it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prony.evidence.host import HostRow, HostWindow
@@ -18,8 +18,10 @@ from prony.load.contract import EngineLoad, TlsOptions
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.load.short import walk_once
+from prony.plan import given
 from prony.plan.load import WholeRun
 from prony.plan.spec import DRAIN_S, TrialPlan
+from prony.plan.workload import Workload
 from prony.server.probe import status_probe
 from prony.server.running import RunningServer
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
@@ -58,6 +60,8 @@ class TrialRun:
     ceilings: Sequence[Ceiling] = ()
     seed: int = 1
     _engine: EngineRun | None = None
+    _given: Mapping[str, str] = field(default_factory=dict)
+    """What the preparation captured."""
     _phases: list[Phase] = field(default_factory=list)
     _probes: tuple[Probe, ...] = ()
     _start_up: StartUp | None = None
@@ -114,7 +118,9 @@ class TrialRun:
         if not workload.prepare:
             return None
         self.listener.phase("prepare", None)
-        wrong = walk_once(self.server.url, workload, workload.prepare, tls=TlsOptions(ca=self.server.ca))
+        tls = TlsOptions(ca=self.server.ca)
+        walked = walk_once(self.server.url, workload, workload.prepare, tls=tls)
+        self._given, wrong = walked.values, walked.wrong
         if wrong is None:
             probe = self._probe()
             wrong = "the server does not answer after it" if probe is None else probe.why_not
@@ -126,9 +132,10 @@ class TrialRun:
         if not workload.cleanup or not self.server.alive():
             return
         self.listener.phase("clean-up", None)
-        wrong = walk_once(self.server.url, workload, workload.cleanup, tls=TlsOptions(ca=self.server.ca))
-        if wrong is not None:
-            self.listener.note(f"{self.server.name}: the clean-up of {workload.name} failed: {wrong}")
+        tls = TlsOptions(ca=self.server.ca)
+        walked = walk_once(self.server.url, workload, workload.cleanup, tls=tls, values=self._given)
+        if walked.wrong is not None:
+            self.listener.note(f"{self.server.name}: the clean-up of {workload.name} failed: {walked.wrong}")
 
     def _under_load(self, session: Session, sampler: HostSampler) -> str | None:
         """Everything between the first and the last request; a sentence when the server died in it."""
@@ -239,12 +246,17 @@ class TrialRun:
         all.
         """
         probes = probe_workload(
-            self.server.host, self.server.port, self.plan.workload, tls=self.server.scheme == "https"
+            self.server.host, self.server.port, self._workload, tls=self.server.scheme == "https"
         )
         if probes is None:
             return None
         self._probes = probes
         return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
+
+    @property
+    def _workload(self) -> Workload:
+        """With what its preparation captured."""
+        return given.knowing(self.plan.workload, self._given)
 
     def _own_pids(self) -> set[int]:
         pids = set(self.server.pids()) | self.server.service_pids()
@@ -258,7 +270,7 @@ class TrialRun:
         return EngineLoad(
             url=self.server.url,
             tls=TlsOptions(ca=self.server.ca),
-            workload=plan.workload,
+            workload=self._workload,
             load=plan.load,
             connections=plan.connections,
             cpus=self.surroundings.partition.client,

@@ -73,10 +73,10 @@ def check_workloads(server: RunningServer, prepared: bool) -> None:
         workload = load(name)
         if workload.prepare and not prepared:
             continue
-        assert walk_once(server.url, workload, workload.prepare, tls=tls) is None, name
+        assert walk_once(server.url, workload, workload.prepare, tls=tls).wrong is None, name
         for steps in (workload.steps, workload.steps, workload.conformance):
             assert not steps or why_not(server, steps) == [], name
-        assert walk_once(server.url, workload, workload.cleanup, tls=tls) is None, name
+        assert walk_once(server.url, workload, workload.cleanup, tls=tls).wrong is None, name
 
 
 @pytest.mark.parametrize(

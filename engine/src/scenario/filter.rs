@@ -9,7 +9,7 @@ use super::template::Place;
 pub enum Filter {
     /// Of a value as JSON, the part at this pointer (RFC 6901), as JSON; `null` where there is none.
     At(String),
-    /// Of a value as JSON, the text; of what is no text its JSON, of `null` nothing.
+    /// Of a value as JSON, the text without its quotes; what is no text stays as it is.
     Text,
     /// Escaped as the inside of a JSON string.
     Json,
@@ -48,10 +48,8 @@ impl Filter {
                 out.extend_from_slice(part.as_bytes());
             }
             Self::Text => {
-                // What is neither a text nor nothing stands as it is.
-                let text = match (out.get(from), &out[from..]) {
-                    (_, b"null") => Some(String::new()),
-                    (Some(b'"'), quoted) => serde_json::from_slice(quoted).ok(),
+                let text: Option<String> = match out.get(from) {
+                    Some(b'"') => serde_json::from_slice(&out[from..]).ok(),
                     _ => None,
                 };
                 if let Some(text) = text {

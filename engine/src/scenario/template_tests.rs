@@ -141,8 +141,8 @@ fn a_value_as_json_is_taken_apart() {
         ("${id | at /list | at /0}", "true"),
         ("${id | at /list}", r#"[true,{"k":"x y"}]"#),
         ("${id | at /nothing}", "null"),
-        ("${id | at /nothing | text}", ""),
-        ("${id | at /none | text}", ""),
+        ("${id | at /nothing | text}", "null"),
+        ("${id | at /none}", "null"),
         ("${id | text}", value),
     ] {
         let mut rendered = Rendered::new(text).unwrap();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +35,6 @@ class Looked:
     """By the name in the plan."""
     names: dict[str, str]
     """Name in the script -> name in the plan."""
-    from_json: bool
     matches: bool
     """A value must be found, or the user fails."""
     json_values: dict[str, Any]
@@ -69,14 +69,14 @@ STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
 """Of a request that expects nothing, with the plugin's expectDefault200."""
 
 
-def looked(params: Node, scope: Scope, strict: bool) -> Looked:
-    """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise.
-    Raises Refused.
+def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = frozenset()) -> Looked:
+    """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise;
+    `taken`: names that `before` captures. Raises Refused.
     """
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
     json_values: dict[str, Any] = {}
-    from_json = matches = False
+    matches = False
     for spec in (*_listed(params.get("capture")), *_listed(params.get("match"))):
         spec.only("capture", CAPTURE_KEYS, ONLY_CAPTURES)
         if spec.get("value") is not None:
@@ -95,11 +95,18 @@ def looked(params: Node, scope: Scope, strict: bool) -> Looked:
         if name is None:
             raise spec.wrong("a name in 'as', or a 'value' to match")
         ours = capture_name(name.text("a name"))
-        captures[ours], names[name.value] = _capture(spec, strict), ours
-        from_json |= spec.get("json") is not None
+        if name.value in taken:
+            raise name.refused(
+                f"capturing '{name.value}' again, which before captures", "capture it under another name"
+            )
+        capture = _capture(spec, strict)
+        if name.value in scope.kept:
+            default = None if capture.default is None else json.dumps(capture.default)
+            capture = capture.model_copy(update={"as_json": True, "default": default})
+        captures[ours], names[name.value] = capture, ours
     if not matches:  # an expectation does not keep Artillery from capturing, a failed match does
         captures = {ours: one.model_copy(update={"always": True}) for ours, one in captures.items()}
-    return Looked(captures, names, from_json, matches, json_values)
+    return Looked(captures, names, matches, json_values)
 
 
 def _capture(spec: Node, strict: bool) -> Capture:
@@ -109,9 +116,10 @@ def _capture(spec: Node, strict: bool) -> Capture:
     path, pattern, header = spec.get("json"), spec.get("regexp"), spec.get("header")
     if path is not None:
         multiple = spec.children.get("multiple")
-        if multiple is not None and multiple.value is not True:
-            raise multiple.refused("capture 'multiple: false'", "capture one element of the list: $.list[0]")
+        every = multiple is not None and multiple.value is False
         where = place(path)
+        if where is None and every:
+            return Capture(jsonpath=several(path), match=-1, default=default, as_json=True)
         if where is None:
             return Capture(jsonpath=several(path), match=0, default=default)
         return Capture(json=where, default=default)  # type: ignore[call-arg]

@@ -137,8 +137,8 @@ def decided(node: Node, scope: Scope) -> bool | Condition:
     """
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
-    drawn = {name: _Drawn(fed.placeholder) for name, fed in scope.fed.items()}
-    drawn |= {name: _Drawn(ours) for name, ours in scope.captured.items()}
+    drawn = {name: _Drawn(_text(fed.placeholder, fed.kept)) for name, fed in scope.fed.items()}
+    drawn |= {name: _Drawn(_text(ours, name in scope.kept)) for name, ours in scope.captured.items()}
     names = {**drawn, **scope.constants, **{name: drawn[name] for name in scope.captured}}
     try:
         tree = _tree(bare, names)
@@ -152,6 +152,10 @@ def decided(node: Node, scope: Scope) -> bool | Condition:
         ) from unknown
     except NotAnExpression as fault:
         raise node.refused(f"this condition ({fault})", "compare a value with a value") from fault
+
+
+def _text(inside: str, kept: bool) -> str:
+    return f"{inside} | text" if kept else inside
 
 
 @dataclass(frozen=True, slots=True)

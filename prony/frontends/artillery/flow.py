@@ -11,7 +11,15 @@ from typing import Any
 
 from prony.frontends.artillery.answers import Expected
 from prony.frontends.artillery.conditions import decided
-from prony.frontends.artillery.loops import numeric, repeated, sends_of, turns_of, uses_turn
+from prony.frontends.artillery.loops import (
+    captured_list,
+    names_of,
+    numeric,
+    repeated,
+    sends_of,
+    turns_of,
+    uses_turn,
+)
 from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import USER_UUID, Fed, Scope, Uses, constant, str_of
@@ -57,6 +65,8 @@ class Walked:
     notes: tuple[str, ...]
     own_cookies: bool
     """The script sets cookies itself."""
+    captured: Mapping[str, str]
+    """Name in the script -> name in the plan."""
 
 
 @dataclass(slots=True)
@@ -124,10 +134,6 @@ class _Walk:
             self.matches.add(sent.step.name)
         if sent.step.follow_redirects:
             self.follows.add(sent.step.name)
-        if sent.found.from_json:
-            self.note(
-                "a value captured from JSON and put into JSON is sent as a text, also when it was a number"
-            )
 
     def think(self, node: Node, scope: Scope) -> None:
         node.only("think", frozenset({"think", "jitter"}), "use think and jitter")
@@ -163,6 +169,10 @@ class _Walk:
                 )
                 raise child.refused(f"loop '{key}'", instead)
         inner = list(flattened(node.children["loop"].elements()))
+        found = captured_list(node, scope)
+        if found is not None:
+            self.each(inner, node, scope, *found)
+            return
         turns = list(turns_of(node, scope))
         if len(turns) > 1 and not self.written and not uses_turn(node):
             self.block(inner, scope, lambda steps: repeated(steps, len(turns)))
@@ -203,6 +213,27 @@ class _Walk:
             over = tuple(str_of(turn[element_name]) for turn in turns)
             fed = {**scope.fed, element_name: Fed(element, numeric_), count_name: Fed(index, True)}
         around = Loop(over=over, element=element, index=index)
+        self.block(
+            inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
+        )
+
+    def each(self, inner: list[Node], node: Node, scope: Scope, name: str, part: str) -> None:
+        """A loop over the elements of a captured list, or of that part of a captured value."""
+        if self.written:
+            raise node.children["over"].refused(
+                "a loop over a captured value in before or after", "write the list: over: [a, b]"
+            )
+        self.loops += 1
+        if part:
+            whole, name = name, f"loop_list_{self.loops}"
+            self.entries.append(Block(set={name: f"${{{whole} | at {part}}}"}))
+        index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
+        count_name, element_name = names_of(node)
+        known = {
+            key: value for key, value in scope.constants.items() if key not in (count_name, element_name)
+        }
+        fed = {**scope.fed, element_name: Fed(element, False, kept=True), count_name: Fed(index, True)}
+        around = Loop(each=name, element=element, as_json=True, index=index)
         self.block(
             inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
         )
@@ -272,7 +303,7 @@ def walked(
     found: list[Scenario] = []
     walk = _Walk(settings, None, written)
     for chosen in product(*lists.values()):
-        walk = _Walk(settings, jitter_of(defaults), written)
+        walk = _Walk(settings, jitter_of(defaults), written, captured=dict(scope.captured))
         bound = {**scope.constants, **dict(zip(lists, chosen, strict=True))}
         here = replace(scope, constants=bound, uses=Uses())
         loops = _walk_whole(walk, flow, here)
@@ -294,14 +325,15 @@ def walked(
     return Walked(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), tuple(walk.notes),
-        bool(walk.cookies or settings.cookies),
+        bool(walk.cookies or settings.cookies), dict(walk.captured),
     )  # fmt: skip
 
 
 def _walk_whole(walk: _Walk, flow: Node, scope: Scope) -> int:
     """Walk the flow; a flow that is one loop of equal turns is walked once. How often it then is to be."""
     nodes = list(flattened(flow.elements()))
-    if len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value:
+    alone = len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value
+    if alone and captured_list(nodes[0], scope) is None:
         only = nodes[0]
         body = list(flattened(only.children["loop"].elements()))
         turns = list(turns_of(only, scope))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, constant
+from prony.frontends.artillery.templates import Scope, constant, words_of
 from prony.plan.blocks import Loop
 from prony.plan.workload import Block, Entry, Step, requests
 
@@ -18,18 +18,40 @@ def uses_turn(node: Node) -> bool:
     return any(name in text for name in ("$loopCount", "$loopElement", *named))
 
 
-def turns_of(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
-    """The constants of each turn of a loop."""
+def names_of(node: Node) -> tuple[str, str]:
+    """What a loop calls the number and the element of its turn."""
     value, element = node.get("loopValue"), node.get("loopElement")
     count_name = "$loopCount" if value is None else value.text()
-    element_name = "$loopElement" if element is None else element.text()
+    return count_name, "$loopElement" if element is None else element.text()
+
+
+def captured_list(node: Node, scope: Scope) -> tuple[str, str] | None:
+    """The list of the run that a loop goes over: its name in the plan, and the JSON pointer of the part that
+    is meant; None when it goes over something else.
+    """
+    over = node.get("over")
+    if over is None or not isinstance(over.value, str):
+        return None
+    first, *rest = words_of(over.value) or [""]
+    part = "".join(f"/{word}" for word in rest)
+    if first in scope.captured:
+        return scope.captured[first], part
+    fed = scope.fed.get(first)
+    return (fed.placeholder, part) if fed is not None and fed.kept else None
+
+
+def turns_of(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
+    """The constants of each turn of a loop."""
+    count_name, element_name = names_of(node)
     over = node.get("over")
     if over is not None:
         items = over.value
         if isinstance(items, str):
             items = scope.constants.get(items)
         if not isinstance(items, list):
-            raise over.refused("a loop over a value of the run", "write the list itself: over: [a, b]")
+            raise over.refused(
+                "a loop over what is no list", "write the list: over: [a, b], or name a captured value"
+            )
         for index, item in enumerate(items):
             yield {count_name: index, element_name: item}
         return

@@ -27,7 +27,7 @@ from prony.frontends.artillery.templates import (
     str_of,
     text_of,
 )
-from prony.plan.workload import Auth, Basic, Step
+from prony.plan.workload import Auth, Basic, Expectation, Step
 
 USER_AGENT = "Artillery (https://artillery.io)"
 METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
@@ -64,6 +64,10 @@ class Settings:
     """A capture must find something, unless it says otherwise."""
     cookies: Mapping[str, str]
     """Sent with every request."""
+    hook: bool = False
+    """It stands in before or after: any status is right there, and nothing else is checked."""
+    taken: frozenset[str] = frozenset()
+    """Names that before captures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,9 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
         raise params.wrong("a url")
     path = _path(url, params.get("qs"), scope, settings)
     body, content_type = _body(method, params, scope)
-    found = looked(params, scope, settings.strict)
+    found = looked(params, scope, settings.strict, settings.taken)
     otherwise = STATUS_200 if settings.default_200 else NOTHING
-    wanted = expected(params, scope, otherwise) if settings.expects else NOTHING
+    wanted = expected(params, scope, otherwise) if settings.expects and not settings.hook else NOTHING
     hops = _hops(params, scope)
     compressed = not (found.body or wanted.body)
     headers = _headers(params, scope, settings, content_type, compressed=compressed)
@@ -111,7 +115,9 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
             body=body,
             auth=_auth(params.get("auth"), scope),
             capture=found.captures,
-            expect=expectation(wanted, found, hops is not None),
+            expect=Expectation(status=(), json=found.json_values)  # type: ignore[call-arg]
+            if settings.hook
+            else expectation(wanted, found, hops is not None),
             follow_redirects=hops or 0,
         )
     except ValidationError as fault:

@@ -23,11 +23,13 @@ RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """A column of a CSV file."""
+    """A column of a CSV file, or what a loop says of its turn."""
 
     placeholder: str
     numeric: bool
     """Every value is a number: alone in JSON it is sent as one."""
+    kept: bool = False
+    """The value is kept as JSON."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class Scope:
     fed: Mapping[str, Fed] = field(default_factory=dict)
     captured: Mapping[str, str] = field(default_factory=dict)
     """Name in the script -> name in the plan."""
+    kept: frozenset[str] = frozenset()
+    """Names in the script of captured values that are kept as JSON."""
     uses: Uses = field(default_factory=Uses)
 
     def bound(self, **constants: Any) -> Scope:
@@ -104,8 +108,8 @@ def json_text(node: Node, scope: Scope) -> str:
         only = found[0]
         if isinstance(only, Literally):
             return json_value(only.value).replace("${", "$${")
-        if only.numeric:
-            return only.placeholder("plain")
+        if only.numeric or only.kept:
+            return f"${{{only.inside}}}"
     return f'"{text_of(node.value, node, scope, "json")}"'
 
 
@@ -152,9 +156,16 @@ class Drawn:
 
     inside: str
     numeric: bool = False
+    kept: bool = False
+    """The value is JSON: alone in JSON it is sent as it is."""
+
+    @property
+    def text(self) -> str:
+        """The inside of a placeholder for the value as a text."""
+        return f"{self.inside} | text" if self.kept else self.inside
 
     def placeholder(self, escape: Escape) -> str:
-        return f"${{{self.inside}}}" if escape == "plain" else f"${{{self.inside} | {escape}}}"
+        return f"${{{self.text}}}" if escape == "plain" else f"${{{self.text} | {escape}}}"
 
 
 def parts(text: str, node: Node, scope: Scope) -> Iterator[Literally | Drawn]:
@@ -179,18 +190,35 @@ def _token(inside: str, node: Node, scope: Scope) -> Literally | Drawn:
     if not NAME.fullmatch(inside):
         raise node.refused(f"the expression {{{{ {inside} }}}}", "use a variable, or write the value")
     if inside in scope.captured:
-        return Drawn(scope.captured[inside])
+        return Drawn(scope.captured[inside], kept=inside in scope.kept)
     if inside in scope.constants:
         return Literally(scope.constants[inside])
     if inside in scope.fed:
         fed = scope.fed[inside]
-        return Drawn(fed.placeholder, fed.numeric)
-    return Literally(_within(inside, node, scope))
+        return Drawn(fed.placeholder, fed.numeric, fed.kept)
+    return _part(inside, scope) or Literally(_within(inside, node, scope))
+
+
+def words_of(path: str) -> list[str]:
+    """`list[0].name` -> list, 0, name."""
+    return [word for word in re.split(r"[.\[\]'\"]+", path) if word]
+
+
+def _part(inside: str, scope: Scope) -> Drawn | None:
+    """A value inside one that is kept as JSON: `user.name`, `$loopElement.id`."""
+    first, *rest = words_of(inside)
+    if first in scope.captured and first in scope.kept:
+        whole = scope.captured[first]
+    elif first in scope.fed and scope.fed[first].kept:
+        whole = scope.fed[first].placeholder
+    else:
+        return None
+    return Drawn(f"{whole} | at /{'/'.join(rest)}", kept=True)
 
 
 def _within(inside: str, node: Node, scope: Scope) -> Any:
     """A value inside a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
-    first, *rest = [word for word in re.split(r"[.\[\]'\"]+", inside) if word]
+    first, *rest = words_of(inside)
     if first in scope.captured:
         raise node.refused(
             f"a part of the captured value '{inside}'", "capture that part with its own JSON path"

@@ -15,6 +15,7 @@ from prony.experiment.running import RunningLoad, Target
 from prony.frontends.artillery import script
 from prony.frontends.artillery.flags import COMMAND_LINE, Given, parse
 from prony.frontends.artillery.flow import Walked, walked
+from prony.frontends.artillery.kept import kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
 from prony.frontends.artillery.requests import JAVASCRIPT, Settings
@@ -99,7 +100,14 @@ def read(argv: Sequence[str]) -> Read:
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
     folder = Path(given.scripts[0]).parent
     fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
-    scope = replace(scope, fed=fed.columns)
+    scope = replace(scope, fed=fed.columns, kept=kept_as_json(root))
+    before = _hook(root, "before", scope, settings, defaults)
+    # As there: variables and columns win over what before has captured.
+    known = {**scope.constants, **scope.fed}
+    names = {} if before is None else {name: ours for name, ours in before.names.items() if name not in known}
+    scope = replace(scope, captured=names)
+    settings = replace(settings, taken=frozenset(names))
+    after = _hook(root, "after", scope, settings, defaults)
     found = _scenarios(root, given, scope, settings, defaults)
     timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
     notes += [*planned.notes, *(note for one in found for note in one.notes)]
@@ -119,8 +127,8 @@ def read(argv: Sequence[str]) -> Read:
             scenarios=tuple(scenario for one in found for scenario in one.scenarios),
             feeders=fed.feeders,
             cookies=not any(one.own_cookies for one in found),
-            prepare=_hook(root, "before", scope, settings, defaults),
-            cleanup=_hook(root, "after", scope, settings, defaults),
+            prepare=() if before is None else before.steps,
+            cleanup=() if after is None else after.steps,
         )
     except ValidationError as fault:
         raise UsageError(f"{root.file}: {fault.errors()[0]['msg']}") from fault
@@ -326,15 +334,23 @@ def _scenarios(
     return tuple(walked(one, index, scope, settings, defaults) for index, one in chosen)
 
 
-def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node | None) -> tuple[Step, ...]:
-    """The steps that one user walks before or after the load."""
+@dataclass(frozen=True, slots=True)
+class _Hook:
+    """What one user walks before or after the load."""
+
+    steps: tuple[Step, ...]
+    names: Mapping[str, str]
+    """What it captures: name in the script -> name in the plan."""
+
+
+def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node | None) -> _Hook | None:
     node = root.get(key)
     if node is None:
-        return ()
-    found = walked(node, 0, scope, settings, defaults, written=True)
+        return None
+    found = walked(node, 0, scope, replace(settings, hook=True, taken=frozenset()), defaults, written=True)
     if len(found.scenarios) != 1 or found.scenarios[0].has_blocks:
         raise node.refused(
             f"{key} with $uuid, conditions, pauses before requests or variables drawn from lists",
             "write the value",
         )
-    return found.steps * found.scenarios[0].loops
+    return _Hook(found.steps * found.scenarios[0].loops, found.captured)
