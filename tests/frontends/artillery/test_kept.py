@@ -168,7 +168,8 @@ def test_a_before_that_fails_ends_it(serve: Serve, front: Front, tmp_path: Path)
             "capturing 't' again, which before captures",
         ),
         (
-            "before: {flow: [{get: {url: /, capture: {json: $.t, as: t}}}, {loop: [{get: {url: /}}], over: t}]}\n"
+            "before: {flow: [{get: {url: /, capture: {json: $.t, as: t}}},\n"
+            " {loop: [{get: {url: /}}], over: t}]}\n"
             "scenarios: [{flow: [{get: {url: /}}]}]\n",
             "a loop over a captured value in before or after",
         ),
