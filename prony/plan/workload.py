@@ -70,13 +70,20 @@ class Feeder(Record):
 
     file: str
     order: Literal["sequence", "random", "unique_per_user"]
-    at_end: Literal["recycle", "stop"] | None = None
-    """When the rows are used up: begin again, or the user ends. Not with random, which has no end."""
+    at_end: Literal["recycle", "stop", "eof"] | None = None
+    """When the rows are used up: begin again, the user ends, or every value is `<EOF>`. Not with random,
+    which has no end."""
 
     columns: tuple[str, ...] = ()
     """Their names, for a file whose first line is a row as the others."""
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     """What stands between two values."""
+    quotes: bool = True
+    """Whether a value may stand in quotes."""
+    per: Literal["run", "user"] = "run"
+    """Of a sequence: `user` for rows of its own for each user."""
+    on_use: bool = False
+    """A user takes a row when it wants a value and holds none; `${next NAME}` lets it go."""
 
     @model_validator(mode="after")
     def _end_is_declared(self) -> Self:

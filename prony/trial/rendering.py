@@ -100,6 +100,8 @@ class Values:
                 return str(int(time.time()))
             case ["user" | "iteration"]:
                 return "1"
+            case ["next", _]:
+                return ""  # of a row that is not the load's
             case ["random", "choice", *choices] if choices:
                 return random.choice(choices)
             case [name] if name in self._known:
@@ -115,7 +117,10 @@ def _first_row(name: str, feeder: Feeder) -> dict[str, str]:
     try:
         with Path(feeder.file).open(encoding="utf-8", newline="") as file:
             columns = feeder.columns or None
-            row = next(csv.DictReader(file, columns, delimiter=feeder.delimiter), None)
+            reader = csv.DictReader(
+                file, columns, delimiter=feeder.delimiter, quotechar='"' if feeder.quotes else None
+            )
+            row = next(reader, None)
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"the feeder '{name}' cannot be read: {fault}") from fault
     if row is None:

@@ -19,7 +19,9 @@ VALUES = st.sampled_from([
     "", "0", "1", "-1", "3", "30.5", "true", "false", "x", "${y}", "${v}", "${__Random(1,2)}", "${__P(a)}",
     "http://127.0.0.1/", "$.a", "${", "${__x(", "é ü", "99999999999999999999", "LAST", "people.csv",
     '${__jexl3("${v}" == "1")}', '"${v}" != "a" || 1 &lt; 2', "${__counter(TRUE)}", "${__time()}", "a;b",
-    "(a+)(", "rate(1/s) random_arrivals(2 s)", "user", "$.a[*]", "${__threadNum}",
+    "(a+)(", "rate(1/s) random_arrivals(2 s)", "user", "$.a[*]", "${__threadNum}", "shareMode.thread",
+    "${__CSVRead(people.csv,0)}", "${__CSVRead(people.csv,next())}", "${__CSVRead(a,*b)}${__CSVRead(*b,1)}",
+    "${__Random(1,2,v)}", "${__intSum(1,2,y)}", "${__samplerName}", "${__threadGroupName()}",
 ])  # fmt: skip
 NAMES = st.sampled_from([
     "HTTPSampler.path", "HTTPSampler.port", "HTTPSampler.domain", "HTTPSampler.method",
@@ -35,7 +37,7 @@ NAMES = st.sampled_from([
     "SizeAssertion.operator", "DurationAssertion.duration", "ThroughputController.style",
     "ThroughputController.percentThroughput", "ThroughputController.maxThroughput",
     "ThroughputController.perThread", "InterleaveControl.style", "CounterConfig.name", "CounterConfig.start",
-    "variableName", "minimumValue", "clearEachIteration", "Other",
+    "variableName", "minimumValue", "clearEachIteration", "Other", "shareMode", "recycle", "quotedData",
 ])  # fmt: skip
 TAGS = st.sampled_from([
     "HTTPSamplerProxy", "LoopController", "IfController", "WhileController", "RandomController",

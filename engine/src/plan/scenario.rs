@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Node, Think, requests};
+use super::{Node, Per, Think, requests};
 
 /// The steps that a user walks, over and over. One walk with all its loops is an iteration.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -378,6 +378,24 @@ pub struct FeederPlan {
     /// What stands between two values: one character of ASCII.
     #[serde(default = "comma")]
     pub delimiter: char,
+    /// Whether a value may stand in quotes; without it a quote is a character like others.
+    #[serde(default = "yes")]
+    pub quotes: bool,
+    /// Of a sequence: `user` for rows of its own for each user, which begins at the first.
+    #[serde(default = "run")]
+    pub per: Per,
+    /// A user takes its next row when a value of it is wanted and it holds none, in place of one for every iteration;
+    /// `${next NAME}`, which is empty, lets it go.
+    #[serde(default)]
+    pub on_use: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn run() -> Per {
+    Per::Run
 }
 
 fn comma() -> char {
@@ -403,4 +421,6 @@ pub enum AtEnd {
     Recycle,
     /// A user for whom there is no row ends.
     Stop,
+    /// Every value is `<EOF>` from then on.
+    Eof,
 }

@@ -1,18 +1,20 @@
-//! Rows of a CSV file, handed to users one per iteration. The file is read once, before the load starts.
+//! Rows of a CSV file, handed to users one per iteration, or when they want one. The file is read once, before the load starts.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
-use crate::plan::{AtEnd, FeederOrder, FeederPlan};
+use crate::plan::{AtEnd, FeederOrder, FeederPlan, Per};
 use crate::refusal::{PlanError, refuse};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Feeder {
     order: FeederOrder,
-    recycle: bool,
+    at_end: Option<AtEnd>,
+    per: Per,
+    on_use: bool,
     columns: usize,
     rows: u32,
     /// All values one after the other, and where each ends.
@@ -24,6 +26,11 @@ pub struct Feeder {
 
 /// More rows than this are a mistake in the plan.
 const MAX_ROWS: u32 = 100_000_000;
+/// In place of a row's number: a user that holds none, and one for whom there are no more.
+pub const NO_ROW: u32 = u32::MAX;
+const AFTER_LAST: u32 = u32::MAX - 1;
+/// The values of a row after the last.
+const EOF: &[u8] = b"<EOF>";
 
 impl Feeder {
     /// Reads the file; returns the names of the columns too.
@@ -41,6 +48,7 @@ impl Feeder {
             })?;
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
+            .quoting(plan.quotes)
             .has_headers(plan.columns.is_empty())
             .from_path(Path::new(&plan.file))
             .map_err(|error| wrong(format!("{} cannot be read: {error}", plan.file)))?;
@@ -65,7 +73,9 @@ impl Feeder {
         check_columns(plan, &columns)?;
         let mut feeder = Self {
             order: plan.order,
-            recycle: plan.at_end == Some(AtEnd::Recycle),
+            at_end: plan.at_end,
+            per: plan.per,
+            on_use: plan.on_use,
             columns: columns.len(),
             rows: 0,
             bytes: Vec::new(),
@@ -108,6 +118,9 @@ impl Feeder {
         if column >= self.columns {
             return &[];
         }
+        if row == AFTER_LAST {
+            return EOF;
+        }
         let at = row as usize * self.columns + column;
         let begin = at
             .checked_sub(1)
@@ -123,19 +136,27 @@ impl Feeder {
         self.order == FeederOrder::UniquePerUser
     }
 
-    /// The row for a user's next iteration; `None` when there is no more, and the user ends. `user`: its number among those of all
-    /// threads, in the order of their starts.
-    pub fn draw(&self, user: u64, rng: &mut impl Rng) -> Option<u32> {
+    /// Whether a user takes a row when it wants one, not with every iteration.
+    pub fn on_use(&self) -> bool {
+        self.on_use
+    }
+
+    /// The row after `held`; `None` when there is no more, and the user ends. `user`: its number among those of all threads, in the
+    /// order of their starts.
+    pub fn draw(&self, user: u64, held: u32, rng: &mut impl Rng) -> Option<u32> {
         let rows = u64::from(self.rows);
-        let drawn = match self.order {
-            FeederOrder::Sequence => self.next.fetch_add(1, Ordering::Relaxed),
-            FeederOrder::Random => rng.random_range(0..rows),
-            FeederOrder::UniquePerUser => user,
+        let drawn = match (self.order, self.per) {
+            (FeederOrder::Sequence, Per::Run) => self.next.fetch_add(1, Ordering::Relaxed),
+            (FeederOrder::Sequence, Per::User) if held == NO_ROW => 0,
+            (FeederOrder::Sequence, Per::User) => u64::from(held) + 1,
+            (FeederOrder::Random, _) => rng.random_range(0..rows),
+            (FeederOrder::UniquePerUser, _) => user,
         };
-        if drawn >= rows && !self.recycle {
-            return None;
+        match self.at_end {
+            Some(AtEnd::Stop) if drawn >= rows => None,
+            Some(AtEnd::Eof) if drawn >= rows => Some(AFTER_LAST),
+            _ => Some((drawn % rows) as u32),
         }
-        Some((drawn % rows) as u32)
     }
 }
 
@@ -156,13 +177,24 @@ fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), PlanError>
             ));
         }
     }
+    if plan.per == Per::User && (plan.order != FeederOrder::Sequence || plan.on_use) {
+        return refuse(format!(
+            "feeder {name:?}: per is user, which is for the order sequence with a row for every iteration; leave it out"
+        ));
+    }
+    if plan.on_use && (plan.order == FeederOrder::UniquePerUser || plan.at_end == Some(AtEnd::Stop))
+    {
+        return refuse(format!(
+            "feeder {name:?}: on_use is set with rows that stay or that end, expected the order random, or sequence with at_end: recycle or eof"
+        ));
+    }
     match (plan.order, plan.at_end) {
         (FeederOrder::Random, Some(_)) => refuse(format!(
             "feeder {name:?}: at_end is set, but rows drawn at random have no end; leave it out"
         )),
         (FeederOrder::Random, None) | (_, Some(_)) => Ok(()),
         (_, None) => refuse(format!(
-            "feeder {name:?}: at_end is missing, expected recycle (begin again at the first row) or stop (the user ends)"
+            "feeder {name:?}: at_end is missing, expected recycle (begin again at the first row), stop (the user ends) or eof (every value is <EOF>)"
         )),
     }
 }
@@ -231,7 +263,7 @@ mod tests {
         let mut rng = SmallRng::seed_from_u64(1);
         let mut draws = |order: &str, at_end: Option<&str>, users: [u64; 3]| {
             let (feeder, _) = Feeder::read(&plan(file.path(), order, at_end)).unwrap();
-            users.map(|user| feeder.draw(user, &mut rng))
+            users.map(|user| feeder.draw(user, NO_ROW, &mut rng))
         };
         assert_eq!(
             draws("sequence", Some("stop"), [0; 3]),
@@ -246,6 +278,43 @@ mod tests {
             [Some(1), Some(1), None]
         );
         assert!(draws("random", None, [0; 3]).iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn each_user_goes_through_rows_of_its_own_and_knows_their_end() {
+        let file = file("a\n1\n2\n");
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut drawn = |per: &str, at_end: &str| {
+            let mut plan =
+                serde_json::to_value(plan(file.path(), "sequence", Some(at_end))).unwrap();
+            plan["per"] = per.into();
+            let (feeder, _) = Feeder::read(&serde_json::from_value(plan).unwrap()).unwrap();
+            let mut rows = [NO_ROW; 2];
+            let mut values = Vec::new();
+            for turn in 0..6 {
+                let held = &mut rows[turn % 2];
+                let Some(row) = feeder.draw(0, *held, &mut rng) else {
+                    values.push("stop".to_owned());
+                    continue;
+                };
+                *held = row;
+                values.push(String::from_utf8(feeder.value(row, 0).to_vec()).unwrap());
+            }
+            values.join(" ")
+        };
+        assert_eq!(drawn("user", "recycle"), "1 1 2 2 1 1");
+        assert_eq!(drawn("user", "stop"), "1 1 2 2 stop stop");
+        assert_eq!(drawn("user", "eof"), "1 1 2 2 <EOF> <EOF>");
+        assert_eq!(drawn("run", "eof"), "1 2 <EOF> <EOF> <EOF> <EOF>");
+    }
+
+    #[test]
+    fn quotes_may_be_characters_like_others() {
+        let file = file("a\n\"x\"\n");
+        let mut plan = serde_json::to_value(plan(file.path(), "random", None)).unwrap();
+        plan["quotes"] = false.into();
+        let (feeder, _) = Feeder::read(&serde_json::from_value(plan).unwrap()).unwrap();
+        assert_eq!(feeder.value(0, 0), b"\"x\"");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::Rng;
 
+use super::feeder::NO_ROW;
 use super::filter::{Filter, make_safe};
 use super::vars::{Shared, Vars};
 
@@ -58,6 +59,8 @@ enum Source {
         feeder: usize,
         column: usize,
     },
+    /// Lets the row of a feeder go.
+    Next(usize),
     Captured(usize),
 }
 
@@ -189,6 +192,7 @@ impl Template {
                 Part::Value(
                     Source::Captured(_)
                         | Source::Column { .. }
+                        | Source::Next(_)
                         | Source::UserSequence { .. }
                         | Source::User
                         | Source::Iteration,
@@ -279,9 +283,17 @@ impl Source {
             }
             Self::Column { feeder, column } => {
                 if let (Some(feeder), Some(row)) =
-                    (shared.feeders.get(*feeder), vars.rows.get(*feeder))
+                    (shared.feeders.get(*feeder), vars.rows.get_mut(*feeder))
                 {
+                    if *row == NO_ROW && feeder.on_use() {
+                        *row = feeder.draw(vars.number, *row, rng).unwrap_or(NO_ROW);
+                    }
                     out.extend_from_slice(feeder.value(*row, *column));
+                }
+            }
+            Self::Next(feeder) => {
+                if let Some(row) = vars.rows.get_mut(*feeder) {
+                    *row = NO_ROW;
                 }
             }
             Self::Captured(slot) => {
@@ -317,6 +329,10 @@ fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Vec<Filter>), Strin
         ["uuid"] => Source::Uuid,
         ["time"] => Source::Time(1),
         ["time", "s"] => Source::Time(1000),
+        ["next", feeder] => {
+            let known = scope.feeders.iter().position(|(name, _)| name == feeder);
+            Source::Next(known.ok_or_else(|| unknown(scope))?)
+        }
         ["user"] => Source::User,
         ["iteration"] => Source::Iteration,
         ["random", "int", low, high] => {

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use super::cookies::Jar;
-use super::feeder::Feeder;
+use super::feeder::{Feeder, NO_ROW};
 
 /// Shared by all threads; only the counters change while the load runs.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Vars {
         Self {
             captured: vec![None; shape.captured].into(),
             counters: vec![0; shape.counters].into(),
-            rows: vec![0; shape.feeders].into(),
+            rows: vec![NO_ROW; shape.feeders].into(),
             cookies: Jar::default(),
             number: 0,
             iteration: 0,

@@ -137,9 +137,10 @@ impl Scenes {
             let feeders = job.scenarios.shared.feeders.iter().enumerate();
             for (row, (place, feeder)) in vars.rows.iter_mut().zip(feeders) {
                 if let Some(number) = population.number_at_feeder(place, number)
+                    && !feeder.on_use()
                     && (starts || !feeder.stays_with_user())
                 {
-                    *row = feeder.draw(number, rng)?;
+                    *row = feeder.draw(number, *row, rng)?;
                 }
             }
             for (slot, text) in job.scenarios.variables.iter().filter(|_| starts) {

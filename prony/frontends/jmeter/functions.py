@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import random
 import re
-import string
-import time
-import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import quote_plus, unquote_plus
 
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.jmx import Node
+from prony.plan.workload import Feeder
 
-LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
-TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration"})
+TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
 """Names that no value of the engine's may have."""
-LONGEST_DRAWN = 64
-"""Characters of a random string that are drawn one by one."""
 WHOLE = re.compile(r"[+-]?\d+")
 
 
@@ -93,6 +90,19 @@ class Values:
     used: set[str] = field(default_factory=set)
     """Names in the engine that something refers to."""
     draws: random.Random = field(default_factory=random.Random)
+    folder: Path = Path()
+    """Where the plan lies."""
+    feeders: dict[str, Feeder] = field(default_factory=dict)
+    opened: dict[str, str] = field(default_factory=dict)
+    """File or alias of __CSVRead -> the feeder of its rows."""
+    group: str | None = None
+    """The name of the thread group, once it is known."""
+    sampler: str | None = None
+    """The name of the sampler that is read."""
+    stores: list[tuple[str, str]] | None = None
+    """What its functions store, in order: variable and text of the engine; None outside of a sampler."""
+    referred: set[str] = field(default_factory=set)
+    """Variables that something has read while they did not change."""
 
     def unique(self, kind: str) -> str:
         """A name for a counter of the engine."""
@@ -185,7 +195,8 @@ class _Reader:
         parts: list[Part] = []
         plain = ""
         raw = self.raw
-        while self.at < len(raw) and not (ends and raw[self.at] in ends):
+        depth = 0  # of brackets within an argument
+        while self.at < len(raw) and not (raw[self.at] in ends and not (raw[self.at] == ")" and depth > 0)):
             if raw.startswith("${", self.at) and "}" in raw[self.at :]:
                 self.at += 2
                 found = self._reference()
@@ -196,13 +207,8 @@ class _Reader:
             elif raw[self.at] == "\\" and raw[self.at + 1 : self.at + 2] in ("$", ",", "\\") and "${" in raw:
                 plain += raw[self.at + 1]
                 self.at += 2
-            elif ends and raw[self.at] == "(":
-                plain += "("
-                self.at += 1
-                inner = self._until(")")
-                parts += [*([Part(plain)] if plain else []), *inner.parts]
-                plain = ""
             else:
+                depth += {"(": 1, ")": -1}.get(raw[self.at], 0)
                 plain += raw[self.at]
                 self.at += 1
         return Text((*parts, *([Part(plain)] if plain else [])))
@@ -240,6 +246,8 @@ class _Reader:
     def _variable(self, name: str) -> Text:
         known = self.values.variables.get(name) or self.values.one_of_several(name)
         if known is not None:
+            if name not in self.values.values:
+                self.values.referred.add(name)
             self.values.used.update(part.text for part in known.parts if part.dynamic)
             return known
         raise self.where.refused(
@@ -248,133 +256,72 @@ class _Reader:
         )
 
     def _call(self, name: str, arguments: list[Text]) -> Text:
-        match name:
-            case "__P" | "__property":
-                return self._property(name, arguments)
-            case "__V":
-                parts = self._constants(name, arguments, 1, 2)
-                if parts[0] not in self.values.variables and len(parts) == 2:
-                    return Text.of(parts[1])
-                return self._variable(parts[0])
-            case "__Random":
-                return self._random(arguments)
-            case "__RandomString":
-                return self._random_string(arguments)
-            case "__UUID":
-                return (
-                    Text.of(str(uuid.UUID(int=self.values.draws.getrandbits(128), version=4)))
-                    if self.once
-                    else _drawn("uuid")
-                )
-            case "__counter":
-                return self._counter(arguments)
-            case "__threadNum":
-                return Text.of("1") if self.values.users == 1 else _drawn("user")
-            case "__time":
-                return self._time(arguments)
-        raise self._refused(
-            name, "this function is not known to Prony",
-            "use __P, __property, __V, __Random, __RandomString, __UUID, __counter or a CSV data set",
-        )  # fmt: skip
+        found = CALLS.get(name)
+        call = Call(name, arguments, self.where, self.values, self.once)
+        if found is None:
+            raise call.refused("this function is not known to Prony", f"use one of {', '.join(CALLS)}")
+        return found(call)
 
-    def _refused(self, name: str, found: str, instead: str) -> Refused:
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function as it stands in the plan."""
+
+    name: str
+    arguments: list[Text]
+    where: Node
+    values: Values
+    once: bool
+    """It is evaluated now, before the start."""
+
+    def refused(self, found: str, instead: str) -> Refused:
+        """What this function asks for and Prony does not do."""
         return Refused(
-            f"the function {name} in {self.where.element}", self.where.file, self.where.line, found, instead
+            f"the function {self.name} in {self.where.element}",
+            self.where.file,
+            self.where.line,
+            found,
+            instead,
         )
 
-    def _constants(self, name: str, arguments: list[Text], least: int, most: int) -> list[str]:
-        if not least <= len(arguments) <= most:
-            raise self.where.wrong(f"{least} to {most} arguments of {name}, found {len(arguments)}")
+    def constants(self, least: int, most: int) -> list[str]:
+        """Its arguments. Raises UsageError for another number of them and for those that change."""
+        if not least <= len(self.arguments) <= most:
+            raise self.where.wrong(f"{least} to {most} arguments of {self.name}, found {len(self.arguments)}")
         found: list[str] = []
-        for argument in arguments:
+        for argument in self.arguments:
             constant = argument.constant
             if constant is None:
-                raise self._refused(name, "an argument differs from request to request", "write a constant")
+                raise self.refused("an argument differs from request to request", "write a constant")
             found.append(constant)
         return found
 
-    def _property(self, name: str, arguments: list[Text]) -> Text:
-        given = self._constants(name, arguments, 1, 3)
-        if name == "__property" and len(given) > 1 and given[1]:
-            raise self._refused(
-                name, f"it stores the value in '{given[1]}'", "define that variable in the test plan"
+    def stored(self, found: Text, names: Sequence[str]) -> Text:
+        """The value, which also becomes that of the variable named, if one is."""
+        name = names[0].strip() if names else ""
+        if not name:
+            return found
+        if self.once or self.values.stores is None:
+            raise self.refused(
+                f"it stores the value in '{name}' outside of a sampler",
+                "call it in the path, a parameter or the body of a sampler, or define the variable",
             )
-        default = given[2] if name == "__property" and len(given) == 3 else ""
-        if name == "__P":
-            default = given[1] if len(given) > 1 else "1"
-        elif len(given) < 3:
-            default = given[0]
-        return Text.of(self.values.properties.get(given[0], default))
-
-    def _random(self, arguments: list[Text]) -> Text:
-        given = self._constants("__Random", arguments, 2, 3)
-        self._not_stored("__Random", given[2:])
-        low, high = (self.values.whole(text, self.where, "an end of __Random") for text in given[:2])
-        if low > high:
-            raise self.where.wrong(f"__Random(low,high), found {low},{high}")
-        return (
-            Text.of(str(self.values.draws.randint(low, high)))
-            if self.once
-            else _drawn(f"random int {low} {high}")
-        )
-
-    def _not_stored(self, name: str, rest: list[str]) -> None:
-        if rest and rest[0].strip():
-            raise self._refused(
-                name,
-                f"it stores the value in '{rest[0]}'",
-                "define that variable in the test plan, or use a CSV data set",
-            )
-
-    def _random_string(self, arguments: list[Text]) -> Text:
-        given = self._constants("__RandomString", arguments, 1, 3)
-        self._not_stored("__RandomString", given[2:])
-        length = self.values.whole(given[0], self.where, "the length of __RandomString")
-        letters = given[1] if len(given) > 1 else ""
-        if not letters or length < 1:
-            raise self._refused(
-                "__RandomString",
-                "any character of Unicode may come",
-                "name the letters: __RandomString(8,abcdef)",
-            )
-        if self.once:
-            return Text.of("".join(self.values.draws.choice(letters) for _ in range(length)))
-        if set(letters) == LETTERS_AND_DIGITS:
-            return _drawn(f"random string {length}")
-        if length > LONGEST_DRAWN or re.search(r"[\s|}]", letters):
-            raise self._refused(
-                "__RandomString", f"{length} characters out of '{letters}'",
-                f"use at most {LONGEST_DRAWN}, without blanks, | and }}, or all letters and digits",
-            )  # fmt: skip
-        return Text((Part("random choice " + " ".join(letters), True),) * length)
-
-    def _counter(self, arguments: list[Text]) -> Text:
-        given = self._constants("__counter", arguments, 0, 2)
-        self._not_stored("__counter", given[1:])
-        if self.once:
-            return Text.of("1")
-        each = bool(given) and given[0].strip().lower() == "true"
-        if each and self.values.users == 1:
-            each = False
-        name = self.values.unique("count")
-        return _drawn(f"sequence name={name}" + (" per=user" if each else ""))
-
-    def _time(self, arguments: list[Text]) -> Text:
-        given = self._constants("__time", arguments, 0, 2)
-        self._not_stored("__time", given[1:])
-        pattern = given[0] if given else ""
-        divided = re.fullmatch(r"/(\d+)", pattern)
-        if not self.once and pattern in ("", "/1000"):
-            return _drawn("time s" if pattern else "time")
-        if not self.once:
-            raise self._refused("__time", f"the format '{pattern}'", "use ${__time()} or ${__time(/1000)}")
-        now_ms = time.time_ns() // 1_000_000
-        if not pattern:
-            return Text.of(str(now_ms))
-        if divided and int(divided.group(1)):
-            return Text.of(str(now_ms // int(divided.group(1))))
-        raise self._refused("__time", f"the format '{pattern}'", "use ${__time()} or ${__time(/1000)}")
+        known = self.values.variables.get(name)
+        if name not in self.values.values:
+            if name in self.values.referred:
+                raise self.refused(
+                    f"it stores the value in '{name}', which is used before", "give it a name of its own"
+                )
+            if known is not None and known.constant is None:
+                raise self.refused(
+                    f"it stores the value in '{name}', which a data set fills", "give it a name of its own"
+                )
+        place = self.values.changing(name, self.where)
+        self.values.stores.append((place, found.engine))
+        self.values.used.add(place)
+        return Text.placeholder(place)
 
 
-def _drawn(placeholder: str) -> Text:
-    return Text((Part(placeholder, True),))
+Function = Callable[[Call], Text]
+CALLS: dict[str, Function] = {}
+"""Filled by `prony.frontends.jmeter.calls`."""

@@ -5,13 +5,12 @@ Must not know requests.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prony.frontends.jmeter import answers, extractors, timers
+from prony.frontends.jmeter import answers, extractors, rows, timers
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.plan.workload import Auth, Basic, Feeder
@@ -22,7 +21,6 @@ CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager"
                            "CacheManager", "CSVDataSet", "Arguments", *SILENT})  # fmt: skip
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 """They give a variable its next value whenever their parent is walked."""
-NAME = re.compile(r"[^\s|}.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,11 @@ def _with(scope: Scope, node: Node, values: Values, shared: Shared, rows_at: boo
         case "Arguments":
             pass  # known since the start: `gather`
         case "CSVDataSet":
-            _rows(node, values, shared, rows_at)
+            if not rows_at:
+                raise node.refused(
+                    "it stands in a controller or a sampler", "move it into the thread group or above it"
+                )
+            rows.data_set(node, values)
         case "ConstantThroughputTimer":
             if scope.paced is not None:
                 raise node.refused("it is the second throughput timer of a request", "keep one of them")
@@ -247,72 +249,3 @@ def _auth(node: Node, values: Values) -> tuple[tuple[str, Auth], ...]:
     node.ignore("AuthManager.controlledByThreadGroup")
     node.finish()
     return tuple(found)
-
-
-def _rows(node: Node, values: Values, shared: Shared, rows_at: bool) -> None:
-    if not rows_at:
-        raise node.refused(
-            "it stands in a controller or a sampler", "move it into the thread group or above it"
-        )
-    file = shared.folder / values.constant(node.value("filename"), node)
-    names = [name.strip() for name in values.constant(node.value("variableNames"), node).split(",")]
-    names = names if any(names) else []
-    delimiter = values.constant(node.value("delimiter", ","), node) or ","
-    delimiter = "\t" if delimiter == "\\t" else delimiter
-    if node.value("fileEncoding", "UTF-8").upper() not in ("", "UTF-8", "US-ASCII", "ASCII"):
-        raise node.refused("an encoding other than UTF-8", "save the file as UTF-8")
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-        raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by one character of ASCII")
-    recycle, stop = node.flag("recycle", True), node.flag("stopThread")
-    if not recycle and not stop:
-        raise node.refused("'<EOF>' is sent when the rows are used up", "let it recycle, or stop the thread")
-    if node.value("shareMode", "shareMode.all") not in ("shareMode.all", "shareMode.group"):
-        raise node.refused("rows of its own for each thread", "share the file among all threads")
-    skips = node.flag("ignoreFirstLine")
-    quoted = node.flag("quotedData")
-    node.finish()
-    head = _first_line(file, node, delimiter, quoted)
-    if len(names) > len(head):
-        raise node.wrong(f"at most {len(head)} variable names, as many as {file.name} has columns")
-    columns: list[str] = []
-    if names and not skips:
-        columns = [f"column{place + 1}" for place in range(len(head))]
-        for place, name in enumerate(names):
-            if NAME.fullmatch(name) and names.count(name) == 1:
-                columns[place] = name
-        head = columns
-    for column in head:
-        if not NAME.fullmatch(column) or head.count(column) > 1:
-            raise node.wrong(f"different column names without blanks in {file.name}, found '{column}'")
-    feeder = f"rows{len(shared.feeders) + 1}"
-    shared.feeders[feeder] = Feeder(
-        file=str(file.absolute()),
-        order="sequence",
-        at_end="recycle" if recycle else "stop",
-        columns=tuple(columns),
-        delimiter=delimiter,
-    )
-    for variable, column in zip(names or head, head, strict=False):
-        if variable in values.values:
-            raise node.refused(
-                f"the variable {variable} has values of an extractor or a counter too", "give it another name"
-            )
-        if variable:
-            values.variables[variable] = Text.placeholder(f"{feeder}.{column}")
-
-
-def _first_line(file: Path, node: Node, delimiter: str, quoted: bool) -> list[str]:
-    try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            if not quoted and any('"' in line for line in stream):
-                raise node.refused(
-                    f"quotes in {file.name} that belong to the values", "allow quoted data, or remove them"
-                )
-            stream.seek(0)
-            head = next(csv.reader(stream, delimiter=delimiter), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
-    if not head:
-        raise node.wrong(f"at least one row in {file}")
-    return [column.strip() for column in head]

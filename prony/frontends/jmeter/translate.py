@@ -45,11 +45,12 @@ def plan(asked: Arguments) -> Plan:
 
 def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     """The test plan whose top element this is."""
-    values = Values(properties=dict(properties), draws=random.Random())
-    shared = Shared(path.parent)
+    values = Values(properties=dict(properties), draws=random.Random(), folder=path.parent)
+    shared = Shared(path.parent, values.feeders)
     _test_plan(top, values)
     gather(top, values)
     found = _only_group(top)
+    values.group = values.constant(found.label, found)
     outside = [node for node in top.below if node is not found]
     scope = inner(Scope(), outside, values, shared, rows_at=True)
     made = groups.group(found, values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from prony.frontends.jmeter import answers, extractors, timers
+from prony.frontends.jmeter import answers, calls, extractors, timers
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import SAMPLERS, Request, request
@@ -135,7 +135,8 @@ def _sampler(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
             raise unsupported(below)
     here = inner(scope, own, values, walk.shared, rows_at=False)
     waits = timers.waits(here.timers, values)
-    asked = request(node, here, values, walk.shared, place.again)
+    with calls.within(values.constant(node.label, node), values) as stores:
+        asked = request(node, here, values, walk.shared, place.again)
     walk.requests.append(asked)
     if len(walk.requests) > MOST_REQUESTS:
         raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in place of copies")
@@ -143,6 +144,7 @@ def _sampler(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
     before += [Block(pause=think) for think in waits[:-1]]
+    before += [Block(set={name: text}) for name, text in stores]
     step = asked.step.model_copy(update={"think_before": waits[-1]}) if waits else asked.step
     return [*before, step]
 

@@ -1,0 +1,174 @@
+"""prony jmeter: rows of CSV files, by data sets and `__CSVRead`, and functions that store what they find."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.frontends import jmeter
+from prony.frontends.base import Refused
+from tests.frontends.conftest import Served, offered
+from tests.frontends.jmx_text import (
+    ARGUMENTS,
+    document,
+    element,
+    flag,
+    load_of,
+    prop,
+    repeated,
+    sampler,
+    variables,
+)
+from tests.frontends.test_jmeter_blocks import targets
+
+REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
+ROUNDS = 4
+
+
+def data(name: str, names: str, mode: str = "all", recycle: bool = True, quoted: bool = False) -> str:
+    return element(
+        "CSVDataSet", prop("filename", name), prop("variableNames", names), prop("delimiter", ","),
+        prop("shareMode", f"shareMode.{mode}"), flag("recycle", recycle), flag("stopThread", False),
+        flag("quotedData", quoted), flag("ignoreFirstLine", False), prop("fileEncoding", "UTF-8"),
+    )  # fmt: skip
+
+
+def written(folder: Path) -> None:
+    (folder / "pairs.csv").write_text('a,"1"\nb,2\nc,3\n')
+    (folder / "few.csv").write_text("x\ny\n")
+    (folder / "quoted.csv").write_text('"p,q",7\n"say ""so""",8\n')
+
+
+def asked(path: str) -> str:
+    """What stands behind a ? is a parameter, which is encoded."""
+    where, _, value = path.partition("?")
+    held = (
+        prop("Argument.name", "v")
+        + prop("Argument.metadata", "=")
+        + prop("Argument.value", value)
+        + flag("HTTPArgument.always_encode", True)
+    )
+    argument = f'<elementProp name="v" elementType="HTTPArgument">{held}</elementProp>'
+    return sampler(where, ARGUMENTS.format(argument) if value else "")
+
+
+def plan(port: int) -> bytes:
+    """Rows and functions whose values are certain, for one user."""
+    paths = [
+        "/1/${__CSVRead(pairs.csv,0)}/${__CSVRead(pairs.csv,9)}",
+        "/2/${__CSVRead(pairs.csv,0)}${__CSVRead(pairs.csv,next())}",
+        "/3/${__CSVRead(few.csv,*own)}${__CSVRead(*own,0)}${__CSVRead(*own,next)}${__CSVRead(*own,0)}",
+        "/4/${all}?${each}",
+        "/5/${__intSum(2,3,-1,total)}/${total}/${__threadGroupName}/${__samplerName()}",
+        "/6/${total}/${__Random(7,7,drawn)}${drawn}/${__TestPlanName}/${__longSum(1,1)}",
+        "/7/${number}?${quoted}",
+    ]
+    inside = (
+        element("ConfigTestElement", prop("HTTPSampler.port", port))
+        + data("few.csv", "each", "thread", recycle=False)
+        + data("pairs.csv", "all", "group")
+        + data("quoted.csv", "quoted,number", quoted=True)
+    )
+    group = repeated(ROUNDS) + prop("ThreadGroup.num_threads", 1)
+    return document(inside + "".join(asked(path) for path in paths), group=group)
+
+
+def expected() -> list[str]:
+    """What JMeter sends for it."""
+    sent: list[str] = []
+    few = ["x", "y"]
+    for turn in range(ROUNDS):
+        pair = "abc"[turn % 3]
+        each = [*few, "%3CEOF%3E", "%3CEOF%3E"][turn]
+        quoted = ["7?v=p%2Cq", "8?v=say+%22so%22"][turn % 2]
+        sent += [f"/1/{pair}/", f"/2/{pair}", f"/3/{few[turn % 2]}{few[(turn + 1) % 2]}"]
+        sent += [f"/4/{pair}?v={each}", "/5/4/4/G/page", "/6/4/77/plan.jmx/2", f"/7/{quoted}"]
+    return sent
+
+
+def test_rows_and_functions_send_what_jmeter_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    written(tmp_path)
+    (tmp_path / "plan.jmx").write_bytes(plan(server.port))
+    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]).load)
+    assert not report.totals.errors
+    assert targets(server) == expected()
+
+
+@pytest.mark.skipif(
+    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
+)
+def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    written(tmp_path)
+    (tmp_path / "plan.jmx").write_bytes(plan(server.port))
+    assert REAL is not None
+    argv = [REAL, "-n", "-t", str(tmp_path / "plan.jmx"), "-j", str(tmp_path / "jmeter.log")]
+    subprocess.run(argv, check=True, timeout=240, capture_output=True)
+    assert targets(server) == expected()
+
+
+def test_each_thread_has_a_row_until_it_asks_for_the_next(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    written(tmp_path)
+    server = serve()
+    inside = element("ConfigTestElement", prop("HTTPSampler.port", server.port)) + sampler(
+        f"/${{__CSVRead({tmp_path}/pairs.csv,0)}}/${{__threadNum}}"
+    )
+    offered(load_of(inside, group=repeated(5) + prop("ThreadGroup.num_threads", 3)))
+    asked = targets(server)
+    assert len(asked) == 15
+    assert len(set(asked)) == 3  # a thread never leaves its row,
+    assert {path[1] for path in asked} == set("abc")  # and no two have the same
+
+
+def refusal(inside: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        load_of(inside + sampler())
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("${__CSVRead(people.csv,x)}", "a column's number from 0"),
+        ("${__CSVRead(nowhere.csv,0)}", "nowhere.csv"),
+        ("${__CSVRead(*own,0)}", "has not been opened above"),
+        ("${__CSVRead(,0)}", "names no file"),
+        ("${__Random(1,2,who)}", "which a data set fills"),
+        ("${v}${__Random(1,2,v)}", "which is used before"),
+    ],
+)
+def test_what_cannot_be_mapped_is_refused(path: str, says: str) -> None:
+    before = data("people.csv", "who,town") + variables(v="0")
+    assert says in refusal(before + sampler("/" + path))
+
+
+def test_a_value_is_stored_by_samplers_only() -> None:
+    timer = element("ConstantTimer", prop("ConstantTimer.delay", "${__Random(1,2,v)}"))
+    assert "outside of a sampler" in refusal(timer)
+    assert "read before the start" in refusal(variables(v="${__CSVRead(people.csv,0)}"))
+
+
+def test_two_data_sets_of_one_file(tmp_path: Path) -> None:
+    written(tmp_path)
+    one = data(f"{tmp_path}/few.csv", "a")
+    assert "takes every other row" in refusal(one + data(f"{tmp_path}/few.csv", "b"))
+    load_of(one + data(f"{tmp_path}/few.csv", "b", "thread") + sampler())
+    (tmp_path / "few.csv").write_text("x\n\ny\n")
+    assert "line 2 of few.csv is empty" in refusal(one)
+
+
+def test_where_it_runs() -> None:
+    (step,) = load_of(sampler("/${__machineName}")).workload.all_steps
+    assert step.path == f"/{socket.gethostname()}"
+    with pytest.raises(Refused, match="not known to Prony"):
+        load_of(sampler("/${__groovy(1)}"))
