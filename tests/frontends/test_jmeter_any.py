@@ -38,6 +38,8 @@ NAMES = st.sampled_from([
     "ThroughputController.percentThroughput", "ThroughputController.maxThroughput",
     "ThroughputController.perThread", "InterleaveControl.style", "CounterConfig.name", "CounterConfig.start",
     "variableName", "minimumValue", "clearEachIteration", "Other", "shareMode", "recycle", "quotedData",
+    "SwitchController.value", "ForeachController.inputVal", "ForeachController.returnVal",
+    "ForeachController.endIndex", "IncludeController.includepath",
 ])  # fmt: skip
 TAGS = st.sampled_from([
     "HTTPSamplerProxy", "LoopController", "IfController", "WhileController", "RandomController",
@@ -47,7 +49,8 @@ TAGS = st.sampled_from([
     "ResponseAssertion", "SizeAssertion", "DurationAssertion", "JSONPathAssertion", "RegexExtractor",
     "BoundaryExtractor", "JSONPostProcessor", "CookieManager", "CacheManager", "AuthManager", "Arguments",
     "CounterConfig", "RandomVariableConfig", "ThreadGroup", "OpenModelThreadGroup", "Nonsense",
-    "SwitchController", "ConfigTestElement",
+    "SwitchController", "ConfigTestElement", "ForeachController", "ModuleController", "IncludeController",
+    "TestFragmentController", "RunTime",
 ])  # fmt: skip
 PLACED = re.compile(r"p\.jmx:\d+: \S")
 """How a refusal begins: file, line, element."""

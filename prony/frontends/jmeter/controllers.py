@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from prony.frontends.jmeter import conditions
+from prony.frontends.jmeter.branches import BRANCHES
 from prony.frontends.jmeter.conditions import Held
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
@@ -257,5 +258,6 @@ CONTROLLERS.update(
         "RandomController": _random,
         "RandomOrderController": _shuffled,
         "ThroughputController": _share,
+        **BRANCHES,
     }
 )

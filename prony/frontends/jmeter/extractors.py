@@ -43,6 +43,9 @@ def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
             if name in found:
                 raise node.wrong(f"a variable name of its own, found '{variable}'")
             found[name] = Capture.model_validate({**capture, "always": True})
+            if variable in values.listed and capture.get("match") == -1:
+                every = {**capture, "as_json": True, "optional": False, "default": "[]", "always": True}
+                found[f"{name}_list"] = Capture.model_validate(every)
         node.finish()
     return found
 

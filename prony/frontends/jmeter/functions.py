@@ -86,6 +86,8 @@ class Values:
     """Those names -> what they stand for when a user starts."""
     several: dict[str, str] = field(default_factory=dict)
     """Variables of which an extractor takes every match -> their names in the engine."""
+    listed: set[str] = field(default_factory=set)
+    """Variables of whose matches a controller takes one after the other."""
     counters: int = 0
     used: set[str] = field(default_factory=set)
     """Names in the engine that something refers to."""

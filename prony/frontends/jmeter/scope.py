@@ -76,6 +76,9 @@ def gather(top: Node, values: Values) -> None:
                 name = values.changing(variable, node)
                 if every_match:
                     values.several[variable] = name
+        elif node.tag == "ForeachController":
+            values.listed.add(node.value("ForeachController.inputVal"))
+            values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
         elif node.tag in COUNTING:
             name = node.value("CounterConfig.name" if node.tag == "CounterConfig" else "variableName")
             values.changing(values.constant(name, node), node)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prony.experiment.running import RunningLoad, Target
 from prony.frontends.base import Translated
-from prony.frontends.jmeter import groups, jmx
+from prony.frontends.jmeter import groups, jmx, modules
 from prony.frontends.jmeter.arguments import TOOL, Arguments
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.groups import Group
@@ -47,6 +47,7 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     """The test plan whose top element this is."""
     values = Values(properties=dict(properties), draws=random.Random(), folder=path.parent)
     shared = Shared(path.parent, values.feeders)
+    modules.expand(top, path.parent)
     _test_plan(top, values)
     gather(top, values)
     found = _only_group(top)

@@ -23,10 +23,6 @@ NOT_REQUESTS = frozenset(
     {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *answers.ASSERTIONS, *extractors.EXTRACTORS}
 )
 INSTEAD = {
-    "SwitchController": "use If Controllers",
-    "ForeachController": "write the requests out, or use a CSV data set",
-    "ModuleController": "copy the module's elements here",
-    "IncludeController": "copy the included elements here",
     "RunTime": "use a Loop Controller",
     "CriticalSectionController": "leave it out: users who wait for each other are no load that Prony offers",
     "JSR223Sampler": "use extractors, functions or a CSV data set",
