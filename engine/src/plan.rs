@@ -40,6 +40,9 @@ pub struct Plan {
     /// Whether each user keeps the cookies that it is given and sends them back.
     #[serde(default)]
     pub cookies: bool,
+    /// Whether each user remembers what a cache would, and asks again only whether an answer has changed.
+    #[serde(default)]
+    pub cache: Option<CachePlan>,
     #[serde(default)]
     pub connection: Connection,
     /// The version of HTTP in which requests are written.

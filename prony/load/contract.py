@@ -86,6 +86,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
             {"name": name, **feeder.model_dump(mode="json")} for name, feeder in load.workload.feeders.items()
         ],
         "cookies": load.workload.cookies,
+        "cache": None if load.workload.cache is None else load.workload.cache.model_dump(mode="json"),
         "connection": {
             "reuse": _reuse(load),
             "max_requests": load.connections.max_requests,

@@ -92,6 +92,18 @@ class Feeder(Record):
         return self
 
 
+class Cache(Record):
+    """What each user remembers of answers to GET: it asks again only whether they have changed."""
+
+    fresh: bool = False
+    """While an answer is fresh by its own words its request is passed over: nothing is sent or counted."""
+    each_iteration: bool = False
+    """It begins anew with each iteration."""
+    most_urls: int = Field(default=5000, ge=1)
+    """Of more the oldest is forgotten."""
+    rules: Literal["rfc9111", "jmeter"] = "rfc9111"
+
+
 class Step(Record):
     """One request of the scenario. Path, header values, bearer token and body may hold `${…}` placeholders
     (docs/engine.md).
@@ -302,6 +314,7 @@ class Workload(Record):
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     cookies: bool = False
     """Whether each user keeps its cookies and sends them back."""
+    cache: Cache | None = None
     users: int = Field(default=10, ge=1)
     """Users when the command line names none."""
     delay_ms: float | None = Field(default=None, gt=0)

@@ -63,8 +63,8 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
             "the scenarios have blocks, variables or think_before, which decide anew before each request",
         ),
         (
-            plan.cookies || !plan.feeders.is_empty(),
-            "the users have cookies or feeders, which depend on the answer or the iteration before",
+            plan.cookies || plan.cache.is_some() || !plan.feeders.is_empty(),
+            "the users have cookies, a cache or feeders, which depend on the answer or the iteration before",
         ),
         (
             steps().any(|step| !step.capture.is_empty()),

@@ -78,9 +78,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "script is set, expected a step without loops, repeat, capture, follow_redirects, expect.json, body_matches and expect_continue with it: the script does that itself",
         );
     }
-    if plan.cookies || !plan.feeders.is_empty() {
+    if plan.cookies || plan.cache.is_some() || !plan.feeders.is_empty() {
         return refuse(
-            "script is set, expected no cookies and no feeders with it: the script does that itself",
+            "script is set, expected no cookies, no cache and no feeders with it: the script does that itself",
         );
     }
     if step.auth.is_some()

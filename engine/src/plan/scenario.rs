@@ -424,3 +424,34 @@ pub enum AtEnd {
     /// Every value is `<EOF>` from then on.
     Eof,
 }
+
+/// A cache of each user's own, without bodies: of GET requests, by path and query.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CachePlan {
+    /// While an answer is fresh by its `Cache-Control` or `Expires` its request is passed over: nothing is sent and nothing counted.
+    #[serde(default)]
+    pub fresh: bool,
+    /// It begins anew with each iteration.
+    #[serde(default)]
+    pub each_iteration: bool,
+    /// Of more URLs the oldest is forgotten.
+    #[serde(default = "most_urls")]
+    pub most_urls: usize,
+    #[serde(default)]
+    pub rules: CacheRules,
+}
+
+fn most_urls() -> usize {
+    5000
+}
+
+/// By which rules a cache goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheRules {
+    #[default]
+    Rfc9111,
+    /// The first validators of a URL are kept and go out with every method, and what says nothing of its life lives long.
+    Jmeter,
+}

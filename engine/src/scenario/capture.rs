@@ -1,5 +1,7 @@
 //! Values taken from an answer, and expectations that need the whole of it. One answer in, values of the user out; no I/O.
 
+use std::time::SystemTime;
+
 use rand::Rng;
 use serde_json::Value;
 
@@ -7,7 +9,7 @@ use super::look::Seen;
 use super::names::{Numbered, check_name};
 use super::origin::{Origin, check_pointer, regex};
 use super::vars::Vars;
-use crate::plan::{Capture, Expect, JsonExpect};
+use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
 
 /// What a step does with a kept answer.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub struct Look {
     regexes: Vec<(regex::bytes::Regex, bool)>,
     /// Whether the user keeps the cookies that the answer sets.
     pub cookies: bool,
+    /// Whether the user's cache keeps what the answer says of itself.
+    pub cache: Option<CachePlan>,
 }
 
 #[derive(Debug)]
@@ -86,12 +90,23 @@ impl Look {
             json: expect.json.clone(),
             regexes,
             cookies,
+            cache: None,
         })
+    }
+
+    /// Keeps what the answer gives the user beside values.
+    pub fn remember(&self, seen: &Seen, vars: &mut Vars) {
+        if self.cookies {
+            vars.cookies.keep(seen);
+        }
+        if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {
+            cache.keep(seen, plan, SystemTime::now());
+        }
     }
 
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.captures.is_empty() && !self.judges() && !self.cookies
+        self.captures.is_empty() && !self.judges() && !self.cookies && self.cache.is_none()
     }
 
     fn judges(&self) -> bool {

@@ -46,6 +46,8 @@ pub struct Scenarios {
     pub walk: Walk,
     /// Of scenarios with blocks; `None` when none has any.
     pub program: Option<Program>,
+    /// Whether a user's cache begins anew with each iteration.
+    pub forgets_cache: bool,
     /// Number of a variable and its value for a user who starts.
     pub variables: Vec<(usize, Template)>,
     pub shared: Shared,
@@ -80,7 +82,9 @@ impl Scenarios {
                 scope.capture(&name);
             }
         }
-        let programmed = plan.scenarios.iter().any(Scenario::needs_program);
+        // Where requests may be passed over, what comes next is decided anew before each of them.
+        let passes_over = plan.cache.is_some_and(|cache| cache.fresh);
+        let programmed = passes_over || plan.scenarios.iter().any(Scenario::needs_program);
         let mut assembly = Assembly::default();
         let mut variables = Vec::new();
         let mut steps = Vec::new();
@@ -104,12 +108,20 @@ impl Scenarios {
                     ))
                 };
                 let version = plan.http_version;
-                let request = Request::compile(step, authority, version, plan.cookies, &mut scope)
-                    .map_err(wrong)?;
+                let request = Request::compile(
+                    step,
+                    authority,
+                    version,
+                    plan.cookies,
+                    plan.cache,
+                    &mut scope,
+                )
+                .map_err(wrong)?;
                 let (expect, cookies) = (&step.expect, plan.cookies);
                 let slot = |name: &str| scope.capture(name);
-                let look = Look::compile(&step.capture, expect, cookies, &numbered, slot)
+                let mut look = Look::compile(&step.capture, expect, cookies, &numbered, slot)
                     .map_err(wrong)?;
+                look.cache = plan.cache.filter(|_| step.method == "GET");
                 scope.visible.extend(look.sets());
                 let name = StepName {
                     scenario: scenario.name.clone(),
@@ -159,6 +171,7 @@ impl Scenarios {
         Ok(Self {
             steps,
             walk: Walk::new(&plan.scenarios, &plan.walked(), plan.scenario_choice),
+            forgets_cache: plan.cache.is_some_and(|cache| cache.each_iteration),
             program: programmed.then(|| assembly.finish()),
             variables,
             shared,

@@ -2,6 +2,7 @@
 //! drivers or clocks.
 
 pub mod assemble;
+pub mod cache;
 pub mod capture;
 pub mod compile;
 pub mod condition;

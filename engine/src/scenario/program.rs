@@ -130,6 +130,11 @@ impl Cursor {
         !self.sent
     }
 
+    /// The request that it has come to is not sent; `was_idle`: it had sent nothing before.
+    pub fn pass_over(&mut self, was_idle: bool) {
+        self.sent = !was_idle;
+    }
+
     /// A request ended: it belongs to every transaction that is open.
     pub fn spend(&mut self, service_ns: u64, failed: bool) {
         for open in &mut self.open {

@@ -4,16 +4,17 @@
 mod compile;
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rand::Rng;
 
-use super::cookies::Jar;
 use super::redirect::Sent;
 use super::template::{Place, Template};
 use super::vars::{Shared, Vars};
 use crate::net::outgoing::{Outgoing, Rest};
-use crate::plan::HttpVersion;
+use crate::plan::{CachePlan, CacheRules, HttpVersion};
 
 /// See the module.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub struct Request {
     adds_connection: bool,
     adds_length: bool,
     cookies: bool,
+    cache: Option<CachePlan>,
+    /// Before which header the validators of the cache stand.
+    validators_at: usize,
     expects_continue: bool,
 }
 
@@ -73,6 +77,7 @@ impl Request {
     /// Whether it can be written once for all.
     pub fn is_fixed(&self) -> bool {
         !self.cookies
+            && self.cache.is_none()
             && !self.expects_continue
             && !matches!(self.body, Some(Content::File(..)))
             && self.templates().all(Template::is_literal)
@@ -92,7 +97,7 @@ impl Request {
     }
 
     pub fn uses_vars(&self) -> bool {
-        self.cookies || self.templates().any(Template::uses_vars)
+        self.cookies || self.cache.is_some() || self.templates().any(Template::uses_vars)
     }
 
     /// The captured values without which it cannot be sent.
@@ -110,14 +115,23 @@ impl Request {
         out.extend_from_slice(self.method.as_bytes());
         out.push(b' ');
         let path_from = out.len();
-        ink.write(&self.path, Place::Path, &mut out);
+        match ink.vars.cache.as_mut().and_then(|cache| cache.drawn.take()) {
+            Some(drawn) => out.extend_from_slice(&drawn),
+            None => ink.write(&self.path, Place::Path, &mut out),
+        }
         let path = path_from..out.len();
         out.extend_from_slice(self.version_line());
-        for header in &self.headers {
+        for (place, header) in self.headers.iter().enumerate() {
+            if place == self.validators_at {
+                self.write_validators(path.clone(), ink.vars, &mut out);
+            }
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
             ink.write(&header.value, Place::Header, &mut out);
             out.extend_from_slice(b"\r\n");
+        }
+        if self.validators_at >= self.headers.len() {
+            self.write_validators(path.clone(), ink.vars, &mut out);
         }
         if self.cookies {
             let path = out[path].to_vec();
@@ -129,12 +143,39 @@ impl Request {
         self.write_body(ink, out)
     }
 
+    fn write_validators(&self, path: Range<usize>, vars: &mut Vars, out: &mut Vec<u8>) {
+        let Some(plan) = &self.cache else {
+            return;
+        };
+        let keeps = self.method == "GET";
+        let cache = vars.cache.get_or_insert_default();
+        if keeps || plan.rules == CacheRules::Jmeter {
+            let path = out[path].to_vec();
+            cache.write(&path, keeps, out);
+        } else {
+            cache.passes();
+        }
+    }
+
+    /// Whether its answer is in the user's cache and still fresh after this time; if not, its path stays as it was written for that.
+    pub fn is_fresh<R: Rng>(&self, ink: &mut Ink<'_, R>, after: Duration) -> bool {
+        if !self.cache.is_some_and(|plan| plan.fresh) || self.method != "GET" {
+            return false;
+        }
+        let mut path = Vec::new();
+        ink.write(&self.path, Place::Path, &mut path);
+        let cache = ink.vars.cache.get_or_insert_default();
+        let fresh = cache.is_fresh(&path, SystemTime::now() + after);
+        cache.drawn = (!fresh).then_some(path);
+        fresh
+    }
+
     /// Writes the request that follows a redirect: the one before, asking for another path. Nothing is drawn anew.
     pub fn write_again(
         &self,
         again: &Again<'_>,
         last: bool,
-        cookies: &mut Jar,
+        vars: &mut Vars,
         spare: Vec<u8>,
     ) -> Outgoing {
         let mut out = spare;
@@ -150,12 +191,20 @@ impl Request {
         if self.cookies {
             anew.push("cookie");
         }
+        if self.cache.is_some() {
+            anew.extend(["if-none-match", "if-modified-since"]);
+        }
         if self.adds_connection {
             anew.push("connection");
         }
         sent.write_headers(&anew, again.as_get, &mut out);
+        if self.cache.is_some() {
+            let keeps = again.as_get || self.method == "GET";
+            let cache = vars.cache.get_or_insert_default();
+            cache.write(again.path.as_bytes(), keeps, &mut out);
+        }
         if self.cookies {
-            cookies.write(again.path.as_bytes(), &mut out);
+            vars.cookies.write(again.path.as_bytes(), &mut out);
         }
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));

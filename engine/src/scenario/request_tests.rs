@@ -13,6 +13,7 @@ fn compile(step: Value) -> Result<Request, String> {
         "h:1",
         HttpVersion::V1_1,
         false,
+        None,
         &mut Scope::default(),
     )
 }
@@ -40,6 +41,7 @@ fn http_1_0_asks_for_a_connection_that_stays_and_says_nothing_of_one_that_does_n
             "h:1",
             HttpVersion::V1_0,
             false,
+            None,
             &mut Scope::default(),
         )
         .unwrap()

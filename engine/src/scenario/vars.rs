@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use super::cache::Cache;
 use super::cookies::Jar;
 use super::feeder::{Feeder, NO_ROW};
 
@@ -32,6 +33,8 @@ pub struct Vars {
     /// The present row of each feeder.
     pub rows: Box<[u32]>,
     pub cookies: Jar,
+    /// Made by its first request, where the plan has a cache.
+    pub cache: Option<Box<Cache>>,
     /// The number of the user among all of its population, from 0.
     pub number: u64,
     /// Iterations that it has begun.
@@ -55,6 +58,7 @@ impl Vars {
             counters: vec![0; shape.counters].into(),
             rows: vec![NO_ROW; shape.feeders].into(),
             cookies: Jar::default(),
+            cache: None,
             number: 0,
             iteration: 0,
         }

@@ -2,6 +2,7 @@
 //! Users of a plain scenario carry nothing, and their table is empty.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use rand::rngs::SmallRng;
 
@@ -21,6 +22,9 @@ use crate::scenario::walk::Position;
 
 /// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC 9110, section 10.1.1).
 pub(super) const LONGEST_HELD_NS: u64 = 1_000_000_000;
+
+/// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in it can end.
+const MOST_PASSED_OVER: u32 = 100_000;
 
 /// What one user carries.
 #[derive(Default)]
@@ -134,6 +138,11 @@ impl Scenes {
             }
             vars.iteration += 1;
             vars.forget_captured(shape);
+            if job.scenarios.forgets_cache
+                && let Some(cache) = &mut vars.cache
+            {
+                cache.forget();
+            }
             let feeders = job.scenarios.shared.feeders.iter().enumerate();
             for (row, (place, feeder)) in vars.rows.iter_mut().zip(feeders) {
                 if let Some(number) = population.number_at_feeder(place, number)
@@ -163,18 +172,27 @@ impl Scenes {
             return Next::Walked;
         };
         let shared = &job.scenarios.shared;
-        match program.advance(cursor, vars, shared, rng, now_ns, &mut self.passed) {
-            Stop::Walked => Next::Walked,
-            Stop::Lost => Next::Stuck,
-            Stop::Request(step) => {
-                let needs = &job.scenarios.steps[usize::from(step)].needs;
-                if needs.iter().all(|slot| vars.captured[*slot].is_some()) {
-                    Next::Step(step)
-                } else {
-                    Next::Stuck
+        for _ in 0..MOST_PASSED_OVER {
+            let was_idle = cursor.is_idle();
+            match program.advance(cursor, vars, shared, rng, now_ns, &mut self.passed) {
+                Stop::Walked => return Next::Walked,
+                Stop::Lost => return Next::Stuck,
+                Stop::Request(step) => {
+                    let compiled = &job.scenarios.steps[usize::from(step)];
+                    let has = |slot: &usize| vars.captured[*slot].is_some();
+                    if !compiled.needs.iter().all(has) {
+                        return Next::Stuck;
+                    }
+                    let after = Duration::from_nanos(self.passed.pause_ns);
+                    let mut ink = Ink { shared, vars, rng };
+                    if !compiled.request.is_fresh(&mut ink, after) {
+                        return Next::Step(step);
+                    }
+                    cursor.pass_over(was_idle);
                 }
             }
         }
+        Next::Stuck
     }
 
     fn is_idle(&self, index: u32) -> bool {
@@ -386,9 +404,9 @@ impl<D: Driver> Worker<'_, D> {
         again: &Again<'_>,
         spare: Vec<u8>,
     ) -> Outgoing {
-        let jar = &mut self.scenes.vars(index).cookies;
+        let vars = self.scenes.vars(index);
         let request = &self.job.scenarios.steps[step].request;
-        request.write_again(again, last, jar, spare)
+        request.write_again(again, last, vars, spare)
     }
 
     /// Writes the request of its step for this user, and hands it to the driver.
@@ -433,13 +451,12 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Keeps the cookies of an answer that leads elsewhere.
+    /// Keeps what an answer that leads elsewhere gives a user besides.
     pub(super) fn keep_cookies(&mut self, index: u32) {
         let step = usize::from(self.users[index as usize].step);
-        let look = self.job.scenarios.steps[step].look.as_ref();
-        if look.is_some_and(|look| look.cookies) {
+        if let Some(look) = self.job.scenarios.steps[step].look.as_ref() {
             let seen = std::mem::take(&mut self.scenes.seen);
-            self.scenes.vars(index).cookies.keep(&seen);
+            look.remember(&seen, self.scenes.vars(index));
             self.scenes.seen = seen;
         }
     }
@@ -455,9 +472,7 @@ impl<D: Driver> Worker<'_, D> {
         let look = self.job.scenarios.steps[step].look.as_ref()?;
         let seen = std::mem::take(&mut self.scenes.seen);
         let vars = self.scenes.vars(index);
-        if look.cookies {
-            vars.cookies.keep(&seen);
-        }
+        look.remember(&seen, vars);
         let missed = look.take(&seen, right, vars, &mut self.rng);
         if !self.job.scenarios.reported.is_empty() {
             self.job.scenarios.reported.keep(vars);

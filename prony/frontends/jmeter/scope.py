@@ -13,7 +13,7 @@ from pathlib import Path
 from prony.frontends.jmeter import answers, extractors, rows, timers
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
-from prony.plan.workload import Auth, Basic, Feeder
+from prony.plan.workload import Auth, Basic, Cache, Feeder
 
 SILENT = frozenset({"ResultCollector", "Summariser", "DebugPostProcessor"})
 """They change no request; without a window nobody sees them."""
@@ -180,15 +180,24 @@ def _with(scope: Scope, node: Node, values: Values, shared: Shared, rows_at: boo
 
 
 def _cache(node: Node) -> Node:
-    """One that begins anew with each iteration; whether it could spare a request there is looked at later."""
-    if not node.flag("clearEachIteration"):
-        raise node.refused(
-            "a cache that spares requests of later iterations",
-            "tick 'Clear cache each iteration', or remove it: every request is sent",
-        )
-    node.ignore("useExpires", "maxSize", "CacheManager.controlledByThread")
+    node.ignore("clearEachIteration", "useExpires", "maxSize", "CacheManager.controlledByThread")
     node.finish()
     return node
+
+
+def cache_of(node: Node, new_users: bool, values: Values) -> Cache | None:
+    """The cache of each user; `new_users`: a thread is another user with each iteration."""
+    fresh, clear = node.flag("useExpires"), node.flag("clearEachIteration")
+    if node.flag("CacheManager.controlledByThread"):
+        clear = new_users
+    most = values.whole(node.value("maxSize"), node, "maxSize", 5000)
+    if fresh:
+        values.note(
+            f"{node.element}: what is fresh in a user's cache is not sent and has no row, as in JMeter"
+        )
+    if most < 1:
+        return None
+    return Cache(fresh=fresh, each_iteration=clear, most_urls=most, rules="jmeter")
 
 
 def _silent(node: Node) -> None:

@@ -15,10 +15,10 @@ from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import Request
-from prony.frontends.jmeter.scope import Scope, Shared, counted, gather, inner, user_variables
+from prony.frontends.jmeter.scope import Scope, Shared, cache_of, counted, gather, inner, user_variables
 from prony.frontends.jmeter.tree import NOT_REQUESTS, Place, Walk, entries_of, unsupported
 from prony.plan.load import Connections
-from prony.plan.workload import Block, Entry, Step, Workload
+from prony.plan.workload import Block, Cache, Entry, Step, Workload
 
 UNLIMITED_MS = 60_000
 """For an answer, where the plan names no time: JMeter would wait for ever."""
@@ -63,7 +63,6 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
         raise found.wrong("at least one HTTP request that is enabled and that a user can come to")
     if beside:
         entries.insert(0, Block(set=beside))
-    _held(walk.requests)
     running = RunningLoad(
         target=Target.parse(_one_server(walk.requests)),
         workload=Workload(
@@ -72,6 +71,7 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
             variables={name: text for name, text in values.initial.items() if name in values.used},
             feeders=shared.feeders,
             cookies=shared.cookies_anywhere,
+            cache=_cache(walk.requests, made.new_users, values),
         ),
         load=made.load,
         measured=made.measured,
@@ -129,16 +129,19 @@ def _only_group(top: Node) -> Node:
     return found[0]
 
 
-def _held(requests: Sequence[Request]) -> None:
-    """A cache that could spare a request is refused: every request is sent."""
-    seen: set[tuple[str, str]] = set()
+def _cache(requests: Sequence[Request], new_users: bool, values: Values) -> Cache | None:
+    """One for all requests, or none."""
+    first = requests[0].scope.cache
     for one in requests:
-        if one.scope.cache is not None and (one.again or (one.step.method, one.step.path) in seen):
-            raise one.scope.cache.refused(
-                f"a cache that could spare the second request of {one.step.path} in an iteration",
-                "remove the cache manager: every request is sent",
-            )
-        seen.add((one.step.method, one.step.path))
+        if one.scope.cache is first:
+            continue
+        node = one.scope.cache or first
+        assert node is not None
+        raise node.refused(
+            f"the request '{one.step.name}' has another cache than the first one, or none",
+            "put one cache manager into the thread group or above it",
+        )
+    return None if first is None else cache_of(first, new_users, values)
 
 
 def _one_server(requests: Sequence[Request]) -> str:
@@ -156,9 +159,10 @@ def _connections(made: Group, entries: Sequence[Entry], walk: Walk) -> Connectio
     if not made.new_users or keeping == {False}:
         return Connections(keep_alive=keeping != {False})
     number = _always_sent(entries)
-    if walk.shared.cookies_anywhere or number is None:
+    spares = any(one.scope.cache is not None for one in walk.requests)
+    if walk.shared.cookies_anywhere or spares or number is None:
         raise made.node.refused(
-            "a new user for every iteration, with cookies or with iterations of different lengths",
+            "a new user for every iteration, with cookies, a cache or iterations of different lengths",
             "tick 'Same user on each iteration'",
         )
     return Connections(max_requests=number)

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{Content, Header, Request};
-use crate::plan::{Auth, Body, HttpVersion, Step};
+use crate::plan::{Auth, Body, CachePlan, HttpVersion, Step};
 use crate::scenario::template::{BadTemplate, Scope, Template};
 
 /// Files up to this size are read before the load starts; longer ones while they are sent.
@@ -22,6 +22,7 @@ impl Request {
         authority: &str,
         version: HttpVersion,
         cookies: bool,
+        cache: Option<CachePlan>,
         scope: &mut Scope,
     ) -> Result<Self, String> {
         let listed = |name: &str| {
@@ -97,6 +98,18 @@ impl Request {
         if chunked {
             add("Transfer-Encoding", Template::literal(&b"chunked"[..]));
         }
+        if cache.is_some() && (listed("if-none-match") || listed("if-modified-since")) {
+            return Err(
+                "has If-None-Match or If-Modified-Since, but the users have a cache, expected one of them".to_owned(),
+            );
+        }
+        // Where JMeter's client has them: before what it adds last.
+        let adds_last = |header: &Header| {
+            let name = &header.name;
+            name.eq_ignore_ascii_case("host") || name.eq_ignore_ascii_case("content-length")
+        };
+        let last = headers.iter().skip(1).position(adds_last);
+        let validators_at = last.map_or(headers.len(), |place| place + 1);
         Ok(Self {
             method: step.method.clone(),
             version,
@@ -107,6 +120,8 @@ impl Request {
             body,
             chunked,
             cookies,
+            cache,
+            validators_at,
             expects_continue: step.expect_continue,
         })
     }
