@@ -253,6 +253,9 @@ def _step(step: Step) -> dict[str, Any]:
     }
     if step.body is not None:
         plan["body"] = {"text": step.body, "chunked": step.chunked}
+    if step.body_parts:
+        parts = [part.model_dump(exclude_none=True) for part in step.body_parts]
+        plan["body"] = {"parts": parts, "chunked": step.chunked}
     if step.body_file is not None:
         plan["body"] = {"file": step.body_file, "chunked": step.chunked}
     if step.expect_continue:

@@ -205,6 +205,8 @@ class Capture(Record):
     """One that the answer sets."""
     regex: str | None = None
     group: int | None = Field(default=None, ge=0)
+    template: str | None = None
+    """Of the regex: a text in which `$1$` stands for the first group."""
     boundary: Boundary | None = None
     status: bool = False
     part: Literal["body", "head"] = Field(default="body", alias="in")
@@ -236,4 +238,5 @@ class Capture(Record):
     @property
     def by_hand(self) -> bool:
         """Whether the laboratory finds it too, and always the same as the engine."""
-        return self.jsonpath is None and self.part == "body" and self.match != 0 and not self.as_json
+        other = self.jsonpath is not None or self.template is not None or self.as_json
+        return not other and self.part == "body" and self.match != 0

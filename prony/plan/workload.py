@@ -104,6 +104,21 @@ class Cache(Record):
     rules: Literal["rfc9111", "jmeter"] = "rfc9111"
 
 
+class BodyPart(Record):
+    """A piece of a body."""
+
+    text: str | None = None
+    """May hold placeholders."""
+    file: str | None = None
+    """Read before the load; a path beside the workload's file."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.text is None) == (self.file is None):
+            raise ValueError("expected one of text and file in each of body_parts")
+        return self
+
+
 class Step(Record):
     """One request of the scenario. Path, header values, bearer token and body may hold `${…}` placeholders
     (docs/engine.md).
@@ -116,6 +131,8 @@ class Step(Record):
     body: str | None = None
     body_file: str | None = None
     """Sent as it is; a path beside the workload's file."""
+    body_parts: tuple[BodyPart, ...] = ()
+    """Texts and files that are one body, one after the other."""
     chunked: bool = False
     expect_continue: bool = False
     """The body waits until the server asks for it (100 Continue)."""
@@ -141,8 +158,8 @@ class Step(Record):
 
     @model_validator(mode="after")
     def _one_body(self) -> Self:
-        if self.body is not None and self.body_file is not None:
-            raise ValueError("expected at most one of body and body_file")
+        if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
+            raise ValueError("expected at most one of body, body_file and body_parts")
         if self.follow_redirects and self.expect_continue:
             raise ValueError("expected at most one of follow_redirects and expect_continue")
         return self
@@ -484,6 +501,11 @@ def beside(workload: Workload, folder: Path) -> Workload:
 
     def step(step: Step) -> Step:
         file = step.body_file
+        parts = tuple(
+            part if part.file is None else BodyPart(file=str((folder / part.file).resolve()))
+            for part in step.body_parts
+        )
+        step = step if not parts else step.model_copy(update={"body_parts": parts})
         return step if file is None else step.model_copy(update={"body_file": str((folder / file).resolve())})
 
     feeders = {

@@ -97,7 +97,7 @@ def test_what_is_explained_can_be_read_again() -> None:
 
 REFUSED = {
     "script": (element("JSR223Sampler"), "JSR223Sampler 'it' is not supported"),
-    "switch": (element("SwitchController", below=sampler()), "SwitchController 'it'"),
+    "runtime": (element("RunTime", below=sampler()), "RunTime 'it'"),
     "unknown": (element("kg.apc.Strange"), "kg.apc.Strange 'it'"),
     "groovy": (sampler("/${__groovy(1+1)}"), "the function __groovy"),
     "jexl": (

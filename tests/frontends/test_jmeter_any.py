@@ -38,6 +38,7 @@ NAMES = st.sampled_from([
     "ThroughputController.percentThroughput", "ThroughputController.maxThroughput",
     "ThroughputController.perThread", "InterleaveControl.style", "CounterConfig.name", "CounterConfig.start",
     "variableName", "minimumValue", "clearEachIteration", "Other", "shareMode", "recycle", "quotedData",
+    "HTTPSampler.DO_MULTIPART_POST", "RegexExtractor.template", "useExpires", "maxSize",
     "SwitchController.value", "ForeachController.inputVal", "ForeachController.returnVal",
     "ForeachController.endIndex", "IncludeController.includepath",
 ])  # fmt: skip

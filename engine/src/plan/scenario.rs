@@ -111,7 +111,7 @@ fn default_method() -> String {
     "GET".to_owned()
 }
 
-/// A request's body: exactly one of `text`, `base64`, `file`.
+/// A request's body: exactly one of `text`, `base64`, `file`, `parts`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Body {
@@ -123,9 +123,22 @@ pub struct Body {
     /// A file that is sent as it is; a large one is read while it is sent, so it must not change during the run.
     #[serde(default)]
     pub file: Option<String>,
+    /// Several, sent one after the other as one body; all of them together are read before the load.
+    #[serde(default)]
+    pub parts: Vec<BodyPart>,
     /// Sent in the chunked coding, without a declared length.
     #[serde(default)]
     pub chunked: bool,
+}
+
+/// A piece of a body: exactly one of `text`, which may hold placeholders, and `file`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BodyPart {
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub file: Option<String>,
 }
 
 #[derive(JsonSchema)]
@@ -202,6 +215,9 @@ pub struct Capture {
     /// Of the regex: which group; without it the first, or the whole match where there is none.
     #[serde(default)]
     pub group: Option<usize>,
+    /// Of the regex: a text in which `$1$` stands for the first group, and so on; `$0$` for the whole match.
+    #[serde(default)]
+    pub template: Option<String>,
     /// Used when nothing is found; without it that is an error of the kind `capture`.
     #[serde(default)]
     pub default: Option<String>,

@@ -15,18 +15,84 @@ pub enum Origin {
     Path(Box<JsonPath>),
     Header(String),
     Cookie(String),
-    Regex(Box<regex::bytes::Regex>, usize, Part),
+    Regex(Box<regex::bytes::Regex>, Wanted, Part),
     Boundary(Box<Finder<'static>>, Box<Finder<'static>>, Part),
     Status,
 }
 
+/// What is taken of a match: a group, or a text with groups in it, each behind the text before it.
+#[derive(Debug)]
+pub enum Wanted {
+    Group(usize),
+    Template(Vec<(Box<str>, usize)>, Box<str>),
+}
+
 type Found = Vec<Box<[u8]>>;
+
+impl Wanted {
+    fn new(capture: &Capture, groups: usize) -> Result<Self, String> {
+        let wanted = match (&capture.template, capture.group) {
+            (Some(_), Some(_)) => {
+                return Err("has a group and a template, expected one of them".to_owned());
+            }
+            (Some(text), None) => Self::template(text),
+            (None, group) => Self::Group(group.unwrap_or(groups.min(1))),
+        };
+        let last = match &wanted {
+            Self::Group(group) => *group,
+            Self::Template(pieces, _) => pieces.iter().map(|(_, group)| *group).max().unwrap_or(0),
+        };
+        if last > groups {
+            return Err(format!("asks for group {last}, but its regex has {groups}"));
+        }
+        Ok(wanted)
+    }
+
+    fn template(text: &str) -> Self {
+        let mut pieces = Vec::new();
+        let mut before = String::new();
+        let mut rest = text;
+        while let Some((plain, after)) = rest.split_once('$') {
+            before.push_str(plain);
+            rest = after;
+            let group = after.split_once('$').and_then(|(digits, behind)| {
+                let number = digits.bytes().all(|one| one.is_ascii_digit());
+                Some((digits.parse().ok().filter(|_| number)?, behind))
+            });
+            if let Some((group, behind)) = group {
+                pieces.push((std::mem::take(&mut before).into(), group));
+                rest = behind;
+            } else {
+                before.push('$');
+            }
+        }
+        before.push_str(rest);
+        Self::Template(pieces, before.into())
+    }
+
+    /// A group that has no part in the match is nothing, or in a template an empty text.
+    fn of(&self, found: &regex::bytes::Captures<'_>) -> Option<Box<[u8]>> {
+        let group = |number: usize| found.get(number).map(|group| group.as_bytes());
+        match self {
+            Self::Group(number) => group(*number).map(Box::from),
+            Self::Template(pieces, end) => {
+                let mut text = Vec::new();
+                for (before, number) in pieces {
+                    text.extend_from_slice(before.as_bytes());
+                    text.extend_from_slice(group(*number).unwrap_or_default());
+                }
+                text.extend_from_slice(end.as_bytes());
+                Some(text.into())
+            }
+        }
+    }
+}
 
 impl Origin {
     /// The error says what is wrong with the capture.
     pub fn compile(capture: &Capture) -> Result<Self, String> {
-        if capture.group.is_some() && capture.regex.is_none() {
-            return Err("has a group, which only a regex has".to_owned());
+        if (capture.group.is_some() || capture.template.is_some()) && capture.regex.is_none() {
+            return Err("has a group or a template, which only a regex has".to_owned());
         }
         let searches = capture.regex.is_some() || capture.boundary.is_some();
         if capture.part != Part::Body && !searches {
@@ -47,14 +113,8 @@ impl Origin {
         found.extend(capture.cookie.clone().map(Self::Cookie));
         if let Some(text) = &capture.regex {
             let regex = regex(text)?;
-            let groups = regex.captures_len() - 1;
-            let group = capture.group.unwrap_or(groups.min(1));
-            if group > groups {
-                return Err(format!(
-                    "asks for group {group}, but its regex has {groups}"
-                ));
-            }
-            found.push(Self::Regex(Box::new(regex), group, capture.part));
+            let wanted = Wanted::new(capture, regex.captures_len() - 1)?;
+            found.push(Self::Regex(Box::new(regex), wanted, capture.part));
         }
         if let Some(boundary) = &capture.boundary {
             let finder = |text: &str| Box::new(Finder::new(text.as_bytes()).into_owned());
@@ -121,9 +181,9 @@ impl Origin {
                 .filter_map(|line| cookie(line, name))
                 .take(most)
                 .collect(),
-            Self::Regex(regex, group, part) => regex
+            Self::Regex(regex, wanted, part) => regex
                 .captures_iter(text_of(seen, *part))
-                .filter_map(|found| found.get(*group).map(|found| found.as_bytes().into()))
+                .filter_map(|found| wanted.of(&found))
                 .take(most)
                 .collect(),
             Self::Boundary(left, right, part) => between(left, right, text_of(seen, *part), most),
@@ -297,6 +357,27 @@ mod tests {
                 .collect();
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn a_template_joins_groups() {
+        let joined = |template: &str| {
+            let capture = json!({"name": "x", "regex": "(a)(b)?-(c)", "template": template});
+            found(capture, "ab-c a-c", 9)
+        };
+        assert_eq!(joined("<$3$.$2$>$"), ["<c.b>$", "<c.>$"]);
+        assert_eq!(joined("$0$$1$"), ["ab-ca", "a-ca"]);
+        assert_eq!(joined("no $x$ group"), ["no $x$ group"; 2]);
+        let refused = |more: Value| {
+            let mut capture = json!({"name": "x", "regex": "(a)", "template": "$2$"});
+            capture
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            origin(capture).unwrap_err()
+        };
+        assert!(refused(json!({})).contains("asks for group 2"));
+        assert!(refused(json!({"group": 1})).contains("one of them"));
     }
 
     #[test]

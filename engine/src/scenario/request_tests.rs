@@ -96,6 +96,26 @@ fn bodies_come_from_text_base64_and_files_with_or_without_a_length() {
 }
 
 #[test]
+fn a_body_may_be_joined_from_parts() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "${not a name}").unwrap();
+    let parts = json!([{"text": "a${random int 7 7}"}, {"file": file.path()}, {"text": "z"}]);
+    let request = compile(json!({"path": "/", "body": {"parts": parts}})).unwrap();
+    assert!(written(&request, false).ends_with("Content-Length: 16\r\n\r\na7${not a name}z"));
+    for (body, part) in [
+        (json!({"parts": [{}]}), "not exactly one of text and file"),
+        (json!({"parts": [{"file": "nowhere"}]}), "cannot be read"),
+        (
+            json!({"text": "x", "parts": [{"text": "y"}]}),
+            "file and parts",
+        ),
+    ] {
+        let refusal = compile(json!({"path": "/", "body": body})).unwrap_err();
+        assert!(refusal.contains(part), "{refusal}");
+    }
+}
+
+#[test]
 fn a_long_file_is_read_while_it_is_sent() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = "0123456789".repeat(300_000);

@@ -163,6 +163,11 @@ impl Template {
         Ok(template)
     }
 
+    /// Renders the other one behind this one.
+    pub fn append(&mut self, other: Self) {
+        self.parts.extend(other.parts);
+    }
+
     fn push_literal(&mut self, bytes: Box<[u8]>) {
         if !bytes.is_empty() {
             self.parts.push(Part::Literal(bytes));

@@ -77,21 +77,20 @@ def _regex(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
     text = values.constant(node.value("RegexExtractor.regex"), node)
     template = node.value("RegexExtractor.template", "$1$") or "$1$"
     group = re.fullmatch(r"\$(\d{1,3})\$", template)
-    if group is None:
-        raise node.refused(f"the template '{template}'", "use a template of one group, such as $1$")
+    last = max(map(int, re.findall(r"\$(\d{1,3})\$", template)), default=0)
     try:
         groups = re.compile(text).groups
     except re.error as fault:
         raise node.wrong(f"a regular expression; {fault}") from fault
     if JAVA_ONLY.search(text):
         raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
-    if int(group.group(1)) > groups:
-        raise node.wrong(f"at least {group.group(1)} groups in the pattern '{text}', as the template says")
+    if last > groups:
+        raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")
     yield (
         node.value("RegexExtractor.refname"),
         {
             "regex": text,
-            "group": int(group.group(1)),
+            **({"group": int(group.group(1))} if group else {"template": template}),
             **_part(node, "RegexExtractor"),
             **_match(node.value("RegexExtractor.match_number"), node, values, 0),
             **_or_else(node, values, "RegexExtractor"),

@@ -18,6 +18,7 @@ from prony.frontends.jmeter.answers import expectation
 from prony.frontends.jmeter.extractors import captures
 from prony.frontends.jmeter.functions import Part, Text, Values
 from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.multipart import Multipart, multipart
 from prony.frontends.jmeter.scope import Scope, Shared
 from prony.plan.workload import Step
 
@@ -91,7 +92,8 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared, again: boo
     base, path = _where(asked)
     follows = node.flag("HTTPSampler.follow_redirects") or node.flag("HTTPSampler.auto_redirects")
     keep_alive = node.flag("HTTPSampler.use_keepalive", True)
-    body, body_file, query, form = _content(asked, method, shared)
+    parts = _parts(asked, method)
+    body, body_file, query, form = (None, None, Text(), False) if parts else _content(asked, method, shared)
     if follows and body_file is not None and Path(body_file).stat().st_size > READ_WHOLE_BYTES:
         raise node.refused(
             f"following redirects with a body of more than {READ_WHOLE_BYTES >> 20} MiB",
@@ -105,7 +107,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared, again: boo
     if query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
         path = path + Text.of(mark) + query
-    headers = _headers(asked, base, keep_alive, body, body_file, form)
+    headers = _headers(asked, base, keep_alive, body, body_file, form, parts)
     name = values.constant(node.label, node)
     expect = expectation(scope.assertions, follows, values)
     given: dict[str, Any] = {
@@ -115,6 +117,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared, again: boo
         "headers": headers,
         "body": None if body is None else body.engine,
         "body_file": body_file,
+        "body_parts": parts.parts if parts else (),
         "expect": expect,
         "auth": _auth(scope, base, path),
         "follow_redirects": MOST_REDIRECTS if follows else 0,
@@ -158,8 +161,6 @@ def _refuse_extras(asked: _Asked) -> None:
             raise holder.refused(
                 f"the implementation {implementation}", "use HttpClient4, whose requests Prony sends"
             )
-    if node.flag("HTTPSampler.DO_MULTIPART_POST"):
-        raise node.refused("multipart/form-data", "send the file alone as the body, without a parameter name")
 
 
 def _where(asked: _Asked) -> tuple[str, Text]:
@@ -203,6 +204,27 @@ def _escaped(path: Text, node: Node) -> Text:
         for part in path.parts
     ]
     return Text(tuple(parts))
+
+
+def _parts(asked: _Asked, method: str) -> Multipart | None:
+    """Where the sampler sends a form with parts: it is told to, or a file has a parameter name."""
+    node = asked.node
+    files = node.members("HTTPFileArgs.files", "HTTPsampler.Files")
+    named = any(file.value("File.paramname") for file in files)
+    asks = node.flag("HTTPSampler.DO_MULTIPART_POST")
+    if method not in WITH_BODY or not (asks or named):
+        return None
+    if node.flag("HTTPSampler.postBodyRaw"):
+        raise node.refused("a raw body with multipart/form-data", "untick multipart, or use parameters")
+    if not all(file.value("File.paramname") for file in files):
+        raise node.refused("a file without a parameter name among parts", "give it one")
+    arguments = node.members("Arguments.arguments", "HTTPsampler.Arguments")
+    for default in asked.scope.defaults:
+        arguments = default.members("Arguments.arguments", "HTTPsampler.Arguments") + arguments
+    encoding = asked.values.constant(node.value("HTTPSampler.contentEncoding"), node).upper()
+    if encoding not in ("", "UTF-8"):
+        raise node.refused(f"the encoding {encoding}", "use UTF-8")
+    return multipart(node, arguments, files, asked.values)
 
 
 def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, str | None, Text, bool]:
@@ -284,6 +306,7 @@ def _headers(
     body: Text | None,
     body_file: str | None,
     form: bool,
+    parts: Multipart | None,
 ) -> Mapping[str, str]:
     """In the order in which HttpClient4 writes them."""
     found: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
@@ -303,6 +326,12 @@ def _headers(
         found["Content-Length"] = str(len(body.constant.encode()))
     elif body_file is not None:
         found["Content-Length"] = str(Path(body_file).stat().st_size)
+    if parts is not None:
+        if "content-type" in has:
+            raise asked.node.refused("a header Content-Type with parts", "leave the header out")
+        if parts.length is not None:
+            found["Content-Length"] = str(parts.length)
+        found["Content-Type"] = parts.content_type
     if "content-type" not in has and body is not None:
         found["Content-Type"] = FORM if form else RAW
     host = urlsplit(base)

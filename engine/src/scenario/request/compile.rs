@@ -9,11 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{Content, Header, Request};
-use crate::plan::{Auth, Body, CachePlan, HttpVersion, Step};
+use crate::plan::{Auth, Body, BodyPart, CachePlan, HttpVersion, Step};
 use crate::scenario::template::{BadTemplate, Scope, Template};
 
 /// Files up to this size are read before the load starts; longer ones while they are sent.
 const MAX_LOADED_BYTES: u64 = 1024 * 1024;
+/// The files of a body of several parts, together.
+const MAX_JOINED_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Request {
     /// Compiles a checked step; the error says what is wrong with it. `authority` is the target's host and port as in its URL.
@@ -154,7 +156,50 @@ fn authorization(auth: &Auth, scope: &mut Scope) -> Result<Template, String> {
     }
 }
 
+/// Pieces as one template; files are read whole.
+fn joined(parts: &[BodyPart], scope: &mut Scope) -> Result<Template, String> {
+    let mut all = Template::default();
+    let mut left = MAX_JOINED_BYTES;
+    for part in parts {
+        match (&part.text, &part.file) {
+            (Some(text), None) => all.append(template(text, "body.parts", scope)?),
+            (None, Some(path)) => {
+                let failed =
+                    |error: std::io::Error| format!("body.parts: {path} cannot be read: {error}");
+                let mut bytes = Vec::new();
+                let file = File::open(path).map_err(failed)?;
+                let read = file
+                    .take(left + 1)
+                    .read_to_end(&mut bytes)
+                    .map_err(failed)?;
+                left = left.checked_sub(read as u64).ok_or_else(|| {
+                    format!(
+                        "body.parts has files of more than {} MiB, expected less",
+                        MAX_JOINED_BYTES >> 20
+                    )
+                })?;
+                all.append(Template::literal(bytes));
+            }
+            _ => {
+                return Err(
+                    "body.parts has one that is not exactly one of text and file".to_owned(),
+                );
+            }
+        }
+    }
+    Ok(all)
+}
+
 fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
+    if !body.parts.is_empty() && body.text.is_none() && body.base64.is_none() && body.file.is_none()
+    {
+        return Ok(Content::Text(joined(&body.parts, scope)?));
+    }
+    if !body.parts.is_empty() {
+        return Err(
+            "has a body that is not exactly one of text, base64, file and parts".to_owned(),
+        );
+    }
     match (&body.text, &body.base64, &body.file) {
         (Some(text), None, None) => Ok(Content::Text(template(text, "body", scope)?)),
         (None, Some(text), None) => {
@@ -178,6 +223,6 @@ fn content(body: &Body, scope: &mut Scope) -> Result<Content, String> {
             file.read_to_end(&mut bytes).map_err(failed)?;
             Ok(Content::Text(Template::literal(bytes)))
         }
-        _ => Err("has a body that is not exactly one of text, base64 and file".to_owned()),
+        _ => Err("has a body that is not exactly one of text, base64, file and parts".to_owned()),
     }
 }
