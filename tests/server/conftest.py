@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from prony.server import command
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 
@@ -19,6 +20,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("PRONY_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture
+def hasty_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JVMs of servers compile with their first compiler alone: half the CPU until the first answers, which are
+    all that is looked at.
+    """
+    usual = command.inherited
+    options = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    monkeypatch.setattr(command, "inherited", lambda tmp: usual(tmp) | options)
 
 
 @pytest.fixture

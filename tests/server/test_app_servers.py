@@ -27,7 +27,7 @@ from prony.server.launch import RunningServer, launch
 from prony.server.probe import http_probe, status_probe
 from prony.trial.probing import probe_workload
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
 needs_memcached = pytest.mark.skipif(
     shutil.which("memcached") is None, reason="memcached is not installed: apt-get install memcached"

@@ -22,7 +22,7 @@ from prony.server.probe import http_probe, status_probe
 from prony.server.settings import Settings
 from prony.trial.probing import probe_workload
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
 CATALOGUE = Catalogue.load([Path(__file__).resolve().parents[2] / "servers"])
 SERVLETS = [name for name in ("tomcat", "jetty", "undertow") if name in CATALOGUE.names()]
