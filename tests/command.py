@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import logging
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+
+import prony
 
 PRONY = Path(sys.executable).parent / "prony"
 """The installed command."""
@@ -30,6 +35,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """`prony WORDS` with pipes for its standard output and error; `env` is the whole environment."""
     surroundings = dict(os.environ if env is None else env)
+    _load_everything()
 
     def become_prony() -> None:
         os.closerange(3, 65_536)  # also the pipe on which Popen waits for an exec that never comes
@@ -69,6 +75,18 @@ def run(
             process.kill()
             raise
     return subprocess.CompletedProcess(list(words), process.returncode, out, err)
+
+
+@cache
+def _load_everything() -> None:
+    """What commands import when they need it, once for all children."""
+    for module in pkgutil.walk_packages(prony.__path__, "prony."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in ("ruptures", "scipy.optimize", "scipy.stats", "sqlalchemy.dialects.sqlite"):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 def _enter(words: list[str], env: Mapping[str, str]) -> int:

@@ -77,7 +77,7 @@ def test_a_service_that_dies_under_load_ends_the_trial_with_a_sentence(lab: Lab)
         'ready: {send: "hello", expect: ready}\npackage: keeper\n'
     )
     stand_on(lab, "one", "keeper")
-    shown = lab.json("compare", "one", "plain", *SHORT, "--window", "12s", "--trials", "1")
+    shown = lab.json("compare", "one", "plain", *SHORT, "--window", "6s", "--trials", "1")
     (trial,), (plain,) = (server["trials"] for server in shown["servers"])
     assert not trial["counts"]
     assert "ended under load" not in json.dumps(plain)
