@@ -24,8 +24,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hasty_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JVMs of servers compile with their first compiler alone: less CPU until the first answers, which are all
-    that is looked at.
+    """JVMs of servers compile with their first compiler alone: less CPU until the first answers, which are
+    all that is looked at.
     """
     usual = command.inherited
     options = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
