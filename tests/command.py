@@ -14,6 +14,7 @@ import importlib
 import logging
 import os
 import pkgutil
+import random
 import signal
 import subprocess
 import sys
@@ -91,6 +92,7 @@ def _load_everything() -> None:
 
 def _enter(words: list[str], env: Mapping[str, str]) -> int:
     gc.enable()
+    random.seed()  # else every child would try the same ports in the same order
     os.environ.clear()
     os.environ.update(env)
     for number in SIGNALS:

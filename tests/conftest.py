@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -29,6 +30,18 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, _interrupt)
+
+
+ALONE = ("bench", "conformance", "host", "load", "peers", "selftest/test_lies.py", "trial")
+"""Where a neighbour is what a test is about, or what it would mistake for something else."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(here)
+        if any(place.is_relative_to(alone) for alone in ALONE):
+            item.add_marker(pytest.mark.alone)
 
 
 def pytest_collection_finish() -> None:
