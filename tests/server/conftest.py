@@ -10,6 +10,7 @@ import pytest
 from prony.server import command
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
+from tests.command import HASTY_JVM
 
 TOY = Path(__file__).parent / "toy.py"
 
@@ -24,12 +25,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hasty_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JVMs of servers compile with their first compiler alone: less CPU until the first answers, which are
-    all that is looked at.
-    """
+    """As in the children of tests/command.py; these tests look at answers, threads and ports."""
     usual = command.inherited
-    options = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-    monkeypatch.setattr(command, "inherited", lambda tmp: usual(tmp) | options)
+    monkeypatch.setattr(command, "inherited", lambda tmp: usual(tmp) | HASTY_JVM)
 
 
 @pytest.fixture
