@@ -109,9 +109,10 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95, seed: int = SE
     residuals = logs - fitted
     draws = _draws(found, users, logs, fitted, residuals, np.random.default_rng(seed))
 
+    most_likely, drawn = _derived(found, users), [_derived(draw, users) for draw in draws]
+
     def estimate(pick: int) -> Estimate:
-        values = [_derived(draw, users)[pick] for draw in draws]
-        value = _derived(found, users)[pick]
+        value, values = most_likely[pick], [each[pick] for each in drawn]
         if not values:
             return Estimate(value)
         tail = (1 - confidence) / 2

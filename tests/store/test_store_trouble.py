@@ -56,7 +56,7 @@ def without_root() -> Iterator[None]:
 def open_to_all(tmp_path: Path) -> None:
     """A folder that any user may reach (pytest makes its own ones for one user alone)."""
     for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder.name.startswith(("pytest-", "test_")):
+        if folder.stat().st_uid == os.getuid() and folder.name.startswith(("pytest-", "popen-", "test_")):
             folder.chmod(0o755)
 
 
