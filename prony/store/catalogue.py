@@ -6,7 +6,6 @@ Must not know how a trial is run, judged or shown.
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pydantic
-from sqlalchemy import Connection, Row, delete, func, insert, inspect, select, update
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from prony import __version__
 from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import owner, rescue, schema
-from prony.store.faults import explained
+from prony.store import moving, owner, rescue, schema
+from prony.store.database import Database
 from prony.store.ids import as_typed, experiment_id
-from prony.store.place import APPLICATION_ID, WRITES, Place, open_place, sqlite_tables
 from prony.store.rows import ExperimentRow, ExperimentStatus, RawExperiment, StoredJudgement, StoredTrial
 
 LATEST = "latest"
@@ -39,15 +37,12 @@ afterwards.
 
 _ID_ATTEMPTS = 64
 
-IMPORTED = "imported"
-"""The owner of an experiment that ran elsewhere."""
-
 
 class Store:
     """An open catalogue. Every method raises StoreError, with one sentence, when the database refuses."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:
@@ -56,74 +51,16 @@ class Store:
 
         Refuses, untouched, whatever is not Prony's, and a schema that is newer than this program.
         """
-        store = cls(open_place(target))
-        store._prepare()
-        return store
+        return cls(Database.open(target))
 
     @property
     def where(self) -> str:
         """The file or URL, without a password."""
-        return self._place.where
+        return self._database.where
 
     def close(self) -> None:
         """Let go of all connections."""
-        self._place.engine.dispose()
-
-    # -- opening
-    # ---------------------------------------------------------------------------------------------------
-
-    def _prepare(self) -> None:
-        if self._place.sqlite and not self._place.marked:
-            self._refuse_foreign_file()
-        with self._faults():
-            with self._place.engine.connect() as connection:
-                found = self._schema_version(connection)
-            if found == schema.SCHEMA_VERSION:
-                return
-            with self._writing() as connection:
-                schema.lock(connection)
-                found = self._schema_version(connection)  # another program may have been faster
-                if found is None:
-                    if self._place.sqlite:
-                        connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
-                    schema.create(connection, f"prony {__version__}")
-                elif found < schema.SCHEMA_VERSION:
-                    schema.migrate(connection, found)
-
-    def _refuse_foreign_file(self) -> None:
-        try:
-            tables = sqlite_tables(self.where)
-        except sqlite3.Error as error:
-            raise StoreError(
-                f"{self.where} cannot be read as a database ({error}) and was left alone; "
-                "name another file with --db."
-            ) from None
-        if tables and schema.about.name not in tables:
-            raise StoreError(
-                f"{self.where} is a database of another program (it has the table '{tables[0]}') "
-                "and was left alone; name another file with --db."
-            )
-
-    def _schema_version(self, connection: Connection) -> int | None:
-        """The version found; None when there are no tables yet. A newer or unclear one is a StoreError."""
-        tables = set(inspect(connection).get_table_names())
-        if schema.about.name not in tables:
-            taken = tables & set(schema.metadata.tables)
-            if taken:
-                raise StoreError(
-                    f"{self.where} already has a table '{min(taken)}' that is not Prony's; "
-                    "give Prony a database of its own."
-                )
-            return None
-        found = schema.version_of(connection)
-        if found is None:
-            raise StoreError(f"{self.where} does not say which version of the schema it has; it is damaged.")
-        if found > schema.SCHEMA_VERSION:
-            raise StoreError(
-                f"{self.where} was written by a newer Prony (schema {found}; this one knows "
-                f"{schema.SCHEMA_VERSION}); update Prony, or name another file with --db."
-            )
-        return found
+        self._database.close()
 
     # -- writing
     # ---------------------------------------------------------------------------------------------------
@@ -131,10 +68,10 @@ class Store:
     def check_writable(self) -> None:
         """Write and delete a probe, so that an experiment does not find out after its first trial."""
         name = f"probe-{uuid.uuid4().hex}"
-        with self._faults():
-            with self._writing() as connection:
+        with self._database.faults():
+            with self._database.writing() as connection:
                 connection.execute(insert(schema.about).values(name=name, value="0" * _PROBE_BYTES))
-            with self._writing() as connection:
+            with self._database.writing() as connection:
                 connection.execute(delete(schema.about).where(schema.about.c.name == name))
 
     def create_experiment(
@@ -154,11 +91,11 @@ class Store:
             "prony_version": __version__,
             "owner": owner.this_process(),
         }
-        with self._faults():
+        with self._database.faults():
             for later in range(_ID_ATTEMPTS):
                 identifier = experiment_id(created, later)
                 try:
-                    with self._writing() as connection:
+                    with self._database.writing() as connection:
                         connection.execute(insert(schema.experiments).values(id=identifier, **values))
                 except IntegrityError:
                     continue  # two experiments within the same instant
@@ -194,9 +131,9 @@ class Store:
             raise StoreError(f"{fault} {kept}") from None
 
     def _insert_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        with self._faults():
+        with self._database.faults():
             try:
-                with self._writing() as connection:
+                with self._database.writing() as connection:
                     connection.execute(insert(schema.trials).values(**_trial_values(record)))
                     connection.execute(
                         insert(schema.judgements).values(**_judgement_values(record.id, judgement, figures))
@@ -210,15 +147,15 @@ class Store:
                 raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
 
     def _has_trial(self, trial_id: str) -> bool:
-        with self._faults(), self._place.engine.begin() as connection:
+        with self._database.reading() as connection:
             query = select(schema.trials.c.id).where(schema.trials.c.id == trial_id)
             return connection.execute(query).first() is not None
 
     def add_judgement(self, trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         """Store a new judgement of a stored trial beside the older ones."""
-        with self._faults():
+        with self._database.faults():
             try:
-                with self._writing() as connection:
+                with self._database.writing() as connection:
                     connection.execute(
                         insert(schema.judgements).values(**_judgement_values(trial_id, judgement, figures))
                     )
@@ -228,7 +165,7 @@ class Store:
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
         """Say how an experiment ended."""
         query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        with self._faults(), self._writing() as connection:
+        with self._database.faults(), self._database.writing() as connection:
             connection.execute(query.values(status=status, ended=datetime.now(UTC).isoformat()))
 
     def resume_experiment(self, experiment_id: str) -> None:
@@ -237,7 +174,7 @@ class Store:
             schema.experiments.c.id == experiment_id
         )
         change = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        with self._faults(), self._writing() as connection:
+        with self._database.faults(), self._database.writing() as connection:
             row = connection.execute(query).first()
             if row is None:
                 raise StoreError(f"There is no experiment {experiment_id} in {self.where}.")
@@ -259,7 +196,7 @@ class Store:
         query = select(schema.experiments, count.label("trial_count")).order_by(
             schema.experiments.c.created.desc(), schema.experiments.c.id.desc()
         )
-        with self._faults(), self._place.engine.begin() as connection:
+        with self._database.reading() as connection:
             return [self._experiment(row) for row in connection.execute(query)]
 
     def experiment(self, which: str) -> ExperimentRow:
@@ -297,7 +234,7 @@ class Store:
         judgement_query = (
             select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
         )
-        with self._faults(), self._place.engine.begin() as connection:
+        with self._database.reading() as connection:
             trial_rows = connection.execute(trial_query).all()
             judgement_rows = connection.execute(judgement_query).all()
         return [
@@ -305,7 +242,7 @@ class Store:
         ]
 
     def _experiment(self, row: Row[Any]) -> ExperimentRow:
-        status = self._status(row)
+        status = moving.status_of(row)
         with self._understood(f"Experiment {row.id}", row.prony_version):
             return ExperimentRow(
                 id=row.id,
@@ -320,11 +257,6 @@ class Store:
                 prony_version=row.prony_version,
                 trials=row.trial_count,
             )
-
-    @staticmethod
-    def _status(row: Row[Any]) -> ExperimentStatus:
-        status: ExperimentStatus = row.status
-        return "interrupted" if status == "running" and owner.is_gone(row.owner) else status
 
     def _trial(self, row: Row[Any], judged: list[Row[Any]]) -> StoredTrial:
         with self._understood(f"Trial {row.id}", row.prony_version):
@@ -349,88 +281,14 @@ class Store:
 
     def raw(self, experiment_id: str) -> RawExperiment:
         """An experiment (its full id) as its rows are, for another store."""
-        chosen = schema.trials.c.experiment_id == experiment_id
-        with self._faults(), self._place.engine.begin() as connection:
-            experiment = connection.execute(
-                select(schema.experiments).where(schema.experiments.c.id == experiment_id)
-            ).one()
-            trials = connection.execute(
-                select(schema.trials).where(chosen).order_by(schema.trials.c.id)
-            ).all()
-            judgements = connection.execute(
-                select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
-            ).all()
-        return RawExperiment(
-            experiment=dict(experiment._mapping) | {"status": self._status(experiment)},
-            trials=tuple(dict(row._mapping) for row in trials),
-            judgements=tuple(_without_id(row._mapping) for row in judgements),
-        )
+        return moving.raw(self._database, experiment_id)
 
     def add_raw(self, found: RawExperiment) -> int:
         """Add what is not there yet, in one transaction; returns how many trials that were.
 
         Raises StoreError, changing nothing, when another experiment or trial has the same id.
         """
-        identifier = str(found.experiment["id"])
-        trials_of = schema.trials.c.experiment_id == identifier
-        with self._faults(), self._writing() as connection:
-            query = select(schema.experiments).where(schema.experiments.c.id == identifier)
-            there = connection.execute(query).first()
-            known = {
-                row.id: dict(row._mapping)
-                for row in connection.execute(select(schema.trials).where(trials_of))
-            }
-            judged = {
-                (row.trial_id, row.made)
-                for row in connection.execute(select(schema.judgements).join(schema.trials).where(trials_of))
-            }
-            if there is None:
-                connection.execute(
-                    insert(schema.experiments).values(**found.experiment | {"owner": IMPORTED})
-                )
-            elif any(there._mapping[key] != found.experiment[key] for key in ("created", "spec", "seed")):
-                raise StoreError(
-                    f"{self.where} has another experiment {identifier}, "
-                    "made at the same instant; nothing was imported."
-                )
-            elif there.owner == IMPORTED:
-                progress = {key: found.experiment[key] for key in ("status", "ended")}
-                connection.execute(
-                    update(schema.experiments).where(schema.experiments.c.id == identifier).values(**progress)
-                )
-            added = 0
-            for trial in found.trials:
-                mine = known.get(trial["id"])
-                if mine is None:
-                    connection.execute(insert(schema.trials).values(**trial))
-                    added += 1
-                elif zlib.decompress(mine["record"]) != zlib.decompress(trial["record"]):
-                    raise StoreError(
-                        f"Trial {trial['id']} in {self.where} differs from the imported one, and a "
-                        "stored trial is never changed; nothing was imported."
-                    )
-            for judgement in found.judgements:
-                if (judgement["trial_id"], judgement["made"]) not in judged:
-                    connection.execute(insert(schema.judgements).values(**judgement))
-        return added
-
-    # -- common
-    # ----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """A transaction that holds the write lock from its start."""
-        with self._place.engine.connect() as connection:
-            chosen = connection.execution_options(**{WRITES: True})
-            with chosen.begin():
-                yield chosen
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except SQLAlchemyError as error:
-            raise explained(error, self.where) from None
+        return moving.add(self._database, found)
 
     @contextmanager
     def _understood(self, what: str, written_by: str) -> Iterator[None]:
@@ -442,10 +300,6 @@ class Store:
                 f"which wrote it, records something else than this one ({__version__}).",
                 details=str(error),
             ) from None
-
-
-def _without_id(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in row.items() if name != "id"}
 
 
 def _trial_values(record: TrialRecord) -> dict[str, Any]:

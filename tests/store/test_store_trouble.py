@@ -20,6 +20,7 @@ from prony.errors import ExitCode, StoreError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import Store, catalogue, place, rescue, schema
+from prony.store.database import Database
 from prony.store.faults import explained
 
 Begin = Callable[[], str]
@@ -407,7 +408,7 @@ def test_a_shared_database_with_other_tables_of_our_names_is_refused(path: Path,
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE experiments (id INTEGER)")
     other.close()
-    monkeypatch.setattr(Store, "_refuse_foreign_file", lambda _: None)
+    monkeypatch.setattr(Database, "_refuse_foreign_file", lambda _: None)
     assert "already has a table 'experiments' that is not Prony's" in refused(path)
 
 
