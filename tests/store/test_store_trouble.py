@@ -264,10 +264,10 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_without_any_room_the_message_does_not_promise_a_file(
-    store: Store, begin: Begin, make_trial, judgement, monkeypatch: pytest.MonkeyPatch
+    store: Store, begin: Begin, make_trial, judgement, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = make_trial(begin())
-    monkeypatch.setattr(rescue, "_folders", lambda: [Path("/nonexistent")])
+    monkeypatch.setattr(rescue, "_folders", lambda: [path / "is no folder"])
 
     def full(*_: object) -> None:
         raise StoreError("The disk is full.")
