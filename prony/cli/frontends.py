@@ -46,6 +46,8 @@ def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
     rest: list[str] = []
     words = iter(argv)
     for word in words:
+        if word == "--":  # What follows is a script's, such as wrk's `-- --seed 5`.
+            return Own(frozenset(flags), values), [*rest, word, *words]
         name, equals, value = word.partition("=")
         if word in FLAGS:
             flags.add(word)

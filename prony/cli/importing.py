@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,10 @@ BY_ENDING = {".jmx": "jmeter", ".yml": "artillery", ".yaml": "artillery", ".lua"
 """What a file's name says of the tool."""
 BEFORE_SCRIPT = {"jmeter": ["-n", "-t"], "artillery": ["run"], "wrk": ["-s"]}
 """What the tool's command line has before the script."""
+PREFIXES = frozenset(
+    {"prony", "time", "exec", "nohup", "sudo", "env", "command", "do", "then", "else", "if", "!", "{"}
+)
+"""What a shell line may have before the tool."""
 
 
 def command(
@@ -65,11 +70,10 @@ def _shell_text(path: Path, script: str) -> str:
 def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]:
     found: list[tuple[str, list[str]]] = []
     for line in text.replace("\\\n", " ").splitlines():
-        words = _words(line)
-        if words[:1] == ["prony"]:
-            words = words[1:]
-        if words and Path(words[0]).name in SUMMARIES:
-            found.append((Path(words[0]).name, words[1:]))
+        for words in map(_without_prefix, _commands(line)):
+            if words and Path(words[0]).name in SUMMARIES:
+                _no_variables(line, words)
+                found.append((Path(words[0]).name, words[1:]))
     if len(found) != 1:
         many = f"{len(found)} of them" if found else "none"
         raise UsageError(
@@ -80,18 +84,47 @@ def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]
     return name, [*argv, *rest]
 
 
-def _words(line: str) -> list[str]:
-    """The words of a shell line up to the first redirection, pipe or other command. Raises UsageError."""
+def _without_prefix(words: list[str]) -> list[str]:
+    """From the tool on: `prony`, `time` and values for its environment are not its own words."""
+    for place, word in enumerate(words):
+        if word not in PREFIXES and re.match(r"[A-Za-z_]\w*=", word) is None:
+            return words[place:]
+    return []
+
+
+def _no_variables(line: str, words: list[str]) -> None:
+    """Raises UsageError for what only the shell knows: a variable's value, another command's output."""
+    shown = re.sub(r"'[^']*'", "", line)
+    for word in words:
+        for found in re.findall(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}|[0-9@*])|\$$|`", word):
+            if found in shown and f"\\{found}" not in shown:
+                raise UsageError(
+                    f"'{line.strip()}': only the shell knows what {found} stands for; write its value there "
+                    '(or quote the line: prony import "…" -o plan.yaml)'
+                )
+
+
+def _commands(line: str) -> list[list[str]]:
+    """The words of each command of a shell line, without redirections. Raises UsageError."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
-    found: list[str] = []
+    found: list[list[str]] = [[]]
+    to_file = False
     try:
         for word in lexer:
             if word and not word.strip(lexer.punctuation_chars):
-                numbered = found and len(found[-1]) == 1 and found[-1].isdigit()
-                # The number of a redirected stream belongs to it: 2>&1.
-                return found[:-1] if numbered and f" {found[-1]}{word}" in line else found
-            found.append(word)
+                now = found[-1]
+                to_file = "<" in word or ">" in word
+                if not to_file:
+                    found.append([])
+                elif now and len(now[-1]) == 1 and now[-1].isdigit() and f" {now[-1]}{word}" in line:
+                    now.pop()  # The number of a redirected stream belongs to it: 2>&1.
+            elif to_file:
+                to_file = False
+            else:
+                found[-1].append(word)
     except ValueError as fault:
+        if not any(name in line for name in SUMMARIES):
+            return []  # Of a quotation over several lines: no line of a tool.
         raise UsageError(f"'{line.strip()}' is no shell line: {fault}") from fault
     return found

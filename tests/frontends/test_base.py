@@ -164,6 +164,10 @@ def test_pronys_own_options_are_taken_out_wherever_they_stand() -> None:
     assert own.values == {"--db": "x.db", "--seed": "3"}
     with pytest.raises(UsageError, match="--seed needs a value"):
         divided(["--seed"])
+    own, rest = divided(["--seed", "3", "http://h/", "--", "--seed", "7", "--explain"])
+    assert rest == ["http://h/", "--", "--seed", "7", "--explain"]
+    assert own.values == {"--seed": "3"}
+    assert not own.flags
 
 
 def test_a_refusal_names_element_file_line_and_a_way_out() -> None:

@@ -87,6 +87,28 @@ def test_what_the_shell_does_with_the_output_is_not_the_tools(tail: str) -> None
     assert tool_line(line, []) == ("ab", ["-n", "5", "-H", "a: b | c", "http://h/?a=1&b=2"])
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RES=$(ab -n 5 http://h/ | grep Requests)",
+        "time ab -n 5 http://h/",
+        "LC_ALL=C ab -n 5 http://h/ | tail -3",
+        "if ! ab -n 5 http://h/; then echo well; fi",
+        "cd /tmp && ab -n 5 > out http://h/",
+        "for i in 1 2; do ab -n 5 http://h/; done",
+    ],
+)
+def test_a_tool_is_found_where_scripts_have_it(line: str) -> None:
+    assert tool_line(line, []) == ("ab", ["-n", "5", "http://h/"])
+
+
+@pytest.mark.parametrize("word", ["$URL", '"$URL"', '"${HOST}/x"', "$(cat url)", "`cat url`"])
+def test_what_only_the_shell_knows_is_named(word: str) -> None:
+    with pytest.raises(UsageError, match="only the shell knows"):
+        tool_line(f"ab -n 5 {word}", [])
+    assert tool_line("ab 'http://h/?$filter=a'", []) == ("ab", ["http://h/?$filter=a"])
+
+
 def test_two_lines_are_too_many(tmp_path: Path) -> None:
     script = tmp_path / "two.sh"
     script.write_text("ab http://h/\nab http://h/\n")
