@@ -114,6 +114,10 @@ def test_the_report_is_abs_line_by_line(
     code = run(words, front.desk(exit_like_original=True))
     ours = front.out.getvalue()
     assert code == 0
+    # Who takes the report by the numbers of its lines finds it where it was.
+    assert ours[: ours.index("Document Path")].count("\n") == theirs[: theirs.index("Document Path")].count(
+        "\n"
+    )
     stable = [line for line in lines_of(theirs) if not line.startswith(("WARNING", "deviation", "These"))]
     mine = [line for line in lines_of(ours) if not line.startswith(("WARNING", "deviation", "These"))]
     assert mine == stable
@@ -123,6 +127,18 @@ def test_the_report_is_abs_line_by_line(
     said = front.err.getvalue().splitlines()
     assert len(said) == 2
     assert said[0].startswith("prony: ")
+
+
+@real
+@pytest.mark.parametrize(
+    "words", [["-n", "5"], ["-n", "2", "-c", "3", "http://127.0.0.1:1/"], ["http://h"], ["-%"]]
+)
+def test_a_wrong_command_line_ends_as_with_ab(front: Front, tmp_path: Path, words: list[str]) -> None:
+    assert AB is not None
+    theirs = subprocess.run([AB, *words], cwd=tmp_path, capture_output=True, check=False)
+    assert run(words, front.desk()) == theirs.returncode == 22
+    assert front.err.getvalue().startswith("ab: ")
+    assert front.out.getvalue() == ""
 
 
 def spread(*values_ms: float) -> Spread:

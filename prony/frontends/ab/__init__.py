@@ -9,16 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from prony.errors import EnvironmentFault
+from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.frontends.ab import html, layout, logged
 from prony.frontends.ab.arguments import TOOL, USAGE, Arguments, parse
 from prony.frontends.ab.figures import Figures, Times, figures, length_lost, times_of
 from prony.frontends.ab.translate import request_headers, server_name, translated
-from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.frontends.base import Desk, FrontEnd, Ran, Refused, Translated
 from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
 
+WRONG_USAGE = 22
+"""ab's exit code for a command line that it does not take."""
 RESET, REFUSED, TIMED_OUT = 104, 111, 119
 """ab's exit codes: those of the system's errors (70007 modulo 256 for a timeout)."""
 NO_NAME = 670_000
@@ -72,7 +74,13 @@ def translate(argv: Sequence[str]) -> Translated:
 
 def run(argv: Sequence[str], desk: Desk) -> int:
     """One run, from the banner to the exit code."""
-    asked = parse(argv)
+    try:
+        asked = parse(argv)
+    except Refused:
+        raise
+    except UsageError as fault:
+        print(fault, file=desk.stderr)
+        return WRONG_USAGE
     if asked.help or asked.version:
         desk.stdout.write(USAGE if asked.help else layout.BANNER)
         return 0

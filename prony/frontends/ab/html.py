@@ -13,7 +13,8 @@ from prony.frontends.ab.layout import ORIGIN, document, rounded
 BANNER = f"""\
 <p>
  This is ApacheBench, Version 2.3 <i>&lt;$Revision: Prony {prony.__version__} $&gt;</i><br>
- {ORIGIN}<br>
+ {ORIGIN[0]}<br>
+ {ORIGIN[1]}<br>
 </p>
 <p>
 """

@@ -10,10 +10,15 @@ from prony.frontends.ab.arguments import Arguments
 from prony.frontends.ab.figures import Figures, Spread, Times
 
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
-ORIGIN = "The layout is that of ab; load, clock and verdict are Prony's (prony results show latest)."
+ORIGIN = (
+    "The layout is that of ab; load, clock and verdict are Prony's",
+    "(the whole judgement: prony results show latest)",
+)
+"""In place of ab's two lines of rights: who counts lines finds the report where it was."""
 BANNER = f"""\
 This is ApacheBench, Version 2.3 <$Revision: Prony {prony.__version__} $>
-{ORIGIN}
+{ORIGIN[0]}
+{ORIGIN[1]}
 
 """
 
