@@ -92,7 +92,11 @@ def command(argv: Sequence[str]) -> int:
 
         return prepare(None, own.values.get("--client-cpus")), Store.open(own.values.get("--db"))
 
-    return tool.run(rest, plain_desk(asked, open_laboratory))
+    desk = plain_desk(asked, open_laboratory)
+    try:
+        return tool.run(rest, desk)
+    finally:
+        desk.stdout.flush()
 
 
 def _number(text: str | None) -> int | None:

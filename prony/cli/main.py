@@ -145,7 +145,11 @@ def main() -> int:
 
 
 def _any_terminal() -> None:
-    """An output that knows no arrows gets question marks, and a width of 0 is none: neither ends a run."""
+    """An output that knows no arrows gets question marks, a closed one (`>&-`) nothing, and a width of 0 is
+    none: none of them ends a run.
+    """
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -5,10 +5,11 @@ A front end translates and prints; it offers no load and judges nothing. Must no
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.engine import EngineReport, Window
@@ -197,6 +198,26 @@ class FrontEnd:
     """The tool's arguments, from the first line of output to the exit code."""
 
 
+class _Patient(io.FileIO):
+    """Standard output whose reader may leave (`prony ab … | head -3`): the run goes on to its verdict."""
+
+    def write(self, data: Any, /) -> int:
+        """All of it, or into nothing."""
+        try:
+            return super().write(data) or 0
+        except BrokenPipeError:
+            return len(data)
+
+
 def plain_desk(asked: Asked, open: Callable[[], tuple[Bench, Store]]) -> Desk:
     """A desk at this process's own streams."""
-    return Desk(asked, open, sys.stdout, sys.stderr)
+    stdout: IO[str] = sys.stdout
+    if isinstance(stdout, io.TextIOWrapper):
+        stdout.flush()
+        stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Patient(stdout.fileno(), "wb", closefd=False)),
+            encoding=stdout.encoding,
+            errors=stdout.errors,
+            line_buffering=stdout.line_buffering,
+        )
+    return Desk(asked, open, stdout, sys.stderr)

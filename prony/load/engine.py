@@ -98,6 +98,8 @@ class EngineRun:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                encoding="utf-8",
+                errors="replace",  # what a script says on standard error may be anything
                 start_new_session=True,  # Ctrl-C reaches the lab alone, which then ends the engine in order
             )
         except OSError as fault:
@@ -280,5 +282,7 @@ class EngineRun:
     def _read_diagnostics(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
+            if self.load.script is not None and not line.startswith("prony-engine"):
+                print(line, end="", file=sys.stderr, flush=True)  # the script's own words
             self._stderr.append(line.rstrip())
             del self._stderr[:-200]

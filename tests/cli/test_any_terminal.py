@@ -31,3 +31,11 @@ def test_an_output_without_the_letters_gets_question_marks(encoding: str) -> Non
 
 def test_a_width_of_nothing_is_no_width() -> None:
     assert prony("servers", COLUMNS="0").stdout == prony("servers", COLUMNS="80").stdout
+
+
+def test_a_closed_output_ends_no_command() -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m prony servers --help >&-', sys.executable],
+        capture_output=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

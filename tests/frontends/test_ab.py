@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.ab import FRONT_END, html, layout, openssl_name, run, translate
-from prony.frontends.ab.arguments import parse
+from prony.frontends.ab import FRONT_END, _files, html, layout, openssl_name, run, translate
+from prony.frontends.ab.arguments import Arguments, parse
 from prony.frontends.ab.figures import Figures, Spread, Times
 from prony.frontends.base import Refused
 from tests.frontends.conftest import Front, Served, offered
@@ -313,6 +313,9 @@ def test_files_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
         parse(["-e", str(tmp_path / "no" / "x.csv"), "http://h/"])
     with pytest.raises(Refused):
         parse(["-Z", "x", "http://h/"])
+    # What goes wrong with a file after the load costs neither the report nor the verdict.
+    assert _files(Arguments(csv=tmp_path), [], TIMES) == "Cannot open CSV output file: Is a directory"
+    assert _files(Arguments(gnuplot=tmp_path), [], TIMES) == "Cannot open gnuplot output file: Is a directory"
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,20 @@ def test_two_lines_are_too_many(tmp_path: Path) -> None:
         tool_line(str(script), [])
 
 
+def test_a_reader_who_leaves_costs_neither_load_nor_verdict(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    server = serve()
+    with command.start(["ab", "-n", "20", "-c", "2", f"{server.url}/", "--db", tmp_path / "r.db"]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode in (0, 3), said
+    assert len([line for line in said.splitlines() if line.startswith("prony: ")]) == 2
+    assert server.ended()["requests"] == 20
+
+
 def test_the_command_line_keeps_its_words(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     csv = tmp_path / "out.csv"

@@ -229,6 +229,20 @@ def test_experiment_a_writes_its_line(serve: Serve, front: Front, tmp_path: Path
     assert front.err.getvalue().splitlines()[-2].startswith("prony: ")
 
 
+def test_what_a_script_says_on_standard_error_gets_there(
+    serve: Serve, front: Front, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "says.lua"
+    script.write_text(
+        "function init() io.stderr:write('begun\\n') end\n"
+        "function done() io.stderr:write('at \\255 the end') end"
+    )
+    assert run(["-c1", "-t1", "-d1s", "-s", str(script), serve().url], front.desk()) in (0, 3)
+    said = capsys.readouterr().err
+    assert said.startswith("begun\n")
+    assert said.endswith("at \N{REPLACEMENT CHARACTER} the end")
+
+
 def test_an_error_of_the_script_is_told_with_its_line(serve: Serve, front: Front, tmp_path: Path) -> None:
     script = tmp_path / "bad.lua"
     script.write_text(

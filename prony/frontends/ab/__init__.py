@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -118,13 +118,28 @@ def run(argv: Sequence[str], desk: Desk) -> int:
         print("..done", file=desk.stdout)
     times = logged.times(requests) or times_of(ran.window, totals)
     _print(_report(asked, ran, found, times), desk.stdout)
-    if asked.csv is not None and times is not None:
-        with asked.csv.open("w", encoding="ascii") as file:
-            _print(layout.csv(times.total), file)
-    if asked.gnuplot is not None:
-        with asked.gnuplot.open("w", encoding="utf-8") as file:
-            _print(logged.gnuplot(requests), file)
+    unwritten = _files(asked, requests, times)
+    if unwritten is not None:
+        print(unwritten, file=desk.stderr)
+        return desk.end(ran, 1)
     return desk.end(ran, 1 if ran.interrupted else 0)
+
+
+def _files(asked: Arguments, requests: list[logged.Kept], times: Times | None) -> str | None:
+    """-e and -g; what ab says of the one that cannot be written."""
+    files: list[tuple[str, Path | None, Callable[[], Iterable[str]]]] = [
+        ("CSV", asked.csv if times is not None else None, lambda: layout.csv(times.total) if times else ()),
+        ("gnuplot", asked.gnuplot, lambda: logged.gnuplot(requests)),
+    ]
+    for what, path, lines in files:
+        if path is None:
+            continue
+        try:
+            with path.open("w", encoding="utf-8") as file:
+                _print(lines(), file)
+        except OSError as fault:
+            return f"Cannot open {what} output file: {fault.strerror}"
+    return None
 
 
 def _keeps_all(asked: Arguments) -> bool:

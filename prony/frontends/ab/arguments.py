@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getopt
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -226,7 +227,8 @@ def _file(flag: str, text: str) -> Path:
 
 def _writable(flag: str, text: str) -> Path:
     path = Path(text)
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    place = path if path.exists() else path.absolute().parent
+    if path.is_dir() or not path.absolute().parent.is_dir() or not os.access(place, os.W_OK):
         _wrong(f"{flag} names {text}, where no file can be written; name a file in a folder that is there")
     return path
 
