@@ -149,6 +149,12 @@ def test_what_is_not_done_is_refused(tmp_path: Path) -> None:
         parse(["-s", str(tmp_path / "nowhere.lua"), "http://h/"])
 
 
+@pytest.mark.parametrize("argv", [["-s", "nowhere.lua", "http://h/"], ["http://h:99999/"], ["http://h/a b"]])
+def test_whatever_else_is_wrong_ends_with_1(front: Front, argv: list[str]) -> None:
+    assert run(argv, front.desk(explain=True)) == 1
+    assert "prony" in front.err.getvalue() or "expected" in front.err.getvalue()
+
+
 def test_explain_prints_the_plan(front: Front, tmp_path: Path) -> None:
     script = tmp_path / "a.lua"
     script.write_text("wrk.path = '/a'")
@@ -241,6 +247,21 @@ def test_what_a_script_says_on_standard_error_gets_there(
     said = capsys.readouterr().err
     assert said.startswith("begun\n")
     assert said.endswith("at \N{REPLACEMENT CHARACTER} the end")
+
+
+def test_a_script_may_leave(serve: Serve, front: Front, tmp_path: Path) -> None:
+    """Published scripts do: when their input is not there, or to fail a pipeline after the run."""
+    script = tmp_path / "gate.lua"
+    script.write_text("done = function(summary)\n  print('too slow')\n  os.exit(7)\nend")
+    argv = ["-c1", "-t1", "-d1s", "-s", str(script), serve().url]
+    assert run(argv, front.desk(exit_like_original=True)) == 7
+    assert front.out.getvalue().endswith("too slow\n")
+    assert "gate.lua:3: os.exit(7) ended the script" in front.err.getvalue()
+    script.write_text("if true then print('no paths.txt') os.exit() end")
+    assert run(argv, front.desk()) == 0
+    assert (
+        "gate.lua:1: os.exit(0) ended the script; the last it printed: no paths.txt\n" in front.err.getvalue()
+    )
 
 
 def test_an_error_of_the_script_is_told_with_its_line(serve: Serve, front: Front, tmp_path: Path) -> None:

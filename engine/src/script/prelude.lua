@@ -39,6 +39,11 @@ end
 
 -- Standard output belongs to the engine's report, so what a script prints is handed over.
 local stdout, current = {}, nil
+local last = ""
+local function hand_over(text)
+   if text:find("%S") then last = text end
+   native.print(text)
+end
 current = stdout
 function stdout.write(_, ...)
    for place = 1, select("#", ...) do
@@ -46,7 +51,7 @@ function stdout.write(_, ...)
       if type(value) ~= "string" and type(value) ~= "number" then
          error("bad argument #" .. place .. " to 'write' (string expected, got " .. type(value) .. ")", 2)
       end
-      native.print(tostring(value))
+      hand_over(tostring(value))
    end
    return stdout
 end
@@ -63,7 +68,14 @@ function io.write(...) return current:write(...) end
 function print(...)
    local words = {}
    for place = 1, select("#", ...) do words[place] = tostring((select(place, ...))) end
-   native.print(concat(words, "\t") .. "\n")
+   hand_over(concat(words, "\t") .. "\n")
+end
+
+-- A script that leaves ends the run and not the engine, which still reports what was measured.
+function os.exit(code)
+   if code == nil or code == true then code = 0 elseif code == false then code = 1 end
+   local said = last ~= "" and "; the last it printed: " .. last:gsub("%s+$", "") or ""
+   error("os.exit(" .. tostring(code) .. ") ended the script" .. said, 2)
 end
 
 -- Globals are looked up for every call: a script may put another function in their place while it runs.

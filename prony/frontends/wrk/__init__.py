@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import IO
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.experiment.running import RunningLoad
-from prony.frontends.base import Desk, FrontEnd, Translated
+from prony.frontends.base import Desk, FrontEnd, Refused, Translated
 from prony.frontends.wrk import layout
 from prony.frontends.wrk.arguments import TOOL, USAGE, Arguments, WrongUsage, parse
 from prony.judge.histogram import HistogramError, decode
@@ -98,16 +99,21 @@ def run(argv: Sequence[str], desk: Desk) -> int:
     """One run, from the first line to the exit code."""
     try:
         asked = parse(argv)
+        made = translated(asked) if asked.url else None
     except WrongUsage as fault:
         if str(fault):
             print(fault, file=desk.stderr)
         desk.stdout.write(USAGE)
         return FAILED
+    except Refused:
+        raise
+    except UsageError as fault:
+        print(fault, file=desk.stderr)
+        return FAILED
     if asked.version:
         desk.stdout.write(f"wrk 4.1.0 [prony {version('prony')}]\n")
-        if not asked.url:
-            return FAILED
-    made = translated(asked)
+    if made is None:
+        return FAILED
     if desk.asked.explain:
         return desk.explained(made)
     heading = layout.begin(asked.duration_s, asked.url, asked.threads, asked.connections)
@@ -117,7 +123,7 @@ def run(argv: Sequence[str], desk: Desk) -> int:
         ran = desk.measure(made, Begin(heading if early else "", desk.stdout))
     except EnvironmentFault as fault:
         print(f"wrk: {fault}", file=desk.stderr)
-        return FAILED
+        return failed(str(fault))
     report = ran.report
     said = report.script
     if said is not None:
@@ -134,7 +140,13 @@ def run(argv: Sequence[str], desk: Desk) -> int:
         print("wrk: the script printed more than is kept (4 MiB); the rest was left out", file=desk.stderr)
     if said.error is not None:
         print(said.error, file=desk.stderr)
-    return desk.end(ran, FAILED if said.error is not None else 0)
+    return desk.end(ran, failed(said.error) if said.error is not None else 0)
+
+
+def failed(reason: str) -> int:
+    """The exit code: that of a script that ended itself, else wrk's for whatever goes wrong."""
+    left = re.search(r"\bos\.exit\((-?\d+)\) ended the script", reason)
+    return FAILED if left is None else int(left[1]) % 256
 
 
 def figures(report: EngineReport, window: Window) -> layout.Figures:
