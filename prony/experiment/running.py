@@ -220,10 +220,13 @@ def measure_running(
     run = _Run(asked, bench, progress, probes)
     evidence, failure = run.run()
     notes = _clean_up(load, progress, values)
-    usual_bytes = _usual_bytes(evidence)
+    usual_bytes, hurried = _usual_bytes(evidence), False
     if not load.asks_first and usual_bytes is not None and not run.interrupted:
         progress.phase("calibrate", 2.5)
-        calibration = _calibrate(load, bench, usual_bytes)
+        try:
+            calibration = _calibrate(load, bench, usual_bytes)
+        except KeyboardInterrupt:  # the measurement is over: only its ceiling stays unknown
+            hurried = True
     evidence = evidence.model_copy(update={"calibration": calibration})
     identifier = _created(load, bench, store) if into is None else into.identifier
     record = TrialRecord(
@@ -247,7 +250,7 @@ def measure_running(
     if into is None:
         store.finish_experiment(identifier, "interrupted" if run.interrupted else "finished")
     progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
-    if run.interrupted:
+    if run.interrupted or hurried:
         raise KeptInterrupt(identifier)
     return identifier
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from prony.cli import frontends, importing
 from prony.cli.frontends import divided
 from prony.errors import EnvironmentFault, UsageError
+from prony.experiment import running
 from prony.experiment.running import RunningLoad, Target
 from prony.experiment.url_plan import as_load
 from prony.frontends.base import Refused, Translated, exit_code, explain
@@ -70,6 +71,20 @@ def test_answers_unlike_each_other_are_told(serve: Callable[..., Served], front:
     content = next(f for f in ran.judgement.findings if f.check == "content")
     assert content.status is Status.SUSPECT
     assert "most frequent" in content.reason
+
+
+def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
+    serve: Callable[..., Served], front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "_calibrate", interrupted)
+    server = serve()
+    ran = front.desk().measure(translated(server.url), SilentProgress())
+    assert ran.interrupted
+    assert (ran.window.completed, server.ended()["requests"]) == (40, 40)
+    assert ran.evidence.calibration is None
 
 
 def test_nobody_listens(front: Front) -> None:
