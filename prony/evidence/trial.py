@@ -151,6 +151,13 @@ class ConformanceFacts(Record):
     """Not as expected either, as the server.yaml says; among the passed ones."""
 
 
+class StageReport(Record):
+    """What a load of its own did wholly before the measured one, or wholly after it."""
+
+    name: Literal["before", "after"]
+    report: EngineReport
+
+
 class Evidence(Record):
     """Everything known about one trial. Missing parts are None and make the checks that need them
     *unknown*.
@@ -177,6 +184,8 @@ class Evidence(Record):
     """None for a server that does not count."""
     warm_up: WarmUp | None = None
     phases: tuple[Phase, ...] = ()
+    stages: tuple[StageReport, ...] = ()
+    """What was offered wholly before the measured load, or after it; not judged."""
     clean_stop: bool | None = None
     """Whether the server was gone after it was told to stop."""
 

@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import HostWindow, Limits
 from prony.evidence.server import Probe, ServerWindow
-from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, TrialRecord, WarmUp
+from prony.evidence.trial import Calibration, Evidence, LoadFacts, Phase, StageReport, TrialRecord, WarmUp
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import conclude, refuse
 from prony.experiment.one_trial import trial_id
 from prony.experiment.recording import ready
+from prony.experiment.stages import offer_stage, stage_notes
 from prony.host.limits import towards
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, TlsOptions
@@ -34,6 +35,7 @@ from prony.plan import given
 from prony.plan.load import Connections, Load, Measured, SteadyWindow, WholeRun
 from prony.plan.script import Script
 from prony.plan.spec import DRAIN_S, TrialPlan
+from prony.plan.stage import Stage
 from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store
@@ -136,6 +138,10 @@ class RunningLoad:
     """Takes the time of each request apart."""
     log: Path | None = None
     """A file for one row per request (`prony.load.request_log`)."""
+    before: Stage | None = None
+    """A load of its own that ends before this one begins."""
+    after: Stage | None = None
+    """One that begins when this one has ended."""
 
     @property
     def plan(self) -> TrialPlan:
@@ -215,11 +221,12 @@ def measure_running(
     if probes:
         progress.phase("calibrate", 2.5)
         calibration = _calibrate(load, bench, probes[-1].body_bytes)
-    values = _prepare(load, progress)
+    stages, values = _prepare(load, bench, progress)
     asked = replace(load, workload=given.knowing(load.workload, values))
     run = _Run(asked, bench, progress, probes)
     evidence, failure = run.run()
-    notes = _clean_up(load, progress, values)
+    later, notes = _clean_up(load, bench, progress, values)
+    stages += later
     usual_bytes, hurried = _usual_bytes(evidence), False
     if not load.asks_first and usual_bytes is not None and not run.interrupted:
         progress.phase("calibrate", 2.5)
@@ -227,7 +234,7 @@ def measure_running(
             calibration = _calibrate(load, bench, usual_bytes)
         except KeyboardInterrupt:  # the measurement is over: only its ceiling stays unknown
             hurried = True
-    evidence = evidence.model_copy(update={"calibration": calibration})
+    evidence = evidence.model_copy(update={"calibration": calibration, "stages": stages})
     identifier = _created(load, bench, store) if into is None else into.identifier
     record = TrialRecord(
         id=trial_id(identifier, index),
@@ -242,7 +249,12 @@ def measure_running(
         ended_at=datetime.now(UTC),
         evidence=evidence,
         failure=failure,
-        notes=(*notes, *((INTERRUPTED,) if run.interrupted else ()), *_log_notes(evidence)),
+        notes=(
+            *notes,
+            *stage_notes(stages),
+            *((INTERRUPTED,) if run.interrupted else ()),
+            *_log_notes(evidence),
+        ),
         fingerprint_key=bench.fingerprint.key,
     )
     ended = conclude(record)
@@ -255,29 +267,41 @@ def measure_running(
     return identifier
 
 
-def _prepare(load: RunningLoad, progress: Progress) -> Mapping[str, str]:
-    """One user walks the workload's preparation; what it captured. Raises EnvironmentFault where an answer is
-    wrong.
+def _prepare(
+    load: RunningLoad, bench: Bench, progress: Progress
+) -> tuple[tuple[StageReport, ...], Mapping[str, str]]:
+    """One user walks the workload's preparation, and what comes before the load is offered; what the former
+    captured is returned too. Raises EnvironmentFault where an answer to it is wrong.
     """
-    if not load.workload.prepare:
-        return {}
+    values: Mapping[str, str] = {}
+    if load.workload.prepare:
+        progress.phase("prepare", None)
+        walked = walk_once(load.target.base, load.workload, load.workload.prepare, tls=load.tls)
+        if walked.wrong is not None:
+            raise EnvironmentFault(
+                f"what comes before the load failed: {walked.wrong}; nothing else has been sent"
+            )
+        values = walked.values
+    if load.before is None:
+        return (), values
     progress.phase("prepare", None)
-    walked = walk_once(load.target.base, load.workload, load.workload.prepare, tls=load.tls)
-    if walked.wrong is not None:
-        raise EnvironmentFault(
-            f"what comes before the load failed: {walked.wrong}; nothing else has been sent"
-        )
-    return walked.values
+    return (offer_stage(engine_load(load, bench.partition.client), load.before, "before"),), values
 
 
-def _clean_up(load: RunningLoad, progress: Progress, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Take back what was prepared; a note when that goes wrong."""
-    if not load.workload.cleanup:
-        return ()
-    progress.phase("clean-up", None)
+def _clean_up(
+    load: RunningLoad, bench: Bench, progress: Progress, values: Mapping[str, str]
+) -> tuple[tuple[StageReport, ...], tuple[str, ...]]:
+    """Offer what comes after the load, and take back what was prepared; a note when that goes wrong."""
+    stages: tuple[StageReport, ...] = ()
+    if load.after is not None:
+        progress.phase("clean-up", None)
+        stages = (offer_stage(engine_load(load, bench.partition.client), load.after, "after"),)
     cleanup = load.workload.cleanup
+    if not cleanup:
+        return stages, ()
+    progress.phase("clean-up", None)
     wrong = walk_once(load.target.base, load.workload, cleanup, tls=load.tls, values=values).wrong
-    return () if wrong is None else (f"what comes after the load failed: {wrong}",)
+    return stages, () if wrong is None else (f"what comes after the load failed: {wrong}",)
 
 
 def _log_notes(evidence: Evidence) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ def as_plan(load: RunningLoad, *, title: str = "", note: str = "") -> UrlPlan:
         asks_first=load.asks_first,
         parts=load.parts,
         log=_name(load.log),
+        before=load.before,
+        after=load.after,
         script=load.script,
     )
 
@@ -77,6 +79,8 @@ def as_load(plan: UrlPlan, seed: int) -> RunningLoad:
         title=plan.title,
         parts=plan.parts,
         log=_path(plan.log),
+        before=plan.before,
+        after=plan.after,
     )
 
 

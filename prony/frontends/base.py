@@ -13,7 +13,7 @@ from typing import IO, Any, Literal
 
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.engine import EngineReport, Window
-from prony.evidence.trial import Evidence
+from prony.evidence.trial import Evidence, StageReport
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import KeptInterrupt, RunningLoad, measure_running
 from prony.experiment.url_plan import as_plan
@@ -77,6 +77,11 @@ class Ran:
         if window is None:
             raise StoreError(f"{self.identifier} holds no measured part; run it again")
         return window
+
+    @property
+    def stages(self) -> tuple[StageReport, ...]:
+        """What came before the load, and after it."""
+        return self.evidence.stages
 
     @property
     def judgement(self) -> Judgement:

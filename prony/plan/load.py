@@ -78,7 +78,8 @@ class ClosedLoad(Record):
     def name(self) -> str:
         """The load in a word, such as `closed-10`, `closed-1000-think-500ms` or `closed-30-in-2-groups`."""
         if self.populations:
-            return f"closed-{self.users}-in-{len(self.populations)}-groups"
+            groups = len(self.populations)
+            return f"closed-{self.users}-in-{groups}-group{'s' if groups > 1 else ''}"
         if self.think.kind == "none":
             return f"closed-{self.users}"
         return f"closed-{self.users}-think-{self.think.expected_ms:g}ms"

@@ -17,6 +17,7 @@ from prony.evidence.base import Record
 from prony.plan import workload as workloads
 from prony.plan.load import Connections, Load, Measured
 from prony.plan.script import Script
+from prony.plan.stage import Stage
 from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import read_mapping, validate
 
@@ -64,6 +65,10 @@ class UrlPlan(Record):
     """Takes the time of each request apart."""
     log: str | None = None
     """A file for one row per request."""
+    before: Stage | None = None
+    """A load of its own that ends before this one begins; nothing of it is judged."""
+    after: Stage | None = None
+    """One that begins when this one has ended."""
 
     @field_validator("workload", mode="before")
     @classmethod
@@ -90,7 +95,12 @@ def read(path: Path) -> UrlPlan | None:
     script = plan.script
     if script is not None:
         script = script.model_copy(update={"file": str(path.parent.absolute() / script.file)})
-    return plan.model_copy(update={"workload": beside(plan.workload, path.parent), "script": script})
+    around = {
+        name: stage and stage.model_copy(update={"workload": beside(stage.workload, path.parent)})
+        for name, stage in (("before", plan.before), ("after", plan.after))
+    }
+    workload = beside(plan.workload, path.parent)
+    return plan.model_copy(update={"workload": workload, "script": script, **around})
 
 
 def text(plan: UrlPlan, remarks: tuple[str, ...] = ()) -> str:

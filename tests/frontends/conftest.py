@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from prony.evidence.engine import EngineReport, Window
+from prony.evidence.trial import StageReport
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import RunningLoad, engine_load
+from prony.experiment.stages import offer_stage
 from prony.frontends.base import Asked, Desk, Translated
 from prony.load import reference
 from prony.load.engine import EngineRun, find_engine
@@ -121,6 +123,7 @@ class Alone:
     """A run of the engine alone, as a front end prints it."""
 
     report: EngineReport
+    stages: tuple[StageReport, ...] = ()
     interrupted: bool = False
 
     @property
@@ -135,7 +138,12 @@ class QuickDesk(Desk):
     __slots__ = ()
 
     def measure(self, translated: Translated, progress: Progress) -> Any:  # noqa: ARG002
-        return Alone(offered(translated.load))
+        load = translated.load
+        around = engine_load(load, ())
+        before = () if load.before is None else (offer_stage(around, load.before, "before"),)
+        report = offered(load)
+        after = () if load.after is None else (offer_stage(around, load.after, "after"),)
+        return Alone(report, (*before, *after))
 
     def end(self, ran: Any, original: int = 0) -> int:  # noqa: ARG002
         return original

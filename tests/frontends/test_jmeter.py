@@ -187,12 +187,6 @@ def test_a_group_that_continues_for_ever_needs_a_duration() -> None:
     assert load_of(sampler(), group=main.format("false")).measured.iterations_per_user == 2
 
 
-def test_two_groups_are_refused() -> None:
-    second = '<ThreadGroup testname="H"/><hashTree>' + sampler() + "</hashTree>"
-    with pytest.raises(Refused, match="the second of 2 thread groups"):
-        load_of(sampler(), beside=second)
-
-
 @pytest.mark.parametrize(
     "head",
     [

@@ -32,7 +32,8 @@ NAMES = st.sampled_from([
     "RegexExtractor.regex", "RegexExtractor.refname", "RegexExtractor.match_number",
     "BoundaryExtractor.refname", "BoundaryExtractor.lboundary", "JSONPostProcessor.referenceNames",
     "JSONPostProcessor.jsonPathExprs", "JSONPostProcessor.match_numbers", "ThreadGroup.num_threads",
-    "ThreadGroup.scheduler", "ThreadGroup.duration", "ThreadGroup.same_user_on_next_iteration",
+    "ThreadGroup.scheduler", "ThreadGroup.duration", "ThreadGroup.delay",
+    "ThreadGroup.same_user_on_next_iteration",
     "OpenModelThreadGroup.schedule", "filename", "variableNames", "delimiter", "SizeAssertion.size",
     "SizeAssertion.operator", "DurationAssertion.duration", "ThroughputController.style",
     "ThroughputController.percentThroughput", "ThroughputController.maxThroughput",
@@ -52,6 +53,7 @@ TAGS = st.sampled_from([
     "CounterConfig", "RandomVariableConfig", "ThreadGroup", "OpenModelThreadGroup", "Nonsense",
     "SwitchController", "ConfigTestElement", "ForeachController", "ModuleController", "IncludeController",
     "TestFragmentController", "RunTime",
+    "SetupThreadGroup", "PostThreadGroup",
 ])  # fmt: skip
 PLACED = re.compile(r"p\.jmx:\d+: \S")
 """How a refusal begins: file, line, element."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from prony.evidence.engine import IntervalRow
+from prony.evidence.engine import IntervalRow, Window
+from prony.experiment.stages import stage_log
 from prony.frontends.base import Desk, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
+from prony.frontends.jmeter.crews import Crew, Roster
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.translate import Plan, plan
 from prony.load.request_log import read_log
@@ -81,8 +83,22 @@ def _lost(row: IntervalRow) -> int:
 
 
 def total(ran: Ran) -> Count:
-    """The whole run, an error being an answer that is wrong, or none."""
-    window = ran.window
+    """The whole test, setUp and tearDown groups too."""
+    windows = [ran.window, *(stage.report.window for stage in ran.stages)]
+    counts = [_whole(window) for window in windows if window is not None]
+    requests = sum(count.requests for count in counts)
+    return Count(
+        requests=requests,
+        errors=sum(count.errors for count in counts),
+        elapsed_s=sum(count.elapsed_s for count in counts),
+        mean_ms=sum(count.mean_ms * count.requests for count in counts) / requests if requests else 0.0,
+        min_ms=min((count.min_ms for count in counts if count.requests), default=0.0),
+        max_ms=max(count.max_ms for count in counts),
+    )
+
+
+def _whole(window: Window) -> Count:
+    """One run, an error being an answer that is wrong, or none."""
     wrong = sum(window.errors.values())
     lost = sum(
         count for kind, count in window.errors.items() if not kind.startswith("expect") and kind != "capture"
@@ -145,7 +161,10 @@ def _logged(path: Path, replace_log: bool, made: Plan, desk: Desk, progress: Sil
     ):
         rows = Path(folder) / "requests.csv"
         ran = desk.measure(replace(made.translated, load=replace(load, log=rows)), progress)
-        count = jtl.write(read_log(rows), file, load.target.base, made.group)
+        count = 0
+        for log, crews in _logs(rows, made):
+            roster = Roster(crews, read_log(log))
+            count += jtl.write(read_log(log), file, load.target.base, roster)
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
     print(f"prony: note: {path}: {count} requests{waited}", file=desk.stderr)
@@ -155,6 +174,15 @@ def _logged(path: Path, replace_log: bool, made: Plan, desk: Desk, progress: Sil
             file=desk.stderr,
         )
     return ran
+
+
+def _logs(rows: Path, made: Plan) -> Iterator[tuple[Path, Sequence[Crew]]]:
+    """The logs of the setUp groups, the load and the tearDown groups, and their threads."""
+    if made.before:
+        yield stage_log(rows, "before"), made.before
+    yield rows, made.crews
+    if made.after:
+        yield stage_log(rows, "after"), made.after
 
 
 FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

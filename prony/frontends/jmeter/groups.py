@@ -6,18 +6,18 @@ Must not know requests.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
+from prony.plan.population import Population
 
 CLOSED, OPEN = "ThreadGroup", "OpenModelThreadGroup"
-ELSEWHERE = {
-    "SetupThreadGroup": "send it beforehand with a plan of its own",
-    "PostThreadGroup": "send it afterwards with a plan of its own",
-}
+SET_UP, TEAR_DOWN = "SetupThreadGroup", "PostThreadGroup"
+KINDS = frozenset({CLOSED, OPEN, SET_UP, TEAR_DOWN})
 MOST_USERS = 10_000_000
 UNIT_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0,
           "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
@@ -40,13 +40,68 @@ class Group:
     """Before the first user starts."""
     new_users: bool = False
     """Each iteration is somebody else's: a new connection, and no cookies."""
+    label: str = ""
+    """As the plan names it."""
+    name: str = ""
+    """The same, unlike those of other groups."""
 
 
 def group(node: Node, values: Values) -> Group:
     """Raises Refused and UsageError."""
-    found = _closed(node, values) if node.tag == CLOSED else _open(node, values)
+    found = _open(node, values) if node.tag == OPEN else _closed(node, values)
     node.finish()
     return found
+
+
+def populations(
+    groups: Sequence[Group], one_after_the_other: bool, values: Values, feeders: Sequence[Sequence[str]]
+) -> tuple[Population, ...]:
+    """Closed groups of one run, each with the scenario of its name. `feeders`: by group, of which its users
+    draw rows. Raises Refused where groups wait for each other and the end of one is not known beforehand.
+    """
+    found: list[Population] = []
+    begins_s = 0.0
+    for place, (group, names) in enumerate(zip(groups, feeders, strict=True)):
+        assert isinstance(group.load, ClosedLoad)
+        found.append(
+            Population(
+                name=group.name,
+                users=group.load.users,
+                start_s=begins_s + group.delay_s,
+                ramp_up_s=group.load.ramp_up_s,
+                duration_s=group.measured.duration_s,
+                iterations_per_user=group.measured.iterations_per_user,
+                scenarios=(group.name,),
+                feeders=tuple(names),
+            )
+        )
+        if one_after_the_other and place + 1 < len(groups):
+            end_s = found[-1].end_s
+            if end_s is None or group.measured.iterations_per_user is not None:
+                raise group.node.refused(
+                    "groups that run one after the other, where this one ends with its loops",
+                    "give it a scheduler's duration and an infinite loop count, or untick "
+                    "'Run Thread Groups consecutively'",
+                )
+            begins_s = end_s
+    if begins_s:
+        values.note(
+            "groups one after the other: each begins when the duration of the one before is over "
+            "(JMeter also waits for its last answers)"
+        )
+    return tuple(found)
+
+
+def named(groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The same with names of which no two are alike."""
+    found: list[Group] = []
+    for one in groups:
+        name, number = one.label or "group", 1
+        while name in {known.name for known in found}:
+            number += 1
+            name = f"{one.label or 'group'} ({number})"
+        found.append(replace(one, name=name))
+    return tuple(found)
 
 
 def _closed(node: Node, values: Values) -> Group:
@@ -90,6 +145,7 @@ def _closed(node: Node, values: Values) -> Group:
         max(number, -1),
         delay_s,
         new_users,
+        values.constant(node.label, node),
     )
 
 
@@ -109,7 +165,7 @@ def _open(node: Node, values: Values) -> Group:
         "an arrival that finds 10000 users at work is counted as blocked and not sent "
         "(JMeter would start another thread)"
     )
-    return Group(node, load, WholeRun(), None, 1)
+    return Group(node, load, WholeRun(), None, 1, label=values.constant(node.label, node))
 
 
 def _phases(schedule: str, node: Node) -> tuple[list[RatePhase], bool]:

@@ -13,6 +13,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from prony.errors import UsageError
+from prony.frontends.jmeter.crews import Roster
 from prony.frontends.jmeter.requests import PORTS
 from prony.load.request_log import LoggedRequest
 
@@ -51,36 +52,37 @@ def open_log(path: Path, replace: bool) -> IO[str]:
     return file
 
 
-def write(rows: Iterable[LoggedRequest], file: IO[str], base: str, group: str) -> int:
+def write(rows: Iterable[LoggedRequest], file: IO[str], base: str, roster: Roster) -> int:
     """One line per request that ended; returns how many. `base`: scheme, host and port."""
     lines = csv.writer(file, lineterminator="\n")
     shown = _shown(base)
     count = 0
     for row in rows:
-        lines.writerow(fields(row, shown, group))
+        lines.writerow(fields(row, shown, roster))
         count += 1
     return count
 
 
-def fields(row: LoggedRequest, base: str, group: str) -> tuple[str | int, ...]:
+def fields(row: LoggedRequest, base: str, roster: Roster) -> tuple[str | int, ...]:
     """In the order of the columns. Connecting belongs to a sample of JMeter, and lies at its start."""
     connect_ns = (row.connect_ns or 0) + (row.tls_ns or 0)
     code, message, failure = _outcome(row)
     first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
+    of_group, of_all = roster.at_work(row)
     return (
         row.start_unix_ms - connect_ns // NS_PER_MS,
         (row.service_ns + connect_ns) // NS_PER_MS,
         row.step,
         code,
         message,
-        f"{group} 1-{row.user + 1}",
+        roster.name(row),
         "text",
         "true" if row.error is None else "false",
         failure,
         row.bytes_in,
         row.bytes_out,
-        row.users,
-        row.users,
+        of_group,
+        of_all,
         base + row.path,
         (first_ns + connect_ns) // NS_PER_MS if row.status is not None else 0,
         0,

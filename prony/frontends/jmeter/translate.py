@@ -10,15 +10,19 @@ from pathlib import Path
 from prony.experiment.running import RunningLoad, Target
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import groups, jmx, modules
+from prony.frontends.jmeter.apart import check_apart, goes_on
 from prony.frontends.jmeter.arguments import TOOL, Arguments
-from prony.frontends.jmeter.functions import Values
+from prony.frontends.jmeter.crews import Crew
+from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import Request
 from prony.frontends.jmeter.scope import Scope, Shared, cache_of, counted, gather, inner, user_variables
 from prony.frontends.jmeter.tree import NOT_REQUESTS, Place, Walk, entries_of, unsupported
-from prony.plan.load import Connections
-from prony.plan.workload import Block, Cache, Entry, Step, Workload
+from prony.plan.load import ClosedLoad, Connections, WholeRun
+from prony.plan.population import Population
+from prony.plan.stage import Stage
+from prony.plan.workload import Block, Cache, Entry, Scenario, Step, Workload
 
 UNLIMITED_MS = 60_000
 """For an answer, where the plan names no time: JMeter would wait for ever."""
@@ -30,11 +34,35 @@ class Plan:
     """A load, and what its lines of output need."""
 
     translated: Translated
-    group: str
-    users: int
+    crews: tuple[Crew, ...]
+    """Of the load, in the order in which its users are numbered."""
+    before: tuple[Crew, ...]
+    after: tuple[Crew, ...]
     delay_s: float
     transactions: bool
     """Whether there are any, which have no row of their own in the log."""
+
+    @property
+    def users(self) -> int:
+        """Of the load; 0 in an open model."""
+        return sum(crew.users or 0 for crew in self.crews)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a group became."""
+
+    group: Group
+    entries: tuple[Entry, ...]
+    requests: tuple[Request, ...]
+    variables: dict[str, str]
+    feeders: tuple[str, ...]
+    cookies: bool
+
+    @property
+    def scenario(self) -> Scenario:
+        """Of its users."""
+        return Scenario(name=self.group.name, steps=self.entries, variables=self.variables)
 
 
 def plan(asked: Arguments) -> Plan:
@@ -48,85 +76,209 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     values = Values(properties=dict(properties), draws=random.Random(), folder=path.parent)
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
-    _test_plan(top, values)
+    one_after_the_other = _test_plan(top, values)
     gather(top, values)
-    found = _only_group(top)
-    values.group = values.constant(found.label, found)
-    outside = [node for node in top.below if node is not found]
+    before, main, after = _groups(top)
+    everywhere = [*before, *main, *after]
+    outside = [node for node in top.below if not any(node is group for group in everywhere)]
+    check_apart(outside, before, main, after)
     scope = inner(Scope(), outside, values, shared, rows_at=True)
-    made = groups.group(found, values)
-    values.users = made.users
-    walk = Walk(values, shared, made.users, endless=made.measured.duration_s is not None)
-    beside = counted(outside, values, made.users)
-    entries = entries_of(found.below, scope, walk, Place(), rows_at=True)
-    if not entries:
-        raise found.wrong("at least one HTTP request that is enabled and that a user can come to")
-    if beside:
-        entries.insert(0, Block(set=beside))
+    found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
+    users = [one.users for one in found[1]]
+    beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
+    everybodys = Everybodys(scope, beside, tuple(shared.feeders), shared.cookies_anywhere)
+    parts = [tuple(_part(one, everybodys, values, shared) for one in phase) for phase in found]
+    requests = [one for phase in parts for part in phase for one in part.requests]
+    several = len(main) > 1 or (main[0].tag == groups.CLOSED and bool(before or after))
+    before_load, of_load, after_load = parts
+    _check_beginnings(parts)
+    load, measured = found[1][0].load, found[1][0].measured
+    crowd: tuple[Population, ...] = ()
+    if several:
+        crowd = _crowd(of_load, one_after_the_other, values)
+        load, measured = ClosedLoad(users=sum(one.users for one in crowd), populations=crowd), WholeRun()
     running = RunningLoad(
-        target=Target.parse(_one_server(walk.requests)),
-        workload=Workload(
-            name=path.stem,
-            steps=tuple(entries),
-            variables={name: text for name, text in values.initial.items() if name in values.used},
-            feeders=shared.feeders,
-            cookies=shared.cookies_anywhere,
-            cache=_cache(walk.requests, made.new_users, values),
-        ),
-        load=made.load,
-        measured=made.measured,
+        target=Target.parse(_one_server(requests)),
+        workload=_workload(path.stem, of_load, values, shared, alone=not several),
+        load=load,
+        measured=measured,
         warm_up_s=0.0,
         driver="auto",
         seed=1,
-        connections=_connections(made, entries, walk),
-        request_timeout_ms=_longest(walk.requests, values),
-        connect_timeout_ms=max(r.connect_ms or CONNECT_MS for r in walk.requests),
+        connections=_connections(parts),
+        request_timeout_ms=_longest(requests, values),
+        connect_timeout_ms=max(r.connect_ms or CONNECT_MS for r in requests),
         asks_first=False,
         title=f"jmeter {path.name}",
+        before=_stage(f"{path.stem}-setup", before_load, one_after_the_other, values, shared),
+        after=_stage(f"{path.stem}-teardown", after_load, one_after_the_other, values, shared),
     )
-    if made.delay_s:
-        values.note(
-            f"the start-up delay of {made.delay_s:g} s is waited before the load; the plan begins at once"
-        )
-    name = values.constant(found.label, found)
+    delay_s = 0.0 if several else found[1][0].delay_s
+    if delay_s:
+        values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
     return Plan(
         Translated(TOOL, running, tuple(values.notes)),
-        name,
-        made.users or 0,
-        made.delay_s,
+        _crews(found[1], crowd),
+        _crews(found[0], () if running.before is None else running.before.loads.populations),
+        _crews(found[2], () if running.after is None else running.after.loads.populations),
+        delay_s,
         shared.transactions,
     )
 
 
-def _test_plan(top: Node, values: Values) -> None:
+def _crews(found: Sequence[Group], crowd: Sequence[Population]) -> tuple[Crew, ...]:
+    if crowd:
+        pairs = zip(found, crowd, strict=True)
+        return tuple(Crew(one.label, group.users, group.start_s, group.ramp_up_s) for one, group in pairs)
+    return tuple(
+        Crew(one.label, one.users, 0.0, one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0)
+        for one in found
+    )
+
+
+def _test_plan(top: Node, values: Values) -> bool:
+    """Whether its groups run one after the other."""
     if top.flag("TestPlan.functional_mode"):
         raise top.refused("the functional test mode, which keeps every answer", "untick it")
     if top.value("TestPlan.user_define_classpath"):
         raise top.refused("a class path of its own", "Prony runs no Java; remove it")
-    top.ignore("TestPlan.serialize_threadgroups", "TestPlan.tearDown_on_shutdown")
+    consecutive = top.flag("TestPlan.serialize_threadgroups")
+    top.ignore("TestPlan.tearDown_on_shutdown")
     user_variables(top, "TestPlan.user_defined_variables", values)
     top.finish()
+    return consecutive
 
 
-def _only_group(top: Node) -> Node:
+def _groups(top: Node) -> tuple[list[Node], list[Node], list[Node]]:
+    """Those before the load, those of it, and those after it."""
     found: list[Node] = []
     for node in top.below:
         if not node.enabled:
             continue
-        if node.tag in groups.ELSEWHERE:
-            raise node.refused("a group that comes before or after the load", groups.ELSEWHERE[node.tag])
-        if node.tag in (groups.CLOSED, groups.OPEN):
+        if node.tag in groups.KINDS:
             found.append(node)
         elif node.tag not in NOT_REQUESTS:
             raise unsupported(node)
-    if not found:
+    around = (groups.SET_UP, groups.TEAR_DOWN)
+    before, after = ([node for node in found if node.tag == tag] for tag in around)
+    main = [node for node in found if node.tag not in around]
+    if not main:
         raise top.wrong("a thread group that is enabled")
-    if len(found) > 1:
-        raise found[1].refused(
-            f"the second of {len(found)} thread groups",
-            "disable all but one and run them one after the other, or join them by a Random Controller",
+    for node in main:
+        if node.tag == groups.OPEN and len(main) > 1:
+            raise node.refused(
+                "an open model beside other thread groups",
+                "run it as a plan of its own, or make it a Thread Group",
+            )
+    return before, main, after
+
+
+@dataclass(frozen=True, slots=True)
+class Everybodys:
+    """What stands above all groups."""
+
+    scope: Scope
+    counts: dict[str, str]
+    """Set at the begin of every iteration."""
+    feeders: tuple[str, ...]
+    cookies: bool
+
+
+def _part(made: Group, above: Everybodys, values: Values, shared: Shared) -> Part:
+    """One group's way. What it gives names to is not known to the others."""
+    names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
+    opened, referred = dict(values.opened), set(values.referred)
+    shared.cookies_anywhere = above.cookies
+    values.users, values.group = made.users, made.label
+    walk = Walk(values, shared, made.users, endless=made.measured.duration_s is not None)
+    entries = entries_of(made.node.below, above.scope, walk, Place(), rows_at=True)
+    if not entries:
+        raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
+    if above.counts:
+        entries.insert(0, Block(set=above.counts))
+    part = Part(
+        made,
+        tuple(entries),
+        tuple(walk.requests),
+        {name: text for name, text in values.initial.items() if name in values.used},
+        tuple(
+            name
+            for name, feeder in shared.feeders.items()
+            if name in above.feeders or name not in files or feeder.on_use
+        ),
+        shared.cookies_anywhere,
+    )
+    changing = {variable: Text.placeholder(name) for variable, name in values.values.items()}
+    values.variables, values.used, values.referred = names | changing, used, referred
+    alone = ("shareMode.group", "shareMode.thread")  # each group opens the file for itself
+    values.opened = {
+        key: feeder for key, feeder in values.opened.items() if key in opened or not key.endswith(alone)
+    }
+    return part
+
+
+def _crowd(parts: Sequence[Part], one_after_the_other: bool, values: Values) -> tuple[Population, ...]:
+    feeders = [part.feeders for part in parts]
+    return groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
+
+
+def _workload(
+    name: str, parts: Sequence[Part], values: Values, shared: Shared, *, alone: bool = False
+) -> Workload:
+    """What these groups walk; `alone`: the one group's steps are the workload's own."""
+    for part in parts:
+        if part.cookies != parts[0].cookies:
+            raise part.group.node.refused(
+                "cookies are kept in one group and not in another", "move the cookie manager above the groups"
+            )
+    cookies = any(part.cookies for part in parts)
+    requests = [one for part in parts for one in part.requests]
+    cache = _cache(requests, any(part.group.new_users for part in parts), values)
+    if alone:
+        (only,) = parts
+        return Workload(
+            name=name,
+            steps=only.entries,
+            variables=only.variables,
+            feeders=shared.feeders,
+            cookies=cookies,
+            cache=cache,
         )
-    return found[0]
+    drawn = {feeder for part in parts for feeder in part.feeders}
+    feeders = {name: feeder for name, feeder in shared.feeders.items() if name in drawn}
+    return Workload(
+        name=name,
+        scenarios=tuple(part.scenario for part in parts),
+        feeders=feeders,
+        cookies=cookies,
+        cache=cache,
+    )
+
+
+def _stage(
+    name: str, parts: Sequence[Part], one_after_the_other: bool, values: Values, shared: Shared
+) -> Stage | None:
+    """What comes before the load, or after it."""
+    if not parts:
+        return None
+    crowd = _crowd(parts, one_after_the_other, values)
+    loads = ClosedLoad(users=sum(one.users for one in crowd), populations=crowd)
+    return Stage(workload=_workload(name, parts, values, shared), loads=loads)
+
+
+def _check_beginnings(phases: Sequence[Sequence[Part]]) -> None:
+    """What goes on from a setUp group to the load would begin again."""
+    before, of_load, after = ([entry for part in phase for entry in part.entries] for phase in phases)
+    for one, other, parts in (
+        (before, of_load, phases[0]),
+        (before, after, phases[0]),
+        (of_load, after, phases[2]),
+    ):
+        if goes_on(one, other):
+            raise parts[0].group.node.refused(
+                "a counter or the rows of a file go on from setUp to the load and to tearDown",
+                "use a counter and a file of its own in each of them, or count for each user independently",
+            )
 
 
 def _cache(requests: Sequence[Request], new_users: bool, values: Values) -> Cache | None:
@@ -154,16 +306,32 @@ def _one_server(requests: Sequence[Request]) -> str:
     return first.base
 
 
-def _connections(made: Group, entries: Sequence[Entry], walk: Walk) -> Connections:
-    keeping = {one.keep_alive for one in walk.requests}
-    if not made.new_users or keeping == {False}:
+def _connections(phases: Sequence[Sequence[Part]]) -> Connections:
+    parts = [part for phase in phases for part in phase]
+    keeping = {one.keep_alive for part in parts for one in part.requests}
+    new = next((part for part in parts if part.group.new_users), None)
+    if new is None or keeping == {False}:
         return Connections(keep_alive=keeping != {False})
+<<<<<<< HEAD
     number = _always_sent(entries)
     spares = any(one.scope.cache is not None for one in walk.requests)
     if walk.shared.cookies_anywhere or spares or number is None:
         raise made.node.refused(
             "a new user for every iteration, with cookies, a cache or iterations of different lengths",
+=======
+    numbers = {_always_sent(part.entries) for part in parts}
+    number = numbers.pop()
+    if any(part.cookies for part in parts) or number is None or numbers:
+        raise new.group.node.refused(
+            "a new user for every iteration, with cookies or with iterations of different lengths",
+>>>>>>> d39249a (JMeter: several thread groups in one run, setUp and tearDown groups around it, rows of each under JMeter's own thread names)
             "tick 'Same user on each iteration'",
+        )
+    staying = next((part for part in parts if not part.group.new_users and part.group.loops != 1), None)
+    if staying is not None:
+        raise new.group.node.refused(
+            "a new user for every iteration, beside a group whose users stay",
+            "tick 'Same user on each iteration' in all groups or in none",
         )
     return Connections(max_requests=number)
 

@@ -1,0 +1,47 @@
+"""Offers the load that comes wholly before the measured one, or wholly after it.
+
+Must not know the measured load beyond where it goes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from prony.evidence.trial import StageReport
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun
+from prony.load.short import GRACE_S, complaint
+from prony.plan.stage import Stage
+
+
+def offer_stage(around: EngineLoad, stage: Stage, name: Literal["before", "after"]) -> StageReport:
+    """Run it to its end, towards the same server and over connections of the same kind as the load that it
+    stands beside. Raises EnvironmentFault when the engine cannot do it.
+    """
+    load = around.model_copy(
+        update={
+            "workload": stage.workload,
+            "load": stage.loads,
+            "after_s": stage.bound_s,
+            "total_requests": None,
+            "iterations_per_user": None,
+            "window": "all",
+            "marks": (),
+            "script": None,
+            "rate_groups": None,
+            "log": None if around.log is None else stage_log(around.log, name),
+        }
+    )
+    return StageReport(name=name, report=EngineRun(load).run_to_end(stage.bound_s + GRACE_S))
+
+
+def stage_log(log: Path, name: str) -> Path:
+    """Where the rows of a stage's requests are written: beside those of the measured load."""
+    return log.with_name(f"{log.stem}.{name}{log.suffix}")
+
+
+def stage_notes(stages: tuple[StageReport, ...]) -> tuple[str, ...]:
+    """What must be said of them: nothing when every request was answered as declared."""
+    wrong = ((stage.name, complaint(stage.report)) for stage in stages)
+    return tuple(f"what comes {name} the load failed: {why}" for name, why in wrong if why is not None)

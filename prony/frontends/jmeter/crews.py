@@ -1,0 +1,79 @@
+"""The threads of groups as JMeter names and counts them: `<group> <its number>-<number of the thread>`, and
+how many of a group and of all groups are at work when a sample ends.
+
+Must not know what they send.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prony.load.request_log import LoggedRequest
+from prony.plan.population import Population
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The threads of one group."""
+
+    label: str
+    users: int | None
+    """None in an open model, whose threads come and go."""
+    start_s: float = 0.0
+    ramp_up_s: float = 0.0
+
+    @property
+    def population(self) -> Population:
+        """For when they start."""
+        return Population(
+            name=self.label or "group", users=self.users or 1, start_s=self.start_s, ramp_up_s=self.ramp_up_s
+        )
+
+
+class Roster:
+    """Who is at work. Users are numbered group by group; one is there from its start to its last answer."""
+
+    def __init__(self, crews: Sequence[Crew], rows: Iterable[LoggedRequest]) -> None:
+        """`rows` are those of the whole run; of an open model they are not looked at."""
+        self._crews = crews
+        self._open = any(crew.users is None for crew in crews)
+        self._firsts: list[int] = []
+        first = 0
+        for crew in crews:
+            self._firsts.append(first)
+            first += crew.users or 0
+        self._groups = [crew.population for crew in crews]
+        last_ns: dict[int, int] = {}
+        for row in () if self._open else rows:
+            last_ns[row.user] = max(last_ns.get(row.user, 0), _ended_ns(row))
+        ends: list[list[int]] = [[] for _ in crews]
+        for user, end_ns in last_ns.items():
+            ends[self._place(user)].append(end_ns)
+        self._ends = [sorted(one) for one in ends]
+
+    def name(self, row: LoggedRequest) -> str:
+        """Of the thread that sent this."""
+        place = self._place(row.user)
+        return f"{self._crews[place].label} {place + 1}-{row.user - self._firsts[place] + 1}"
+
+    def at_work(self, row: LoggedRequest) -> tuple[int, int]:
+        """Threads of its group, and of all groups, when it ended."""
+        if self._open:
+            return row.users, row.users
+        at_ns = _ended_ns(row)
+        there = [
+            max(0, group.started(at_ns / 1e9) - bisect_left(ends, at_ns))
+            for group, ends in zip(self._groups, self._ends, strict=True)
+        ]
+        own = self._place(row.user)
+        there[own] = max(1, there[own])
+        return there[own], sum(there)
+
+    def _place(self, user: int) -> int:
+        return 0 if self._open else bisect_right(self._firsts, user) - 1
+
+
+def _ended_ns(row: LoggedRequest) -> int:
+    return row.start_ns + row.service_ns

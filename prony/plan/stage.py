@@ -1,0 +1,44 @@
+"""A load of its own that is offered wholly before the measured one, or wholly after it: what JMeter calls
+setUp and tearDown groups. Nothing of it is judged.
+
+Must not know how it is run.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from prony.evidence.base import Record
+from prony.plan.load import ClosedLoad
+from prony.plan.population import misfit
+from prony.plan.spec import DRAIN_S, WHOLE_CAP_S
+from prony.plan.workload import Workload
+
+
+class Stage(Record):
+    """Groups of users who end by themselves, and what they walk."""
+
+    workload: Workload
+    loads: ClosedLoad
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        groups = self.loads.populations
+        if not groups or not all(one.bounded for one in groups):
+            raise ValueError(
+                "a load before or after another one ends by itself; expected loads: populations, each with "
+                "iterations_per_user or duration_s"
+            )
+        wrong = misfit(groups, self.workload.scenario_texts, list(self.workload.feeders))
+        if wrong is not None:
+            raise ValueError(wrong)
+        return self
+
+    @property
+    def bound_s(self) -> float:
+        """It is ended after this, whatever the server does."""
+        ends = [one.end_s for one in self.loads.populations]
+        known = [end_s for end_s in ends if end_s is not None]
+        return max(known) + DRAIN_S if len(known) == len(ends) else WHOLE_CAP_S
