@@ -161,7 +161,7 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
         (group("a", CSV + sampler()) + group("b", CSV + sampler()), "a second data set of people.csv"),
         (
             COUNTER + group("a", sampler("/${n}"), tag="SetupThreadGroup") + group("b", sampler("/${n}")),
-            "goes on from setUp to the load",
+            "go on from setUp to the load",
         ),
         (group("a", COOKIES + sampler()) + group("b", sampler()), "cookies are kept in one group"),
         (
