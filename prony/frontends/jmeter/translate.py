@@ -312,19 +312,12 @@ def _connections(phases: Sequence[Sequence[Part]]) -> Connections:
     new = next((part for part in parts if part.group.new_users), None)
     if new is None or keeping == {False}:
         return Connections(keep_alive=keeping != {False})
-<<<<<<< HEAD
-    number = _always_sent(entries)
-    spares = any(one.scope.cache is not None for one in walk.requests)
-    if walk.shared.cookies_anywhere or spares or number is None:
-        raise made.node.refused(
-            "a new user for every iteration, with cookies, a cache or iterations of different lengths",
-=======
     numbers = {_always_sent(part.entries) for part in parts}
     number = numbers.pop()
-    if any(part.cookies for part in parts) or number is None or numbers:
+    spares = any(one.scope.cache is not None for part in parts for one in part.requests)
+    if any(part.cookies for part in parts) or spares or number is None or numbers:
         raise new.group.node.refused(
-            "a new user for every iteration, with cookies or with iterations of different lengths",
->>>>>>> d39249a (JMeter: several thread groups in one run, setUp and tearDown groups around it, rows of each under JMeter's own thread names)
+            "a new user for every iteration, with cookies, a cache or iterations of different lengths",
             "tick 'Same user on each iteration'",
         )
     staying = next((part for part in parts if not part.group.new_users and part.group.loops != 1), None)
