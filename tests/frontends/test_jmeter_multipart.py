@@ -73,7 +73,7 @@ def plan(port: int, folder: Path) -> bytes:
         posted("/echo", "1-2", wanted).replace(
             "</HTTPSamplerProxy>", flag("HTTPSampler.use_keepalive", True) + "</HTTPSamplerProxy>"
         ),
-        form("/7", [argument("t", "${both}")], [], parts),
+        form("/7", [argument("t", "${both}"), argument("g", "${both_g2}${both_g0}")], [], parts),
     ]
     group = repeated(1) + prop("ThreadGroup.num_threads", 1)
     return document("".join(inside), variables(v="value"), group)
@@ -105,6 +105,7 @@ def test_a_form_is_a_body_from_parts(serve: Callable[..., Served], tmp_path: Pat
     assert b"hello ${v}\n\r\n--B" in text
     assert b"\r\n\r\nvalue\r\n--B" in text
     assert b"\r\n\r\n<2.1>$\r\n--B" in text
+    assert b"\r\n\r\n21-2\r\n--B" in text
     assert all(body.endswith(b"--\r\n") for body in bodies(server.recorded()))
 
 

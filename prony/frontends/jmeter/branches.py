@@ -15,7 +15,7 @@ MOST_BRANCHES = 20
 NUMBER = r"^[+-]?\d{1,10}$"
 
 
-def _switch(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _switch(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
     """One child: by its number from 0, or by its name; the first one for numbers that no child has and for
     the empty text, and for names that none has the one named default, if there is one.
     """
@@ -28,15 +28,11 @@ def _switch(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     constant = wanted.constant
     if constant is not None:
         chosen = _chosen(constant, labels)
-        return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, _inner(place))
+        return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, Place())
     if len(children) > MOST_BRANCHES:
         raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
-    made = [entries_of([*beside, child], scope, walk, _inner(place)) for child in children]
+    made = [entries_of([*beside, child], scope, walk, Place()) for child in children]
     return _chain(wanted.engine, labels, made)
-
-
-def _inner(place: Place) -> Place:
-    return Place(again=place.again)
 
 
 def _chosen(value: str, labels: Sequence[str]) -> int | None:
@@ -90,7 +86,7 @@ def _for_each(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)
     index = named_round(node, walk)
-    found = entries_of(node.below, scope, walk, Place(again=True))
+    found = entries_of(node.below, scope, walk, Place())
     if base in values.several and joint:
         if start > 0 or end >= 0:
             raise node.refused("a part of an extractor's matches", "leave start and end empty")

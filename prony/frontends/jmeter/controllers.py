@@ -50,7 +50,7 @@ def _transaction(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Ent
     return [Block(transaction=name, steps=tuple(found))] if found else []
 
 
-def _loop(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _loop(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
     number = loops(node, walk.values)
     again = node.flag("LoopController.continue_forever", True)
     if number == 0:
@@ -60,7 +60,7 @@ def _loop(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
             "a loop without an end in a run without one", "give it a number, or the group a duration"
         )
     name = named_round(node, walk)
-    found = entries_of(node.below, scope, walk, Place(round=name, again=number != 1 or place.again))
+    found = entries_of(node.below, scope, walk, Place(round=name))
     if not found:
         return []
     index = name if name in walk.values.used else None
@@ -140,7 +140,7 @@ def _while(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
     if held is True and not walk.endless:
         raise node.refused("a condition that always holds", "use a Loop Controller")
     name = named_round(node, walk)
-    found = walk.below(node, scope, Place(again=True))
+    found = walk.below(node, scope, Place())
     if not found:
         return []
     index = name if name in walk.values.used else None

@@ -14,8 +14,18 @@ from prony.plan.answer import Capture
 EXTRACTORS = frozenset({"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor"})
 SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
 """What JMeter's JSON paths have beyond RFC 9535."""
+GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
+"""A group of what a regular expression extractor has found."""
 Found = dict[str, Any]
 """A capture's keys."""
+
+
+def groups_in(node: Node) -> set[tuple[str, int]]:
+    """`${name_g1}` among an element's properties."""
+    found = {(name, int(group)) for name, group in GROUP.findall(node.text)}
+    for child in node.children:
+        found |= groups_in(child)
+    return found
 
 
 def names(node: Node) -> list[tuple[str, bool]]:
@@ -86,13 +96,27 @@ def _regex(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
         raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
     if last > groups:
         raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")
+    variable = node.value("RegexExtractor.refname")
+    which = _match(node.value("RegexExtractor.match_number"), node, values, 0)
+    for number in sorted(number for name, number in values.grouped if name == variable and number <= groups):
+        if which.get("match", 1) < 1:
+            raise node.refused(
+                f"${{{variable}_g{number}}} of a match drawn at random, or of all",
+                "name the match by its number",
+            )
+        own = f"{variable}_g{number}"
+        literal = "${" + own + "}"  # what JMeter sends where nothing was found
+        yield (
+            own,
+            {"regex": text, "group": number, **_part(node, "RegexExtractor"), **which, "default": literal},
+        )
     yield (
-        node.value("RegexExtractor.refname"),
+        variable,
         {
             "regex": text,
             **({"group": int(group.group(1))} if group else {"template": template}),
             **_part(node, "RegexExtractor"),
-            **_match(node.value("RegexExtractor.match_number"), node, values, 0),
+            **which,
             **_or_else(node, values, "RegexExtractor"),
         },
     )

@@ -88,6 +88,8 @@ class Values:
     """Variables of which an extractor takes every match -> their names in the engine."""
     listed: set[str] = field(default_factory=set)
     """Variables of whose matches a controller takes one after the other."""
+    grouped: set[tuple[str, int]] = field(default_factory=set)
+    """`${name_g1}` that something refers to: of which variable and which group."""
     counters: int = 0
     used: set[str] = field(default_factory=set)
     """Names in the engine that something refers to."""

@@ -56,8 +56,6 @@ class Request:
     response_ms: int | None
     node: Node
     scope: Scope
-    again: bool
-    """An iteration may send it more than once."""
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ class _Asked:
         return found if found > 0 else None
 
 
-def request(node: Node, scope: Scope, values: Values, shared: Shared, again: bool) -> Request:
+def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request:
     """The sampler at this place. Raises Refused and UsageError."""
     asked = _Asked(node, scope, values)
     _refuse_extras(asked)
@@ -136,7 +134,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared, again: boo
         raise node.wrong(
             fault.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("expected ")
         ) from fault
-    return Request(step, base, keep_alive, connect_ms, response_ms, node, scope, again)
+    return Request(step, base, keep_alive, connect_ms, response_ms, node, scope)
 
 
 def _refuse_extras(asked: _Asked) -> None:

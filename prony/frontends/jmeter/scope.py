@@ -71,11 +71,15 @@ def gather(top: Node, values: Values) -> None:
         if node.tag == "Arguments":
             user_variables(node, "", values)
     for node in every:
+        values.grouped |= extractors.groups_in(node)
+    for node in every:
         if node.tag in extractors.EXTRACTORS:
             for variable, every_match in extractors.names(node):
                 name = values.changing(variable, node)
                 if every_match:
                     values.several[variable] = name
+                for group in sorted(number for base, number in values.grouped if base == variable):
+                    values.changing(f"{variable}_g{group}", node)
         elif node.tag == "ForeachController":
             values.listed.add(node.value("ForeachController.inputVal"))
             values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)

@@ -47,8 +47,6 @@ class Place:
 
     round: str | None = None
     """Directly in a loop controller: the name of its round's number."""
-    again: bool = False
-    """An iteration may come here more than once."""
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ def entries_of(
         if not node.enabled or node.tag in NOT_REQUESTS:
             continue
         if node.tag in SAMPLERS:
-            found += _sampler(node, here, walk, place)
+            found += _sampler(node, here, walk)
         elif node.tag in CONTROLLERS:
             made = CONTROLLERS[node.tag](node, here, walk, place)
             node.finish()
@@ -123,7 +121,7 @@ def together(entries: Sequence[Entry]) -> Entry:
     return entries[0] if len(entries) == 1 else Block(group=True, steps=tuple(entries))
 
 
-def _sampler(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _sampler(node: Node, scope: Scope, walk: Walk) -> list[Entry]:
     values = walk.values
     own = [below for below in node.below if below.enabled]
     for below in own:
@@ -132,7 +130,7 @@ def _sampler(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     here = inner(scope, own, values, walk.shared, rows_at=False)
     waits = timers.waits(here.timers, values)
     with calls.within(values.constant(node.label, node), values) as stores:
-        asked = request(node, here, values, walk.shared, place.again)
+        asked = request(node, here, values, walk.shared)
     walk.requests.append(asked)
     if len(walk.requests) > MOST_REQUESTS:
         raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in place of copies")
