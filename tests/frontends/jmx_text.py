@@ -34,6 +34,8 @@ def sampler(path: str = "/", more: str = "", below: str = "", name: str = "page"
     where = prop("HTTPSampler.domain", "127.0.0.1") + prop("HTTPSampler.path", path)
     if "HTTPsampler.Arguments" not in more:  # JMeter looks for them in any case
         more += ARGUMENTS.format("")
+    if "use_keepalive" not in more:
+        more += flag("HTTPSampler.use_keepalive", True)
     return element("HTTPSamplerProxy", where, more, below=below, name=name)
 
 

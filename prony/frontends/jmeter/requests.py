@@ -89,7 +89,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request
         raise node.refused(f"the method {method}", f"use one of {', '.join(METHODS)}")
     base, path = _where(asked)
     follows = node.flag("HTTPSampler.follow_redirects") or node.flag("HTTPSampler.auto_redirects")
-    keep_alive = node.flag("HTTPSampler.use_keepalive", True)
+    keep_alive = node.flag("HTTPSampler.use_keepalive")  # without a word JMeter closes
     parts = _parts(asked, method)
     body, body_file, query, form = (None, None, Text(), False) if parts else _content(asked, method, shared)
     if follows and body_file is not None and Path(body_file).stat().st_size > READ_WHOLE_BYTES:
