@@ -170,6 +170,11 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
                         "load.session is request, expected scenarios of one step, sent once, without blocks: with session user an arrival walks all of them",
                     );
                 }
+                if plan.cache.is_some_and(|cache| cache.fresh) {
+                    return refuse(
+                        "cache.fresh passes requests over, but load.session is request, where each arrival is one: expected session user",
+                    );
+                }
                 if *think != Think::None {
                     return refuse(
                         "load.think is set, but load.session is request: expected think none, or session user",
@@ -318,6 +323,13 @@ mod tests {
         assert!(split.contains("line break"), "{split}");
         let path = refusal(|plan| plan["scenarios"][0]["steps"][0]["path"] = "/a b".into());
         assert!(path.contains("%20"), "{path}");
+        let passed_over = refusal(|plan| {
+            let phases = serde_json::json!([{"duration_ms": 1000, "from_per_s": 1, "to_per_s": 1}]);
+            plan["load"] = serde_json::json!({"model": "open", "phases": phases, "session": "request", "max_users": 1});
+            plan["stop"] = serde_json::json!({});
+            plan["cache"] = serde_json::json!({"fresh": true});
+        });
+        assert!(passed_over.contains("cache.fresh"), "{passed_over}");
         let version = refusal(|plan| plan["version"] = 2.into());
         assert!(version.contains("version 1"), "{version}");
         let steps = refusal(|plan| plan["load"]["ramp_up_steps"] = 3.into());
