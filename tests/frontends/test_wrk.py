@@ -264,6 +264,33 @@ def test_a_script_may_leave(serve: Serve, front: Front, tmp_path: Path) -> None:
     )
 
 
+def test_other_programs_of_a_script_print_where_it_prints(serve: Serve, front: Front, tmp_path: Path) -> None:
+    """And not among the engine's events; nor do they read its commands."""
+    script = tmp_path / "calls.lua"
+    script.write_text(
+        "print(os.execute('echo hello; exit 3'), os.execute())\n"
+        "local pipe = io.popen('cat; echo there')\nprint(pipe:read('*l'), pipe:close())\n"
+        "local to = io.popen('cat', 'w') to:write('aside') to:close()\n"
+        "function done() os.execute('echo the end') end\n"
+    )
+    argv = ["-c1", "-t1", "-d1s", "-s", str(script), serve().url]
+    assert run(argv, front.desk(exit_like_original=True)) == 0, front.err.getvalue()
+    assert "hello\n768\t1\nthere\ttrue\n" in front.out.getvalue()
+    assert front.out.getvalue().endswith("the end\n")
+
+
+@pytest.mark.parametrize("line", ["for line in io.lines() do end", "io.read()", "io.stdin:read('*a')"])
+def test_a_script_that_reads_standard_input_is_refused(
+    line: str, serve: Serve, front: Front, tmp_path: Path
+) -> None:
+    script = tmp_path / "reads.lua"
+    script.write_text(f"-- urls from a pipe\n{line}\n")
+    server = serve()
+    assert run(["-s", str(script), server.url], front.desk()) == 1
+    assert "reads.lua:2: standard input cannot be read here" in front.err.getvalue()
+    assert server.ended()["requests"] == 0
+
+
 def test_an_error_of_the_script_is_told_with_its_line(serve: Serve, front: Front, tmp_path: Path) -> None:
     script = tmp_path / "bad.lua"
     script.write_text(

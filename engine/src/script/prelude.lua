@@ -71,6 +71,39 @@ function print(...)
    hand_over(concat(words, "\t") .. "\n")
 end
 
+-- The engine's standard input and output are its own: a script cannot read there, and what other programs print goes the way of print.
+local read, lines, input, popen = io.read, io.lines, io.input, io.popen
+local chosen = false
+local function not_here()
+   error("standard input cannot be read here (it is the engine's); name a file: io.open('urls.txt')", 3)
+end
+function io.input(file)
+   if file ~= nil then chosen = true elseif not chosen then not_here() end
+   return input(file)
+end
+function io.read(...)
+   if not chosen then not_here() end
+   return read(...)
+end
+function io.lines(name)
+   if name ~= nil then return lines(name) end
+   if not chosen then not_here() end
+   return lines()
+end
+io.stdin = setmetatable({}, { __index = function() not_here() end })
+function io.popen(command, mode)
+   local away = mode == "w" and "\n) >&2" or "\n) </dev/null"
+   return popen("(" .. command .. away, mode)
+end
+function os.execute(command)
+   if command == nil then return 1 end
+   local pipe = io.popen("(" .. command .. "\n); printf '\\n%d' $?", "r")
+   local text, code = pipe:read("*a"):match("^(.*)\n(%d+)$")
+   pipe:close()
+   if text ~= "" then hand_over(text) end
+   return tonumber(code) * 256
+end
+
 -- A script that leaves ends the run and not the engine, which still reports what was measured.
 function os.exit(code)
    if code == nil or code == true then code = 0 elseif code == false then code = 1 end
