@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from prony.evidence.engine import Window
+from prony.evidence.engine import ScriptReport, Window
 from prony.evidence.trial import Evidence
 from prony.judge.checks.arrivals import arrivals
 from prony.judge.checks.errors import errors
@@ -120,7 +120,13 @@ class TestLittle:
         user_s = 4.7 * 10 + 1 * 7 + 4.3 * 4
         ended = f.window(ended, clipped_cycle_s=user_s, users=4)
         assert little(ended, LIMITS).status is Status.VALID
-        assert little(f.engine(ended, reason="stopped"), LIMITS).status is Status.INVALID
+        stopped = f.engine(ended, reason="stopped")
+        assert little(stopped, LIMITS).status is Status.INVALID
+        # A script may send them home (thread:stop()), though not by its faults.
+        assert little(f.engine(stopped, script=ScriptReport()), LIMITS).status is Status.VALID
+        assert (
+            little(f.engine(stopped, script=ScriptReport(error="x.lua:1")), LIMITS).status is Status.INVALID
+        )
 
     def test_the_tail_of_an_exact_total_is_forgiven_up_to_the_longest_request(self) -> None:
         # 10 users, one window of 2 s, the longest request 100 ms: up to 5 % of the users' time may be idle

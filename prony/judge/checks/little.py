@@ -91,6 +91,7 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
         return planned, " (mean: groups come and go by the plan)"
     ramp_in_window = load.ramp_up_s * 1000 > window.opened_ms
     comes_and_goes = load.model == "open" or load.ramp_down_s > 0 or report.reason == "iterations"
+    comes_and_goes = comes_and_goes or _sent_home(window, report, load)
     comes_and_goes = comes_and_goes or any(one.iterations_per_user is not None for one in load.populations)
     if not ramp_in_window and not comes_and_goes:
         return (None if load.users is None else float(load.users)), ""
@@ -108,6 +109,13 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
             total_ms += overlap_ms
         before = row.users
     return (user_ms / total_ms if total_ms > 0 else None), " (mean: they came or went within the window)"
+
+
+def _sent_home(window: Window, report: EngineReport, load: LoadFacts) -> bool:
+    """Whether a script ended users by `thread:stop()`, which is its right; its faults are no such thing."""
+    if report.script is None or report.script.error is not None:
+        return False
+    return window.users is not None and load.users is not None and window.users < load.users
 
 
 def planned_users(window: Window, load: LoadFacts) -> float | None:
