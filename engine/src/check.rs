@@ -133,6 +133,15 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
         } => {
             check_phases(phases)?;
             let threads = plan.threads.cpus.len().max(1) as u32;
+            for (index, phase) in phases.iter().enumerate() {
+                if let Some(most) = phase.max_users
+                    && (most < threads || most > *max_users)
+                {
+                    return refuse(format!(
+                        "load.phases[{index}].max_users is {most}, expected {threads} (one per thread) to load.max_users, {max_users}"
+                    ));
+                }
+            }
             if *max_users < threads || *max_users > MAX_USERS {
                 return refuse(format!(
                     "load.max_users is {max_users}, expected {threads} (one per thread) to {MAX_USERS}"

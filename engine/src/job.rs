@@ -74,6 +74,8 @@ pub struct OpenJob {
     pub rate: Arc<Rate>,
     pub spacing: Spacing,
     pub connections: u32,
+    /// By phase: when it ends after the start, and how many may be under way for its arrivals; empty when no phase says so.
+    pub caps: Vec<(u64, Option<u32>)>,
     /// An arrival is a user who walks the scenario, and such walks are timed.
     pub walks: bool,
     /// After the intended send.
@@ -370,6 +372,13 @@ impl Shape {
                 deadline_ms,
                 ..
             } => {
+                let mut ends_ns = 0u64;
+                let caps = phases.iter().map(|phase| {
+                    ends_ns = ends_ns.saturating_add(ms_to_ns(phase.duration_ms));
+                    (ends_ns, phase.max_users)
+                });
+                let caps: Vec<_> = caps.collect();
+                let capped = caps.iter().any(|(_, cap)| cap.is_some());
                 let phases: Vec<Phase> = phases
                     .iter()
                     .map(|phase| Phase {
@@ -388,6 +397,7 @@ impl Shape {
                             ArrivalSpacing::Poisson => Spacing::Poisson,
                         },
                         connections,
+                        caps: if capped { caps } else { Vec::new() },
                         walks: session == Session::User,
                         deadline_ns: deadline_ms.map(ms_to_ns),
                     }),

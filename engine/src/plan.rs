@@ -296,6 +296,9 @@ pub struct RatePhase {
     pub duration_ms: f64,
     pub from_per_s: f64,
     pub to_per_s: f64,
+    /// At most so many are under way when an arrival of this phase is due, shared out over the threads; else it is blocked.
+    #[serde(default)]
+    pub max_users: Option<u32>,
 }
 
 /// What an arrival is.

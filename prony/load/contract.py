@@ -221,10 +221,12 @@ def _open(load: OpenLoad, after_s: float | None) -> dict[str, Any]:
 
 
 def _phase(phase: RatePhase) -> dict[str, float]:
+    cap = {} if phase.max_users is None else {"max_users": phase.max_users}
     return {
         "duration_ms": phase.duration_s * 1000,
         "from_per_s": phase.from_per_s,
         "to_per_s": phase.to_per_s,
+        **cap,
     }
 
 
@@ -296,6 +298,7 @@ def _expect(expect: Expectation) -> dict[str, Any]:
         "json": [
             *({"pointer": pointer} for pointer in expect.json_exists),
             *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
+            *({"pointer": pointer, "equals_json": text} for pointer, text in expect.json_filled.items()),
             *({"pointer": pointer, "absent": True} for pointer in expect.json_absent),
         ],
     }

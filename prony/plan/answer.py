@@ -64,6 +64,10 @@ class Expectation(Record):
     """
     json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
     """JSON pointer (RFC 6901) -> the value that must be there."""
+    json_filled: dict[str, str] = Field(default_factory=dict)
+    """JSON pointer -> the value that must be there, as JSON with placeholders, filled in when the answer is
+    looked at. Only under load.
+    """
     json_exists: tuple[str, ...] = ()
     """JSON pointers at which there must be something."""
     json_absent: tuple[str, ...] = ()

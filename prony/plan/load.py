@@ -22,6 +22,8 @@ class RatePhase(Record):
     duration_s: float = Field(gt=0)
     from_per_s: float = Field(ge=0)
     to_per_s: float = Field(ge=0)
+    max_users: int | None = Field(default=None, ge=1)
+    """At most so many are under way when an arrival of this phase is due; else it is blocked."""
 
 
 class ClosedLoad(Record):

@@ -324,6 +324,9 @@ pub struct JsonExpect {
         skip_serializing_if = "Option::is_none"
     )]
     pub equals: Option<serde_json::Value>,
+    /// What the value must be, as JSON with placeholders that are filled in when the answer is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equals_json: Option<String>,
     /// There must be nothing; the body must be JSON all the same.
     #[serde(default)]
     pub absent: bool,

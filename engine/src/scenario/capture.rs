@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::look::Seen;
 use super::names::{Numbered, check_name};
 use super::origin::{Origin, check_pointer, regex};
-use super::vars::Vars;
+use super::template::{BadTemplate, Place, Scope, Template};
+use super::vars::{Shared, Vars};
 use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
 
 /// What a step does with a kept answer.
@@ -16,6 +17,8 @@ use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
 pub struct Look {
     captures: Vec<Compiled>,
     json: Vec<JsonExpect>,
+    /// JSON pointer, and the value that must be there as JSON.
+    filled: Vec<(String, Template)>,
     /// Each with whether it must be found.
     regexes: Vec<(regex::bytes::Regex, bool)>,
     /// Whether the user keeps the cookies that the answer sets.
@@ -63,9 +66,12 @@ impl Look {
     ) -> Result<Self, String> {
         for expect in &expect.json {
             check_pointer(&expect.pointer)?;
-            if expect.absent && expect.equals.is_some() {
+            let several = usize::from(expect.absent)
+                + usize::from(expect.equals.is_some())
+                + usize::from(expect.equals_json.is_some());
+            if several > 1 {
                 return Err(format!(
-                    "expects something and nothing at the JSON pointer {:?}, expected one of equals and absent",
+                    "expects several things at the JSON pointer {:?}, expected one of equals, equals_json and absent",
                     expect.pointer
                 ));
             }
@@ -88,6 +94,7 @@ impl Look {
         Ok(Self {
             captures: compiled.collect::<Result<_, String>>()?,
             json: expect.json.clone(),
+            filled: Vec::new(),
             regexes,
             cookies,
             cache: None,
@@ -102,6 +109,23 @@ impl Look {
         if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {
             cache.keep(seen, plan, SystemTime::now());
         }
+    }
+
+    /// Compiles what is expected with placeholders. The error says what is wrong with it.
+    pub fn fill(&mut self, expect: &Expect, scope: &mut Scope) -> Result<(), String> {
+        for expect in &expect.json {
+            if let Some(text) = &expect.equals_json {
+                let filled =
+                    Template::compile(text, scope).map_err(|BadTemplate { at, why }| {
+                        format!(
+                            "expects at the JSON pointer {:?}, character {at}: {why}",
+                            expect.pointer
+                        )
+                    })?;
+                self.filled.push((expect.pointer.clone(), filled));
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is nothing to do.
@@ -139,6 +163,7 @@ impl Look {
         &self,
         seen: &Seen,
         right: bool,
+        shared: &Shared,
         vars: &mut Vars,
         rng: &mut impl Rng,
     ) -> Option<Missed> {
@@ -154,7 +179,14 @@ impl Look {
         } else {
             None
         };
-        let met = !right || self.is_met(&seen.body, json.as_ref());
+        let met = !right
+            || self.is_met(&seen.body, json.as_ref())
+                && self.filled.iter().all(|(pointer, filled)| {
+                    let mut wanted = Vec::new();
+                    filled.render(Place::Body, shared, vars, rng, &mut wanted);
+                    let found = json.as_ref().and_then(|json| json.pointer(pointer));
+                    found.is_some() && found == serde_json::from_slice(&wanted).ok().as_ref()
+                });
         let mut missed = (!met).then_some(Missed::Expectation);
         for capture in self.captures.iter().filter(taken) {
             if !capture.take(seen, json.as_ref(), vars, rng) {

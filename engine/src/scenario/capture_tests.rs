@@ -34,7 +34,13 @@ fn answer(body: &[u8]) -> Seen {
 
 fn taken(captures: Value, body: &str) -> (Option<Missed>, Vec<Option<String>>) {
     let (look, mut vars) = look(captures, json!({})).unwrap();
-    let missed = look.take(&answer(body.as_bytes()), true, &mut vars, &mut rng());
+    let missed = look.take(
+        &answer(body.as_bytes()),
+        true,
+        &Shared::default(),
+        &mut vars,
+        &mut rng(),
+    );
     let text = |value: &Option<Box<[u8]>>| {
         value
             .as_ref()
@@ -96,6 +102,38 @@ fn which_of_several_is_taken_is_said() {
 }
 
 #[test]
+fn what_is_expected_may_hold_values_of_the_run() {
+    let expect: Expect =
+        serde_json::from_value(json!({"json": [{"pointer": "/a", "equals_json": "{\"k\":${v}}"}]}))
+            .unwrap();
+    let mut scope = Scope {
+        captured: vec!["v".to_owned()],
+        visible: vec![0],
+        ..Scope::default()
+    };
+    let mut look = Look::compile(&[], &expect, false, &Numbered::default(), |_| 0).unwrap();
+    look.fill(&expect, &mut scope).unwrap();
+    let mut vars = Vars::new(Shape {
+        captured: 1,
+        ..Shape::default()
+    });
+    for (value, body, met) in [
+        ("7", r#"{"a":{"k":7}}"#, true),
+        ("\"7\"", r#"{"a":{"k":7}}"#, false),
+        ("[1,2]", r#"{"a":{"k":[1, 2]}}"#, true),
+        ("", r#"{"a":{"k":7}}"#, false),
+        ("7", "{}", false),
+    ] {
+        vars.set(0, value.as_bytes().to_vec());
+        let answer = answer(body.as_bytes());
+        let missed = look.take(&answer, true, &Shared::default(), &mut vars, &mut rng());
+        assert_eq!(missed.is_none(), met, "{value} {body}");
+    }
+    scope.visible.clear();
+    assert!(look.fill(&expect, &mut scope).unwrap_err().contains("/a"));
+}
+
+#[test]
 fn all_that_are_found_are_kept_as_one_list() {
     let capture =
         json!([{"name": "a", "jsonpath": "$..id", "match": -1, "as_json": true, "default": "[]"}]);
@@ -119,7 +157,13 @@ fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
     let (look, mut vars) = look(captures, json!({})).unwrap();
     vars.set(0, b"before".to_vec());
     assert_eq!(
-        look.take(&answer(br#"{"id":7}"#), false, &mut vars, &mut rng()),
+        look.take(
+            &answer(br#"{"id":7}"#),
+            false,
+            &Shared::default(),
+            &mut vars,
+            &mut rng()
+        ),
         None
     );
     let values = |vars: &Vars| {
@@ -132,7 +176,13 @@ fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
         values(&vars),
         [Some(b"before".to_vec()), Some(b"7".to_vec())]
     );
-    look.take(&answer(b"{}"), true, &mut vars, &mut rng());
+    look.take(
+        &answer(b"{}"),
+        true,
+        &Shared::default(),
+        &mut vars,
+        &mut rng(),
+    );
     assert_eq!(values(&vars), [Some(b"before".to_vec()), None]);
 }
 
@@ -140,7 +190,13 @@ fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
 fn json_and_regexes_are_expected_to_be_there_or_not() {
     let judged = |expect: Value, body: &str| {
         let (look, mut vars) = look(json!([]), expect).unwrap();
-        look.take(&answer(body.as_bytes()), true, &mut vars, &mut rng())
+        look.take(
+            &answer(body.as_bytes()),
+            true,
+            &Shared::default(),
+            &mut vars,
+            &mut rng(),
+        )
     };
     let missed = Some(Missed::Expectation);
     for (expect, body, expected) in [
@@ -184,7 +240,7 @@ fn json_and_regexes_are_expected_to_be_there_or_not() {
     assert!(
         look(json!([]), contrary)
             .unwrap_err()
-            .contains("something and nothing")
+            .contains("several things")
     );
     assert!(
         look(json!([]), json!({"body_matches": ["("]}))
@@ -219,6 +275,6 @@ proptest! {
     fn any_body_can_be_looked_at(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let (look, mut vars) = look(json!([{"name": "a", "json": "/a/0"}, {"name": "b", "regex": "a(b)?"}]),
             json!({"json": [{"pointer": "/x"}], "body_not_matches": ["^a"]})).unwrap();
-        look.take(&answer(&body), true, &mut vars, &mut rng());
+        look.take(&answer(&body), true, &Shared::default(), &mut vars, &mut rng());
     }
 }

@@ -122,6 +122,7 @@ impl Scenarios {
                 let mut look = Look::compile(&step.capture, expect, cookies, &numbered, slot)
                     .map_err(wrong)?;
                 look.cache = plan.cache.filter(|_| step.method == "GET");
+                look.fill(expect, &mut scope).map_err(wrong)?;
                 scope.visible.extend(look.sets());
                 let name = StepName {
                     scenario: scenario.name.clone(),

@@ -45,6 +45,8 @@ pub(super) struct Open {
     /// When the user at each place was to arrive; empty when an arrival is one request.
     arrived_ns: Vec<u64>,
     deadline_ns: Option<u64>,
+    /// By phase: when it ends after the start, and the share of this thread in its places.
+    caps: Vec<(u64, Option<usize>)>,
     /// Whether gaps between arrivals are tested, and when the last one was sent, after the start.
     tests_gaps: bool,
     last_sent_ns: Option<u64>,
@@ -69,6 +71,14 @@ impl Open {
             intended_ns: vec![0; places],
             arrived_ns: vec![0; if open.walks { places } else { 0 }],
             deadline_ns: open.deadline_ns,
+            caps: open
+                .caps
+                .iter()
+                .map(|(end_ns, cap)| {
+                    let own = cap.map(|cap| share(cap, place.thread, place.threads));
+                    (*end_ns, own)
+                })
+                .collect(),
             // With blocks the first step may come again and again, or after a pause.
             tests_gaps: open.spacing == Spacing::Poisson && job.scenarios.program.is_none(),
             last_sent_ns: None,
@@ -89,6 +99,13 @@ impl Open {
             u64::MAX => u64::MAX,
             due_ns => due_ns - POLL_NS.min(self.mean_gap_ns / POLL_PART),
         }
+    }
+
+    /// Whether the phase of an arrival that is due now has no place left beside so many.
+    fn is_full(&self, due_ns: u64, alive: usize) -> bool {
+        let elapsed_ns = due_ns.saturating_sub(self.start_ns);
+        let phase = self.caps.iter().find(|(end_ns, _)| elapsed_ns < *end_ns);
+        phase.is_some_and(|(_, cap)| cap.is_some_and(|cap| alive >= cap))
     }
 
     fn end_ns(&self) -> u64 {
@@ -189,7 +206,12 @@ impl<D: Driver> Worker<'_, D> {
             open.last_sent_ns = None;
             return Ok(());
         }
-        let Some(index) = open.pool.take_any() else {
+        let place = if open.is_full(due_ns, self.alive) {
+            None
+        } else {
+            open.pool.take_any()
+        };
+        let Some(index) = place else {
             self.recorder.counters.offered += open.take();
             self.recorder.counters.blocked += 1;
             open.last_sent_ns = None;

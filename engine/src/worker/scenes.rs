@@ -471,9 +471,10 @@ impl<D: Driver> Worker<'_, D> {
         let step = usize::from(self.users[index as usize].step);
         let look = self.job.scenarios.steps[step].look.as_ref()?;
         let seen = std::mem::take(&mut self.scenes.seen);
+        let shared = &self.job.scenarios.shared;
         let vars = self.scenes.vars(index);
         look.remember(&seen, vars);
-        let missed = look.take(&seen, right, vars, &mut self.rng);
+        let missed = look.take(&seen, right, shared, vars, &mut self.rng);
         if !self.job.scenarios.reported.is_empty() {
             self.job.scenarios.reported.keep(vars);
         }

@@ -484,6 +484,27 @@ fn a_schedule_that_nobody_can_follow_is_counted_to_the_last_request() {
 }
 
 #[test]
+fn a_phase_may_have_fewer_places_than_the_next() {
+    // Nobody is ever answered: one is under way in the first 500 ms, then three, then as many as there are places.
+    let recorded = simulate(
+        |_| u64::MAX / 2,
+        (0, 1500),
+        |plan| {
+            open(plan, "constant", 100);
+            plan["load"]["max_users"] = 5.into();
+            plan["load"]["connections"] = 5.into();
+            let phase = |most: Value| json!({"duration_ms": 500, "from_per_s": 100, "to_per_s": 100, "max_users": most});
+            plan["load"]["phases"] = json!([phase(1.into()), phase(3.into()), phase(Value::Null)]);
+        },
+    );
+    let counters = &recorded.counters;
+    assert_eq!(
+        (counters.sent, counters.blocked, counters.offered),
+        (5, 145, 150)
+    );
+}
+
+#[test]
 fn users_of_a_closed_load_end_over_the_ramp_down() {
     let recorded = simulate(
         |sent_ns| sent_ns + 10 * MS,

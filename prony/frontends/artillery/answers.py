@@ -10,7 +10,7 @@ from typing import Any
 
 from prony.frontends.artillery.paths import place, pointer, several
 from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, capture_name, constant
+from prony.frontends.artillery.templates import Scope, capture_name, constant, is_drawn, json_text
 from prony.plan.workload import Capture, Expectation
 
 RIGHT = tuple(range(200, 207))
@@ -38,11 +38,14 @@ class Looked:
     matches: bool
     """A value must be found, or the user fails."""
     json_values: dict[str, Any]
+    json_filled: dict[str, str]
+    """JSON pointer -> the value of a match that is known during the run only, as JSON."""
 
     @property
     def body(self) -> bool:
         """Whether the body is looked into."""
-        return bool(self.json_values) or any(capture.header is None for capture in self.captures.values())
+        matched = self.json_values or self.json_filled
+        return bool(matched) or any(capture.header is None for capture in self.captures.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = fro
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
     json_values: dict[str, Any] = {}
+    json_filled: dict[str, str] = {}
     matches = False
     for spec in (*_listed(params.get("capture")), *_listed(params.get("match"))):
         spec.only("capture", CAPTURE_KEYS, ONLY_CAPTURES)
@@ -85,11 +89,15 @@ def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = fro
                 raise spec.refused(
                     "match", "match a json path, or expect a status or header with plugins.expect"
                 )
-            where, value = pointer(path), constant(spec.children["value"], scope)
+            where, value = pointer(path), spec.children["value"]
             own = spec.children.get("strict")
-            if own is None or own.value is not False:  # otherwise a miss has no consequence
-                json_values[where] = value
-                matches = True
+            if own is not None and own.value is False:  # a miss has no consequence
+                continue
+            matches = True
+            if is_drawn(value, scope):
+                json_filled[where] = json_text(value, scope)
+            else:
+                json_values[where] = constant(value, scope)
             continue
         name = spec.get("as")
         if name is None:
@@ -106,7 +114,7 @@ def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = fro
         captures[ours], names[name.value] = capture, ours
     if not matches:  # an expectation does not keep Artillery from capturing, a failed match does
         captures = {ours: one.model_copy(update={"always": True}) for ours, one in captures.items()}
-    return Looked(captures, names, matches, json_values)
+    return Looked(captures, names, matches, json_values, json_filled)
 
 
 def _capture(spec: Node, strict: bool) -> Capture:
@@ -199,6 +207,7 @@ def expectation(wanted: Expected, found: Looked, follows: bool) -> Expectation:
         status=statuses,
         headers=wanted.headers,
         json=found.json_values,  # type: ignore[call-arg]
+        json_filled=found.json_filled,
         json_exists=wanted.json_exists,
         json_absent=wanted.json_absent,
         body_matches=wanted.regexes,

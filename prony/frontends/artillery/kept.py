@@ -26,7 +26,7 @@ def kept_as_json(root: Node) -> frozenset[str]:
 
 
 def _needed(value: Any, in_json: bool) -> Iterator[str]:
-    """`in_json`: it stands within the json of a request."""
+    """`in_json`: it stands within the json of a request, or is the value of a match."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "over" and isinstance(inner, str) and not in_json:
@@ -34,7 +34,7 @@ def _needed(value: Any, in_json: bool) -> Iterator[str]:
             if key == "capture" and not in_json:
                 yield from _lists(inner)
             yield from _needed(str(key), False)
-            yield from _needed(inner, in_json or key == "json")
+            yield from _needed(inner, in_json or key in ("json", "value"))
     elif isinstance(value, list):
         for inner in value:
             yield from _needed(inner, in_json)

@@ -50,38 +50,38 @@ def schedule(node: Node | None, scope: Scope, solo: bool = False) -> Schedule:
         return ONE_USER
     rates: list[RatePhase] = []
     named: list[NamedPhase] = []
-    caps: set[int | None] = set()
+    caps: list[int | None] = []
     modes: set[str] = set()
     notes: list[str] = []
     for phase in node.elements():
         phase.only("phase key", KEYS, f"use {', '.join(sorted(KEYS))}")
         rate, mode = _phase(phase, scope)
-        rates.append(rate)
         name = phase.get("name")
         named.append(NamedPhase("unnamed" if name is None else str(name.value), rate.duration_s))
         if rate.from_per_s or rate.to_per_s:
             cap = phase.get("maxVusers")
-            caps.add(
-                None if cap is None else int(_value(cap, scope, "a number of users, 1 or more", least=1))
-            )
+            most = None if cap is None else int(_value(cap, scope, "a number of users, 1 or more", least=1))
+            rate = rate.model_copy(update={"max_users": most})
+            caps.append(most)
             modes.add(mode)
         if rate.from_per_s != rate.to_per_s:
             notes.append(
                 f"{phase.place}: the ramp is continuous; Artillery raises the rate once a second, "
                 "rounded down to whole users"
             )
+        rates.append(rate)
     if not rates or not modes:
         raise node.wrong("at least one phase with arrivals")
-    if len(caps) > 1:
-        raise node.refused("maxVusers that differs between phases", "give all phases the same maxVusers")
     if len(modes) > 1:
         raise node.refused("modes that differ between phases", "give all phases the same mode")
     arrivals: Literal["constant", "poisson"] = "poisson" if modes == {"poisson"} else "constant"
     total = sum(rate.duration_s * (rate.from_per_s + rate.to_per_s) / 2 for rate in rates)
-    cap_all = next(iter(caps))
-    most = cap_all if cap_all is not None else int(min(MOST_USERS, max(100, ceil(total) + 1)))
+    places = int(min(MOST_USERS, max(100, ceil(total) + 1)))
+    most_users = max(places if cap is None else cap for cap in caps)
+    if len(set(caps)) == 1:  # then that of the whole load says it
+        rates = [rate.model_copy(update={"max_users": None}) for rate in rates]
     load = OpenLoad(
-        phases=tuple(rates), arrivals=arrivals, session="user", max_users=most, connections=0
+        phases=tuple(rates), arrivals=arrivals, session="user", max_users=most_users, connections=0
     )  # fmt: skip
     return Schedule(load, tuple(named), tuple(notes))
 

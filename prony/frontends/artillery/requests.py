@@ -27,7 +27,7 @@ from prony.frontends.artillery.templates import (
     str_of,
     text_of,
 )
-from prony.plan.workload import Auth, Basic, Expectation, Step
+from prony.plan.workload import Auth, Basic, Step
 
 USER_AGENT = "Artillery (https://artillery.io)"
 METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
@@ -115,7 +115,7 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
             body=body,
             auth=_auth(params.get("auth"), scope),
             capture=found.captures,
-            expect=Expectation(status=(), json=found.json_values)  # type: ignore[call-arg]
+            expect=expectation(NOTHING, found, True).model_copy(update={"status": ()})
             if settings.hook
             else expectation(wanted, found, hops is not None),
             follow_redirects=hops or 0,

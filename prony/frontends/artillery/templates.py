@@ -94,6 +94,13 @@ def constant(node: Node, scope: Scope) -> Any:
     raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
 
 
+def is_drawn(node: Node, scope: Scope) -> bool:
+    """Whether the value can be known during the run only."""
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return False
+    return any(isinstance(part, Drawn) for part in parts(node.value, node, scope))
+
+
 def json_text(node: Node, scope: Scope) -> str:
     """The value as JSON, as JSON.stringify writes it."""
     if isinstance(node.value, dict):

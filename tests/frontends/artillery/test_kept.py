@@ -204,3 +204,24 @@ def test_a_value_that_is_only_a_text_is_kept_as_one(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("{{ b }}", "{{ c.d }}"))
     with pytest.raises(UsageError, match=r"'c\.d' is not known here"):
         translate(["run", str(file)])
+
+
+def test_a_match_may_name_values_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,age\nbob,7\n")
+    file = tmp_path / "s.yml"
+    file.write_text(
+        "config:\n  target: 'http://h'\n  phases: [{duration: 1, arrivalCount: 1}]\n  variables: {n: 5}\n"
+        "  payload: {path: people.csv, fields: [name, age], skipHeader: true}\n"
+        "scenarios:\n  - flow:\n"
+        "      - get: {url: /, capture: {json: $.id, as: id},\n"
+        "              match: [{json: $.name, value: '{{ name }}'}, {json: $.n, value: '{{ n }}'},\n"
+        "                      {json: $.age, value: '{{ age }}'}]}\n"
+        "      - get: {url: '/{{ id }}', match: {json: $.id, value: '{{ id }}'}}\n"
+    )
+    first, second = translate(["run", str(file)]).load.workload.scenarios[0].requests
+    assert first.expect is not None
+    assert second.expect is not None
+    assert first.expect.json_values == {"/n": 5}
+    assert first.expect.json_filled == {"/name": '"${payload1.name | json}"', "/age": "${payload1.age}"}
+    assert second.expect.json_filled == {"/id": "${id}"}
+    assert (first.capture["id"].as_json, second.path) == (True, "/${id | text}")

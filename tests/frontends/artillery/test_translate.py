@@ -91,6 +91,22 @@ scenarios: [{flow: [{get: {url: /}}]}]
         (60, 10, 50), (5, 0, 0), (20, 5, 5),
     ]  # fmt: skip
     assert load.max_users == 7
+    assert {phase.max_users for phase in load.phases} == {None}
+
+
+def test_places_that_differ_between_phases(tmp_path: Path) -> None:
+    load = opened(script(tmp_path, """\
+config:
+  target: http://h
+  phases:
+    - {duration: 10, arrivalRate: 100, maxVusers: 7}
+    - {pause: 5}
+    - {duration: 10, arrivalRate: 100}
+    - {duration: 10, arrivalRate: 100, maxVusers: 9}
+scenarios: [{flow: [{get: {url: /}}]}]
+"""))  # fmt: skip
+    assert [phase.max_users for phase in load.phases] == [7, None, None, 9]
+    assert load.max_users == 3001
 
 
 def test_environment_target_variables_and_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
