@@ -106,11 +106,9 @@ fn what_is_expected_may_hold_values_of_the_run() {
     let expect: Expect =
         serde_json::from_value(json!({"json": [{"pointer": "/a", "equals_json": "{\"k\":${v}}"}]}))
             .unwrap();
-    let mut scope = Scope {
-        captured: vec!["v".to_owned()],
-        visible: vec![0],
-        ..Scope::default()
-    };
+    let mut scope = Scope::default();
+    let slot = scope.capture("v");
+    scope.visible.push(slot);
     let mut look = Look::compile(&[], &expect, false, &Numbered::default(), |_| 0).unwrap();
     look.fill(&expect, &mut scope).unwrap();
     let mut vars = Vars::new(Shape {
