@@ -10,12 +10,13 @@ use rand::rngs::SmallRng;
 use crate::check::{PlanError, ms_to_ns, refuse};
 use crate::http::expect::Expectation;
 use crate::log::Log;
+use crate::measure::counters::ErrorKind;
 use crate::net::address::Address;
 use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
-use crate::plan::{ArrivalSpacing, Load, Plan, RatesPlan, Reuse, Session, Think};
+use crate::plan::{ArrivalSpacing, Ending, Load, Plan, RatesPlan, Reuse, Session, Think};
 use crate::population::Populations;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
@@ -49,6 +50,8 @@ pub struct StepJob {
     pub most_ns: Option<u64>,
     /// So many are followed, one after the other.
     pub most_redirects: u32,
+    /// What ends the iteration.
+    pub end_on: Vec<Ending>,
     /// The pause after it.
     pub think: ThinkTime,
 }
@@ -65,6 +68,21 @@ impl StepJob {
         } else {
             self.staying
         }
+    }
+
+    /// Whether the iteration ends when a request of it fails so.
+    pub fn ends(&self, kind: ErrorKind) -> bool {
+        let ending = match kind {
+            ErrorKind::Capture => Ending::Capture,
+            ErrorKind::ExpectRedirect => Ending::Redirect,
+            ErrorKind::ExpectBody => Ending::Body,
+            ErrorKind::ExpectStatus
+            | ErrorKind::ExpectHeader
+            | ErrorKind::ExpectSize
+            | ErrorKind::ExpectDuration => return false,
+            _ => Ending::Unanswered,
+        };
+        self.end_on.contains(&ending)
     }
 }
 
@@ -210,6 +228,7 @@ impl Job {
                     || step.expect.max_ms.is_some()
                     || step.follow_redirects > 0,
                 most_redirects: step.follow_redirects,
+                end_on: step.end_on.clone(),
                 most_ns: step.expect.max_ms.map(ms_to_ns),
                 looks: compiled.look.is_some() || shows || step.follow_redirects > 0,
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,

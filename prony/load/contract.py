@@ -264,6 +264,8 @@ def _step(step: Step) -> dict[str, Any]:
         plan["expect_continue"] = True
     if step.follow_redirects:
         plan["follow_redirects"] = step.follow_redirects
+    if step.end_on:
+        plan["end_on"] = list(step.end_on)
     if step.auth is not None:
         plan["auth"] = step.auth.model_dump(exclude_none=True)
     if step.think is not None:

@@ -59,6 +59,10 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
             "a step follows redirects, which takes a request that no other waits behind",
         ),
         (
+            steps().any(|step| !step.end_on.is_empty()),
+            "a step has end_on, which decides anew before each request",
+        ),
+        (
             plan.scenarios.iter().any(Scenario::needs_program),
             "the scenarios have blocks, variables or think_before, which decide anew before each request",
         ),

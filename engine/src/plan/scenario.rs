@@ -105,6 +105,23 @@ pub struct Step {
     /// So many redirects, one after the other, are followed on the same host; 0: an answer that redirects is one like others.
     #[serde(default)]
     pub follow_redirects: u32,
+    /// What ends the iteration after this step; without it a user goes on whatever came of it.
+    #[serde(default)]
+    pub end_on: Vec<Ending>,
+}
+
+/// A way in which a request may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// No whole answer came.
+    Unanswered,
+    /// A value to capture was not there.
+    Capture,
+    /// A redirect was not followed: to another host, or one too many.
+    Redirect,
+    /// The body was not as expected.
+    Body,
 }
 
 fn default_method() -> String {

@@ -227,6 +227,8 @@ struct Worker<'a, D: Driver> {
     /// `None` without a script, and with one that always sends the same single request.
     scripted: Option<Scripted>,
     told_finished: bool,
+    /// The last request of a user ended so that its iteration ends with it.
+    ends_iteration: bool,
     /// The first answer's head was noted.
     head_told: bool,
     stopped: bool,
@@ -304,6 +306,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             retirement: Retirement::new(&job, place, users, start),
             open,
             told_finished: false,
+            ends_iteration: false,
             head_told: false,
             stopped: false,
             driver,

@@ -41,6 +41,7 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(kind) = failed {
             self.recorder.counters.fail(kind);
         }
+        self.ends_iteration = failed.is_some_and(|kind| self.job.steps[step].ends(kind));
         if self.recorder.counts_steps() {
             let figure = self.job.scenarios.steps[step].figure;
             let service_ns = self.now_ns.saturating_sub(user.sent_ns);
@@ -165,6 +166,7 @@ impl<D: Driver> Worker<'_, D> {
         self.request_ended();
         let left = self.answers_left(index);
         let user = &mut self.users[index as usize];
+        self.ends_iteration = self.job.steps[usize::from(user.step)].ends(kind);
         for _ in 1..left {
             if kind == ErrorKind::Timeout {
                 self.recorder.timed_out(self.now_ns, user.sent_ns);

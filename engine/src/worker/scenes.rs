@@ -339,6 +339,9 @@ impl<D: Driver> Worker<'_, D> {
     /// Goes on to the next step, in the next iteration where one has ended.
     #[inline]
     pub(super) fn move_on(&mut self, index: u32) -> Moved {
+        if std::mem::take(&mut self.ends_iteration) {
+            return self.break_off(index);
+        }
         if self.job.scenarios.program.is_some() {
             return self.move_on_in_program(index);
         }
@@ -375,6 +378,29 @@ impl<D: Driver> Worker<'_, D> {
             Moved::On
         } else {
             Moved::Stuck
+        }
+    }
+
+    /// Leaves the rest of an iteration out, and goes on with the next.
+    #[inline(never)]
+    fn break_off(&mut self, index: u32) -> Moved {
+        let most = self.most_iterations(index);
+        let user = &mut self.users[index as usize];
+        user.iterations += 1;
+        if user.iterations >= most {
+            return Moved::Stuck;
+        }
+        let before = user.step;
+        if self.scenes.users.is_empty() {
+            user.step = 0;
+            return Moved::On;
+        }
+        if !self.begin_iteration(index, Some(before)) {
+            return Moved::Stuck;
+        }
+        match self.job.scenarios.program {
+            Some(_) => self.move_on_in_program(index),
+            None => Moved::On,
         }
     }
 

@@ -282,6 +282,7 @@ impl<D: Driver> Worker<'_, D> {
         }
         user.phase = Phase::BackingOff;
         let due_ns = self.now_ns + user.back_off_ns();
+        self.ends_iteration = self.job.steps[usize::from(user.step)].ends(kind);
         let moved = self.move_on(index);
         if moved == Moved::Later {
             self.users[index as usize].phase = Phase::Idling;

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import IO
 
 from prony.evidence.engine import IntervalRow
-from prony.frontends.artillery.metrics import BY_ENDPOINT, Metrics
+from prony.frontends.artillery.metrics import Metrics
 from prony.frontends.artillery.phases import NamedPhase
 from prony.report.progress import SilentProgress
 
@@ -25,7 +25,7 @@ def metrics(report: Metrics) -> str:
     """All metrics in the order of their names."""
     lines: list[str] = []
     names = {*report.counters, *report.rates, *report.summaries}
-    for name in sorted(name for name in names if not name.startswith(BY_ENDPOINT)):
+    for name in sorted(names):
         if name in report.counters:
             lines.append(padded(f"{name}:", report.counters[name]))
         if name in report.summaries:

@@ -67,6 +67,8 @@ class Walked:
     """The script sets cookies itself."""
     captured: Mapping[str, str]
     """Name in the script -> name in the plan."""
+    unnamed: frozenset[str]
+    """Names of steps to which the script gives none."""
 
 
 @dataclass(slots=True)
@@ -86,6 +88,7 @@ class _Walk:
     wanted: dict[str, Expected] = field(default_factory=dict)
     matches: set[str] = field(default_factory=set)
     follows: set[str] = field(default_factory=set)
+    unnamed: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
     def flow(self, nodes: Iterable[Node], scope: Scope) -> None:
@@ -132,6 +135,8 @@ class _Walk:
             self.wanted[sent.step.name] = sent.wanted
         if sent.found.matches:
             self.matches.add(sent.step.name)
+        if not sent.named:
+            self.unnamed.add(sent.step.name)
         if sent.step.follow_redirects:
             self.follows.add(sent.step.name)
 
@@ -326,6 +331,7 @@ def walked(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), tuple(walk.notes),
         bool(walk.cookies or settings.cookies), dict(walk.captured),
+        frozenset(walk.unnamed),
     )  # fmt: skip
 
 

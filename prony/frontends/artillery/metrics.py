@@ -43,7 +43,6 @@ QUANTILES = (
     ("p99", 99.0),
     ("p999", 99.9),
 )
-BY_ENDPOINT = "plugins.metrics-by-endpoint."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +87,10 @@ def aggregate(read: Read, ran: Ran) -> Metrics:
         summaries[f"http.response_time.{family}"] = figures
     if window.session_time is not None and window.session_time.count:
         summaries["vusers.session_length"] = summary(_decoded([window.session_time]))
-    for name, steps in _by_name(window).items():
-        times = [step.service_time for step in steps if step.service_time is not None]
+    for name, steps in _by_endpoint(read, window).items():
+        times = [time for time in (_time_of(step) for step in steps) if time is not None]
         if any(one.count for one in times):
-            summaries[f"{BY_ENDPOINT}response_time.{name}"] = summary(_decoded(times))
+            summaries[f"{read.namespace}response_time.{name}"] = summary(_decoded(times))
     rate = round(window.sent / max(window.duration_s, 1.0))
     return Metrics(
         counters=counters,
@@ -156,12 +155,16 @@ def _counters(read: Read, window: Window) -> dict[str, int]:
         counters["http.downloaded_bytes"] = sum(one.body_bytes * one.count for one in window.answers)
     _expected(counters, read, window)
     follows = frozenset(name for walked in read.scenarios for name in walked.follows)
-    for name, steps in _by_name(window).items():
+    for name, steps in _by_endpoint(read, window).items():
         for step in steps:
             for code, count in _last(step.status, name in follows).items():
-                key = f"{BY_ENDPOINT}{name}.codes.{code}"
+                key = f"{read.namespace}{name}.codes.{code}"
                 counters[key] = counters.get(key, 0) + count
     _errors(counters, window.errors)
+    wanted = [one for walked in read.scenarios for one in walked.wanted.values()]
+    if (missed := window.errors.get("expect_body", 0)) and not any(one.body for one in wanted):
+        key = f"errors.{ERRORS['capture']}"  # only a match has looked into bodies
+        counters[key] = counters.get(key, 0) + missed
     completed = window.sessions_completed or 0
     counters["vusers.failed"] = max(0, created - completed)
     if completed:
@@ -237,11 +240,18 @@ def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:
         counters[f"{name}.{kind}"] = counters.get(f"{name}.{kind}", 0) + count
 
 
-def _by_name(window: Window) -> dict[str, list[StepFigures]]:
-    found: dict[str, list[StepFigures]] = {}
+def _by_endpoint(read: Read, window: Window) -> dict[str, list[Counters | StepFigures]]:
+    """The rows of each name that the plugin counts; of the only step that there is, the whole."""
+    found: dict[str, list[Counters | StepFigures]] = {}
+    if read.endpoints is None:
+        return found
     for step in window.steps:
         found.setdefault(step.name, []).append(step)
-    return found
+    if not found:
+        found[read.scenarios[0].first[0]] = [window]
+    unnamed = {name for walked in read.scenarios for name in walked.unnamed}
+    ignored = unnamed if read.endpoints.ignores_unnamed else set()
+    return {name: rows for name, rows in found.items() if name not in ignored}
 
 
 def _by_family(window: Window) -> dict[str, dict[str, float | None]]:
@@ -249,6 +259,10 @@ def _by_family(window: Window) -> dict[str, dict[str, float | None]]:
     families = {f"{code[0]}xx" for code, count in window.status.items() if count}
     answered = _answered(window)
     return {families.pop(): answered} if len(families) == 1 and answered is not None else {}
+
+
+def _time_of(row: Counters | StepFigures) -> Histogram | None:
+    return row.service_time if isinstance(row, StepFigures | Window) else None
 
 
 def _answered(window: Window) -> dict[str, float | None] | None:

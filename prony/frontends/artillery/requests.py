@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
@@ -29,6 +30,7 @@ from prony.frontends.artillery.templates import (
 )
 from prony.plan.workload import Auth, Basic, Step
 
+Ending = Literal["unanswered", "capture", "redirect", "body"]
 USER_AGENT = "Artillery (https://artillery.io)"
 METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 KEYS = frozenset({
@@ -45,6 +47,30 @@ INSTEAD: Mapping[str, str] = {
     "function": JAVASCRIPT,
     "formData": "send a form, or the whole multipart text as body with its content-type header",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """How the plugin metrics-by-endpoint calls requests."""
+
+    only_names: bool = False
+    strip_query: bool = False
+    ignores_unnamed: bool = False
+
+    def called(self, url: Node, name: Node | None, base_path: str) -> str:
+        """The path as the script writes it, and the name."""
+        if name is not None and self.only_names:
+            return str_of(name.value)
+        text = str_of(url.value)
+        if "://" in text:
+            rest = text.partition("://")[2]
+            text = "/" + rest.partition("/")[2]
+        else:
+            text = base_path.replace("$${", "${") + text
+        text = text.partition("#")[0]
+        if self.strip_query:
+            text = text.partition("?")[0]
+        return text if name is None else f"{text} ({str_of(name.value)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +94,8 @@ class Settings:
     """It stands in before or after: any status is right there, and nothing else is checked."""
     taken: frozenset[str] = frozenset()
     """Names that before captures."""
+    endpoints: Endpoints | None = None
+    """What the plugin metrics-by-endpoint calls requests; None without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +105,8 @@ class Sent:
     step: Step
     wanted: Expected
     found: Looked
+    named: bool
+    """The script gives it a name."""
 
 
 def request(method: str, params: Node, scope: Scope, settings: Settings, cookies: dict[str, str]) -> Sent:
@@ -105,10 +135,12 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
         jar = {**settings.cookies, **cookies}
         headers["cookie"] = "; ".join(f"{key}={value}" for key, value in jar.items())
     headers.setdefault("Connection", "keep-alive")
-    label = params.get("name") or url
+    label = params.get("name")
     try:
         step = Step(
-            name=_label(label),
+            name=_label(url if label is None else label)
+            if settings.endpoints is None
+            else settings.endpoints.called(url, label, settings.base_path),
             method=method.upper(),
             path=path,
             headers=headers,
@@ -119,11 +151,24 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
             if settings.hook
             else expectation(wanted, found, hops is not None),
             follow_redirects=hops or 0,
+            end_on=() if settings.hook else _ends(wanted, found, hops is not None),
         )
     except ValidationError as fault:
         first = fault.errors()[0]
         raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
-    return Sent(step, wanted, found)
+    return Sent(step, wanted, found, label is not None)
+
+
+def _ends(wanted: Expected, found: Looked, follows: bool) -> tuple[Ending, ...]:
+    """What makes a user of Artillery fail there and then."""
+    ends: list[Ending] = ["unanswered"]
+    if any(one.default is None for one in found.captures.values()):
+        ends.append("capture")
+    if follows:
+        ends.append("redirect")
+    if found.matches and not wanted.body:  # else nobody could say which of them missed
+        ends.append("body")
+    return tuple(ends)
 
 
 def _hops(params: Node, scope: Scope) -> int | None:

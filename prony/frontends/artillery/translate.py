@@ -18,7 +18,7 @@ from prony.frontends.artillery.flow import Walked, walked
 from prony.frontends.artillery.kept import kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
-from prony.frontends.artillery.requests import JAVASCRIPT, Settings
+from prony.frontends.artillery.requests import JAVASCRIPT, Endpoints, Settings
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import Scope, constant
 from prony.frontends.base import Translated
@@ -63,6 +63,9 @@ class Read:
     scenarios: tuple[Walked, ...]
     ensure: Node | None
     plugins: frozenset[str]
+    endpoints: Endpoints | None
+    namespace: str
+    """Before the metrics by endpoint."""
 
 
 def translate(argv: Sequence[str]) -> Translated:
@@ -96,6 +99,7 @@ def read(argv: Sequence[str]) -> Read:
         default_200=_is_on(config, "expectDefault200"),
         strict=strict,
         cookies=_cookies(defaults, scope),
+        endpoints=_endpoints(config) if "metrics-by-endpoint" in plugins else None,
     )
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
     folder = Path(given.scripts[0]).parent
@@ -148,7 +152,11 @@ def read(argv: Sequence[str]) -> Read:
         title=f"artillery {Path(given.scripts[0]).name}",
     )
     told = Translated("artillery", load, (*notes, REPORTED_DIFFERENCES))
-    return Read(told, given, planned.phases, found, _ensure(config), plugins)
+    namespace = _option(config, "metrics-by-endpoint", "metricsNamespace")
+    prefix = "plugins.metrics-by-endpoint" if namespace is None else str(namespace)
+    return Read(
+        told, given, planned.phases, found, _ensure(config), plugins, settings.endpoints, f"{prefix}."
+    )
 
 
 def _root(given: Given) -> Node:
@@ -259,12 +267,23 @@ def _plugins(config: Node) -> frozenset[str]:
     return frozenset(str(name) for name in named)
 
 
+def _option(config: Node, plugin: str, option: str) -> Any:
+    plugins = config.get("plugins")
+    options = None if plugins is None else plugins.get(plugin)
+    node = None if options is None else options.get(option)
+    return None if node is None else node.value
+
+
 def _is_on(config: Node, option: str) -> bool:
     """An option of the expect plugin."""
-    plugins = config.get("plugins")
-    options = None if plugins is None else plugins.get("expect")
-    node = None if options is None else options.get(option)
-    return node is not None and node.value in (True, "true")
+    return _option(config, "expect", option) in (True, "true")
+
+
+def _endpoints(config: Node) -> Endpoints:
+    def on(option: str) -> bool:
+        return bool(_option(config, "metrics-by-endpoint", option))
+
+    return Endpoints(on("useOnlyRequestNames"), on("stripQueryString"), on("ignoreUnnamedRequests"))
 
 
 def _ensure(config: Node) -> Node | None:

@@ -42,6 +42,9 @@ class Site(BaseHTTPRequestHandler):
         if self.path == "/away":
             status, to = 302, "http://elsewhere.example/"
         body = b"" if to else json.dumps(ITEMS).encode()
+        if self.path == "/cut":
+            self.close_connection = True
+            return
         if self.path == "/broken":
             status, body = 500, b'{"id": 7}'
         self.send_response(status)
@@ -137,14 +140,18 @@ def test_what_is_not_followed(site: Quick) -> None:
     found, asked, _ = site.offered("""\
 - get: {url: /old, followRedirect: false, expect: {statusCode: 301}}
 - get: {url: /old, maxRedirects: 1, name: short, expect: {statusCode: 200}}
-- get: {url: /round, expect: {hasProperty: items}}
-- get: {url: /away}""")
-    wanted = {"GET /old": 2, "GET /mid": 1, "GET /round": 11, "GET /away": 1}
-    assert asked == {line: count * USERS for line, count in wanted.items()}
-    assert found["errors.redirect_not_followed"] == 3 * USERS
+- get: {url: /never}""")
+    assert asked == {"GET /old": 2 * USERS, "GET /mid": USERS}
+    assert found["errors.redirect_not_followed"] == found["vusers.failed"] == USERS
     # Only what was answered in the end is looked at.
     assert found["plugins.expect.ok"] == found["plugins.expect.ok.statusCode"] == USERS
     assert "plugins.expect.failed" not in found
+    for line, hops in (
+        ("- get: {url: /round, expect: {hasProperty: items}}", 11),
+        ("- get: {url: /away}", 1),
+    ):
+        found, asked, _ = site.offered(f"{line}\n- get: {{url: /never}}")
+        assert (list(asked.values()), found["errors.redirect_not_followed"]) == ([hops * USERS], USERS)
     steps = site.steps("- get: {url: /a}\n- get: {url: /b, followRedirect: false}")
     assert [step.follow_redirects for step in steps] == [10, 0]
     with pytest.raises(UsageError, match="expected true or false"):
@@ -186,6 +193,45 @@ def test_captures_that_may_fail_and_those_beside_a_missed_expectation(site: Quic
     found, asked, _ = site.offered(flow % "", "  defaults: {strictCapture: true}\n")
     assert found["errors.Failed capture or match"] == USERS
     assert (asked["GET /was/"], found["vusers.failed"]) == (0, USERS)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("{}", ["/items?a=1", "/items?a=1 (named)"]),
+        ("{useOnlyRequestNames: true, metricsNamespace: mine}", ["/items?a=1", "named"]),
+        ("{stripQueryString: true}", ["/items", "/items (named)"]),
+        ("{ignoreUnnamedRequests: true}", ["/items?a=1 (named)"]),
+    ],
+)
+def test_metrics_by_endpoint_are_called_as_there(site: Quick, options: str, found: list[str]) -> None:
+    flow = "- get: {url: '/items?a=1'}\n- get: {url: '/items?a=1', name: named}"
+    script = Path(site.script(flow))
+    script.write_text(
+        script.read_text().replace("metrics-by-endpoint: {}", f"metrics-by-endpoint: {options}")
+    )
+    report = site.folder / "report.json"
+    desk, out, _ = quick_desk()
+    run(["run", "-o", str(report), str(script)], desk)
+    counters = json.loads(report.read_text())["aggregate"]["counters"]
+    prefix = "mine." if "mine" in options else "plugins.metrics-by-endpoint."
+    ours = {name: count for name, count in counters.items() if name.startswith(prefix)}
+    assert ours == {f"{prefix}{name}.codes.200": USERS for name in found}
+    assert f"{prefix}response_time.{found[0]}:" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("- get: {url: /cut}", "ECONNRESET"),
+        ("- get: {url: /items, match: {json: '$.items[0].id', value: '1'}}", "Failed capture or match"),
+        ("- get: {url: /items, capture: {json: $.none, as: none}}", "Failed capture or match"),
+    ],
+)
+def test_a_user_whose_request_fails_leaves(site: Quick, line: str, error: str) -> None:
+    found, asked, code = site.offered(f"- get: {{url: /items}}\n{line}\n- get: {{url: /never}}")
+    assert (asked["GET /never"], found[f"errors.{error}"], found["vusers.failed"]) == (0, USERS, USERS)
+    assert ("vusers.completed" in found, code) == (False, 0)
 
 
 def test_a_match_that_may_miss_changes_nothing(site: Quick) -> None:
@@ -235,8 +281,6 @@ def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -
     assert Counter(site.asked) == asked
     counters = json.loads(report.read_text())["aggregate"]["counters"]
     assert counters.pop("errors.ERR_TOO_MANY_REDIRECTS") == found["errors.redirect_not_followed"] == USERS
-    for ending in ("vusers.failed", "vusers.completed"):  # there the user fails at the end of its way
-        counters.pop(ending, None)
     for name in [name for name in counters if name.endswith(".errors.ERR_TOO_MANY_REDIRECTS")]:
         counters.pop(name)  # errors are not counted by endpoint
     assert {name: found.get(name) for name in counters} == counters
