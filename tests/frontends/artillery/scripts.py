@@ -10,7 +10,7 @@ config:
   phases:
     - {{duration: 1, arrivalCount: 4, name: only}}
   variables: {{n: 7}}
-  plugins: {{expect: {{}}, ensure: {{}}, metrics-by-endpoint: {{}}}}
+  plugins: {{expect: {{}}, ensure: {{}}}}
   ensure:
     thresholds: [http.response_time.p99: 60000]
     conditions: [{{expression: "http.codes.200 > 3 and vusers.failed == 0"}}]
