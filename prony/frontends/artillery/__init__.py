@@ -34,7 +34,7 @@ def run(argv: Sequence[str], desk: Desk) -> int:
     report = aggregate(asked, ran)
     if not quiet:
         live.ended(ran.report.elapsed_ms / 1000)
-        print(console.summary(report, time.time() * 1000), file=desk.stdout)
+        print(console.summary(report, time.time() * 1000, asked.hidden), file=desk.stdout)
     if output is not None:
         _write(output, report, ran)
         print(f"Log file: {output}", file=desk.stdout)

@@ -21,11 +21,11 @@ def padded(label: str, value: object) -> str:
     return f"{short} {'.' * (WIDTH - len(short))} {value}"
 
 
-def metrics(report: Metrics) -> str:
+def metrics(report: Metrics, hidden: tuple[str, ...] = ()) -> str:
     """All metrics in the order of their names."""
     lines: list[str] = []
     names = {*report.counters, *report.rates, *report.summaries}
-    for name in sorted(names):
+    for name in sorted(name for name in names if not name.startswith(hidden)):
         if name in report.counters:
             lines.append(padded(f"{name}:", report.counters[name]))
         if name in report.summaries:
@@ -50,12 +50,12 @@ def period(report: Metrics) -> str:
     return f"{rule}\n{title} (width: {width_s:g}s)\n{rule}\n\n{metrics(report)}\n\n"
 
 
-def summary(report: Metrics, ended_ms: float) -> str:
+def summary(report: Metrics, ended_ms: float, hidden: tuple[str, ...] = ()) -> str:
     """The heading of the end, and everything."""
     title = f"Summary report @ {clock(ended_ms)}"
     rule = "-" * len(title)
     total = f"All VUs finished. Total time: {duration((report.last_ms - report.first_ms) / 1000)}\n"
-    return f"{total}\n{rule}\n{title}\n{rule}\n\n{metrics(report)}"
+    return f"{total}\n{rule}\n{title}\n{rule}\n\n{metrics(report, hidden)}"
 
 
 def duration(seconds: float) -> str:

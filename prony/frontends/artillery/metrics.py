@@ -243,8 +243,6 @@ def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:
 def _by_endpoint(read: Read, window: Window) -> dict[str, list[Counters | StepFigures]]:
     """The rows of each name that the plugin counts; of the only step that there is, the whole."""
     found: dict[str, list[Counters | StepFigures]] = {}
-    if read.endpoints is None:
-        return found
     for step in window.steps:
         found.setdefault(step.name, []).append(step)
     if not found:

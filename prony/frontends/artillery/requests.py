@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -70,6 +70,7 @@ class Endpoints:
         text = text.partition("#")[0]
         if self.strip_query:
             text = text.partition("?")[0]
+        text = text.strip() or "/"
         return text if name is None else f"{text} ({str_of(name.value)})"
 
 
@@ -94,8 +95,8 @@ class Settings:
     """It stands in before or after: any status is right there, and nothing else is checked."""
     taken: frozenset[str] = frozenset()
     """Names that before captures."""
-    endpoints: Endpoints | None = None
-    """What the plugin metrics-by-endpoint calls requests; None without it."""
+    endpoints: Endpoints = Endpoints()
+    """What the plugin metrics-by-endpoint calls requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,7 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
     label = params.get("name")
     try:
         step = Step(
-            name=_label(url if label is None else label)
-            if settings.endpoints is None
-            else settings.endpoints.called(url, label, settings.base_path),
+            name=settings.endpoints.called(url, label, settings.base_path),
             method=method.upper(),
             path=path,
             headers=headers,
@@ -185,14 +184,6 @@ def _hops(params: Node, scope: Scope) -> int | None:
     if not 0 <= most <= 100 or not most.is_integer():
         raise node.wrong("a number from 0 to 100")
     return int(most)
-
-
-def _label(node: Node) -> str:
-    text = str_of(node.value)
-    if "://" in text:
-        parts = urlsplit(text)
-        text = parts.path or "/"
-    return text.partition("?")[0].strip() or "/"
 
 
 def _path(url: Node, qs: Node | None, scope: Scope, settings: Settings) -> str:

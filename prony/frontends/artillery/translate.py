@@ -63,9 +63,11 @@ class Read:
     scenarios: tuple[Walked, ...]
     ensure: Node | None
     plugins: frozenset[str]
-    endpoints: Endpoints | None
+    endpoints: Endpoints
     namespace: str
     """Before the metrics by endpoint."""
+    hidden: tuple[str, ...]
+    """What the names of metrics begin with that are in the report and not printed."""
 
 
 def translate(argv: Sequence[str]) -> Translated:
@@ -99,7 +101,7 @@ def read(argv: Sequence[str]) -> Read:
         default_200=_is_on(config, "expectDefault200"),
         strict=strict,
         cookies=_cookies(defaults, scope),
-        endpoints=_endpoints(config) if "metrics-by-endpoint" in plugins else None,
+        endpoints=_endpoints(config),
     )
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
     folder = Path(given.scripts[0]).parent
@@ -155,7 +157,15 @@ def read(argv: Sequence[str]) -> Read:
     namespace = _option(config, "metrics-by-endpoint", "metricsNamespace")
     prefix = "plugins.metrics-by-endpoint" if namespace is None else str(namespace)
     return Read(
-        told, given, planned.phases, found, _ensure(config), plugins, settings.endpoints, f"{prefix}."
+        told,
+        given,
+        planned.phases,
+        found,
+        _ensure(config),
+        plugins,
+        settings.endpoints,
+        f"{prefix}.",
+        _hidden(config),
     )
 
 
@@ -267,9 +277,13 @@ def _plugins(config: Node) -> frozenset[str]:
     return frozenset(str(name) for name in named)
 
 
-def _option(config: Node, plugin: str, option: str) -> Any:
+def _options(config: Node, plugin: str) -> Node | None:
     plugins = config.get("plugins")
-    options = None if plugins is None else plugins.get(plugin)
+    return None if plugins is None else plugins.get(plugin)
+
+
+def _option(config: Node, plugin: str, option: str) -> Any:
+    options = _options(config, plugin)
     node = None if options is None else options.get(option)
     return None if node is None else node.value
 
@@ -279,7 +293,17 @@ def _is_on(config: Node, option: str) -> bool:
     return _option(config, "expect", option) in (True, "true")
 
 
+def _hidden(config: Node) -> tuple[str, ...]:
+    """Artillery adds metrics by endpoint where the script does not, and then does not print them."""
+    asked = _options(config, "metrics-by-endpoint") is not None
+    names = [name for name in sorted(PLUGINS) if _option(config, name, "suppressOutput")]
+    return tuple(f"plugins.{name}" for name in (names if asked else [*names, "metrics-by-endpoint"]))
+
+
 def _endpoints(config: Node) -> Endpoints:
+    if _options(config, "metrics-by-endpoint") is None:
+        return Endpoints(strip_query=True)
+
     def on(option: str) -> bool:
         return bool(_option(config, "metrics-by-endpoint", option))
 

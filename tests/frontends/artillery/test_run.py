@@ -54,6 +54,7 @@ def test_a_run_prints_reports_and_is_judged(serve: Serve, front: Front, tmp_path
         "vusers.created_by_name.shop": 4, "vusers.created": 4, "vusers.completed": 4, "vusers.failed": 0,
         "http.requests": 52, "http.responses": 52, "http.codes.200": 52, "http.downloaded_bytes": 0,
         "plugins.expect.ok": 4, "plugins.expect.ok.statusCode": 4,
+        "plugins.metrics-by-endpoint./same.codes.200": 12,
     }  # fmt: skip
     times = found["summaries"]["http.response_time"]
     assert list(times) == [
