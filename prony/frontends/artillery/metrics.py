@@ -89,7 +89,7 @@ def aggregate(read: Read, ran: Ran) -> Metrics:
         summaries["vusers.session_length"] = summary(_decoded([window.session_time]))
     for name, steps in _by_endpoint(read, window).items():
         times = [time for time in (_time_of(step) for step in steps) if time is not None]
-        if any(one.count for one in times):
+        if any(one.count for one in times) and any(step.completed for step in steps):
             summaries[f"{read.namespace}response_time.{name}"] = summary(_decoded(times))
     rate = round(window.sent / max(window.duration_s, 1.0))
     return Metrics(
@@ -150,8 +150,9 @@ def _counters(read: Read, window: Window) -> dict[str, int]:
     counters["http.requests"] = window.sent
     for code, count in sorted(window.status.items()):
         counters[f"http.codes.{code}"] = count
-    counters["http.responses"] = window.completed
-    if not window.answers_other:
+    if window.completed:
+        counters["http.responses"] = window.completed
+    if window.completed and not window.answers_other:
         counters["http.downloaded_bytes"] = sum(one.body_bytes * one.count for one in window.answers)
     _expected(counters, read, window)
     follows = frozenset(name for walked in read.scenarios for name in walked.follows)
@@ -194,6 +195,8 @@ def _created(scenarios: Sequence[Walked], window: Window) -> list[int | None]:
         rows = [step for step in figures if step.scenario in names and step.name == first]
         count = sum(step.completed for step in rows)
         found.append(count // sends if rows and sends and count % sends == 0 else None)
+    if None not in found and sum(count or 0 for count in found) != window.sessions_begun:
+        return [None] * len(found)  # some had no answer to their first request
     return found
 
 

@@ -247,7 +247,7 @@ def _body(method: str, params: Node, scope: Scope) -> tuple[str | None, str | No
     """Text and content type; one of json, form and body."""
     given = [key for key in ("json", "form", "body") if params.get(key) is not None]
     if not given:
-        return None, None
+        return "" if method in ("post", "put", "patch") else None, None
     if method in ("get", "head"):
         raise params.children[given[0]].refused(f"a {method.upper()} with a body", "send it with post or put")
     if "json" in given and params.children["json"].value not in (False, 0, ""):
