@@ -43,10 +43,19 @@ class EngineThread(EngineRecord):
     pinned: bool | None = None
     cpu_s: float | None = None
     wall_s: float | None = None
+    polled_s: float = 0.0
+    """Of `cpu_s`: looked for an arrival that was not due yet, with nothing else to do (open load)."""
     loops: int | None = None
     loop_lag_p50_ns: int | None = None
     loop_lag_p99_ns: int | None = None
     loop_lag_max_ns: int | None = None
+
+    @property
+    def busy_share(self) -> float | None:
+        """Share of a CPU that its work took; time in which it only watched the clock is free for work."""
+        if self.cpu_s is None or not self.wall_s:
+            return None
+        return max(0.0, self.cpu_s - self.polled_s) / self.wall_s
 
 
 class Gap(EngineRecord):

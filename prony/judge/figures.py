@@ -168,7 +168,7 @@ def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | 
     """Right answers per second, times, client cost."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
-    shares = [t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s]
+    shares = [share for t in window.threads if (share := t.busy_share) is not None]
     if shares and len(shares) == len(window.threads):
         values["client_cpu_share"] = max(shares)
         if window.completed:

@@ -84,6 +84,11 @@ class TestClient:
         assert self.status(threads=threads(0.4, lag_ms=1.5)) is Status.SUSPECT
         assert self.status(completed=490_000) is Status.SUSPECT  # 49,000/s of 60,000/s
 
+    def test_watching_the_clock_is_not_work(self) -> None:
+        watching = EngineThread(cpu=1, cpu_s=9.5, polled_s=4.0, wall_s=10.0, loop_lag_p99_ns=60_000)
+        assert watching.busy_share == pytest.approx(0.55)
+        assert self.status(threads=(watching,)) is Status.VALID
+
     def test_two_signals_convict(self) -> None:
         assert self.status(threads=threads(0.93, lag_ms=3)) is Status.INVALID
 

@@ -9,6 +9,9 @@ use super::rates::{RateCounts, Rates};
 use super::steps::StepFigures;
 use super::uniformity::Uniformity;
 
+/// A look for something to do takes less than a microsecond.
+const LONGEST_LOOK_NS: u64 = 10_000;
+
 /// Why a segment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
@@ -112,6 +115,8 @@ pub struct Segment {
     /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
     pub cpu_ns: u64,
     pub wall_ns: u64,
+    /// Time that was spent on looking for something to do and finding nothing.
+    pub polled_ns: u64,
     pub quiet: Vec<Quiet>,
     /// Only in the last segment of a window and of the run.
     pub at_end: AtEnd,
@@ -147,6 +152,7 @@ pub struct Recorder {
     /// Gaps of Poisson arrivals since the window opened.
     pub gaps: Uniformity,
     pub loops: u64,
+    polled_ns: u64,
     quiet: Vec<Quiet>,
     in_flight: u64,
     changed_ns: u64,
@@ -180,6 +186,7 @@ impl Recorder {
             rates: None,
             gaps: Uniformity::default(),
             loops: 0,
+            polled_ns: 0,
             quiet: Vec::new(),
             in_flight: 0,
             changed_ns: from_ns,
@@ -375,6 +382,14 @@ impl Recorder {
         });
     }
 
+    /// The thread looked for something to do and found nothing. What took longer than a look was an interruption, not the thread's work.
+    #[inline]
+    pub fn looked_in_vain(&mut self, ns: u64) {
+        if ns <= LONGEST_LOOK_NS {
+            self.polled_ns += ns;
+        }
+    }
+
     /// Ends the segment at an instant not before the last change, and begins the next.
     pub fn cut(
         &mut self,
@@ -403,6 +418,7 @@ impl Recorder {
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,
             wall_ns: wall_ns - self.wall_before_ns,
+            polled_ns: std::mem::take(&mut self.polled_ns),
             quiet: std::mem::take(&mut self.quiet),
             at_end,
             open_load: std::mem::take(&mut self.open_load),

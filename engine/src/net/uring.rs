@@ -27,6 +27,19 @@ const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
 /// IORING_ENTER_GETEVENTS: with deferred task run nothing is posted without it.
 const GET_EVENTS: u32 = 1;
+const EXTENDED_ARGUMENT: u32 = 1 << 3;
+/// The time of a wait is one of the clock. As a span it would begin only after everything was handed over, and sends take a while.
+const ABSOLUTE_TIMER: u32 = 1 << 5;
+
+/// What a wait is told (`struct io_uring_getevents_arg`).
+#[repr(C)]
+struct WaitArgument {
+    signal_mask: u64,
+    signal_mask_bytes: u32,
+    least_wait_us: u32,
+    timespec: u64,
+}
+
 /// Requests up to this size go out in one piece whatever the socket's buffer: their success needs no event.
 const SURELY_TAKEN_BYTES: usize = 16 * 1024;
 /// The kernel's limit of direct descriptors per ring.
@@ -63,6 +76,8 @@ pub struct Uring {
     direct: usize,
     completions: Vec<cqueue::Entry>,
     at: usize,
+    /// Until a kernel (before Linux 6.12) says that it does not know how.
+    waits_by_clock: bool,
     /// Whether buffers were added for this batch.
     grew: bool,
     /// Failures that needed no kernel.
@@ -137,6 +152,44 @@ impl Uring {
                 .submitter()
                 .enter::<()>(prepared, 0, GET_EVENTS, None)
         }
+    }
+
+    /// Hands everything over and waits for something to happen, until a monotonic time at the latest.
+    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
+        let left = until(until_ns);
+        if left.is_zero() {
+            return self.look();
+        }
+        if !self.waits_by_clock {
+            let spec = Timespec::from(left);
+            let args = SubmitArgs::new().timespec(&spec);
+            return self.ring.submitter().submit_with_args(1, &args);
+        }
+        let submission = self.ring.submission();
+        let prepared = submission.len() as u32;
+        drop(submission);
+        let spec = Timespec::from(Duration::from_nanos(until_ns));
+        let argument = WaitArgument {
+            signal_mask: 0,
+            signal_mask_bytes: 0,
+            least_wait_us: 0,
+            timespec: (&raw const spec) as u64,
+        };
+        let flags = GET_EVENTS | EXTENDED_ARGUMENT | ABSOLUTE_TIMER;
+        // SAFETY: the argument has the kernel's layout, and it and the time it refers to outlive the call. The count of entries is
+        // that of the ring, synchronised when `submission` was dropped.
+        let result = unsafe {
+            self.ring
+                .submitter()
+                .enter(prepared, 1, flags, Some(&argument))
+        };
+        if let Err(error) = &result
+            && error.raw_os_error() == Some(libc::EINVAL)
+        {
+            self.waits_by_clock = false;
+            return self.wait_until(until_ns);
+        }
+        result
     }
 
     fn cancel(&mut self, operation: u64, conn: ConnId) {
@@ -259,15 +312,9 @@ impl Driver for Uring {
         } else {
             Some(monotonic_ns())
         };
-        let result = match until_ns.map(until) {
+        let result = match until_ns {
             None => self.ring.submit_and_wait(1),
-            Some(Duration::ZERO) => self.look(),
-            Some(left) => {
-                let spec = Timespec::from(left);
-                self.ring
-                    .submitter()
-                    .submit_with_args(1, &SubmitArgs::new().timespec(&spec))
-            }
+            Some(until_ns) => self.wait_until(until_ns),
         };
         if let Err(error) = result {
             // EBUSY: more events are there than fit, so there is something to deal with first.

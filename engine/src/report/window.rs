@@ -77,6 +77,8 @@ pub struct ThreadReport {
     pub cpu: Option<usize>,
     pub cpu_s: f64,
     pub wall_s: f64,
+    /// Open load: of `cpu_s`, what went into looking for an arrival that was not due yet, and finding nothing else to do.
+    pub polled_s: f64,
     pub loops: u64,
     pub loop_lag_p50_ns: Option<u64>,
     pub loop_lag_p99_ns: Option<u64>,

@@ -60,6 +60,7 @@ pub struct Measured {
 struct Thread {
     span_ns: u64,
     cpu_ns: u64,
+    polled_ns: u64,
     wall_ns: u64,
     loops: u64,
     loop_lag: Durations,
@@ -78,6 +79,7 @@ impl Measured {
         let thread = |_| Thread {
             span_ns: 0,
             cpu_ns: 0,
+            polled_ns: 0,
             wall_ns: 0,
             loops: 0,
             loop_lag: Durations::new(Digits::Two),
@@ -115,6 +117,7 @@ impl Measured {
         let thread = &mut self.threads[segment.thread];
         thread.span_ns += segment.to_ns - segment.from_ns;
         thread.cpu_ns += segment.cpu_ns;
+        thread.polled_ns += segment.polled_ns;
         thread.wall_ns += segment.wall_ns;
         thread.loops += segment.loops;
         thread.loop_lag.add(&segment.loop_lag);
@@ -153,6 +156,7 @@ impl Measured {
                 cpu: ready.cpu,
                 cpu_s: seconds(thread.cpu_ns.into()),
                 wall_s: seconds(thread.wall_ns.into()),
+                polled_s: seconds(thread.polled_ns.into()),
                 loops: thread.loops,
                 loop_lag_p50_ns: thread.loop_lag.quantile_ns(0.5),
                 loop_lag_p99_ns: thread.loop_lag.quantile_ns(0.99),

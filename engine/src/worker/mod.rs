@@ -31,7 +31,7 @@ use crate::job::{Job, share};
 use crate::measure::rates::Rates;
 use crate::measure::recorder::{Recorder, Segment};
 use crate::measure::schedule::{Schedule, Span};
-use crate::net::sys::{Waker, thread_cpu_ns};
+use crate::net::sys::{Waker, ask_for_exact_timers, thread_cpu_ns};
 use crate::net::{Config, Driver, Event};
 use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
@@ -158,6 +158,9 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
     let Ok(Order::Start { at_ns, window }) = post.orders.recv() else {
         return Ok(());
     };
+    if job.open.is_some() {
+        ask_for_exact_timers();
+    }
     let mut worker = Worker::new(driver, Arc::clone(job), post, users, at_ns);
     if let Some(span) = window {
         worker.schedule.set_window(span);
@@ -318,9 +321,13 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn run(mut self) -> io::Result<()> {
         self.warm();
         while !self.stopped {
-            self.driver.wait(Some(self.look_ns()))?;
+            let (from_ns, until_ns) = (self.now_ns, self.look_ns());
+            self.driver.wait(Some(until_ns))?;
             self.stamp();
             let woke_ns = self.now_ns;
+            if let Some(open) = &mut self.open {
+                open.woke(from_ns, until_ns, woke_ns);
+            }
             let mut dealt_with = false;
             while !self.stopped {
                 let Some(event) = self.driver.next() else {
@@ -338,8 +345,13 @@ impl<'a, D: Driver> Worker<'a, D> {
             if let Some(rates) = &mut self.recorder.rates {
                 rates.sample(self.now_ns);
             }
-            if !self.flush()? && !self.stopped {
+            let sent = self.flush()?;
+            // How late the next wait ends is told from when it began; in a closed load nobody asks.
+            if (!sent || self.open.is_some()) && !self.stopped {
                 self.stamp();
+            }
+            if self.open.is_some() && !dealt_with && !sent && until_ns <= from_ns {
+                self.recorder.looked_in_vain(self.now_ns - from_ns);
             }
             self.recorder.loops += 1;
             if dealt_with {

@@ -11,6 +11,7 @@ use crate::job::{Job, OpenJob, share};
 use crate::measure::counters::ErrorKind;
 use crate::net::Driver;
 use crate::pace::arrivals::{Arrivals, Share, Spacing};
+use crate::pace::lateness::Lateness;
 use crate::user::{NOT_SINCE, Phase};
 
 /// Arrivals taken in one turn, so that answers do not wait behind a crowd of them.
@@ -19,11 +20,9 @@ const ARRIVALS_PER_LOOP: usize = 64;
 /// What is due for less than this at the end of a span is on its way, not left behind: a hundred times the usual send lag.
 const OVERDUE_NS: u64 = 10_000_000;
 
-/// The kernel wakes a waiting thread some ten microseconds late. A wait for an arrival therefore ends so much earlier, and the rest is
-/// polled: at 10,000/s that costs a fifth of a CPU.
-const POLL_NS: u64 = 20_000;
-/// No more than this part of the mean gap is polled, which bounds the cost at any rate.
-const POLL_PART: u64 = 4;
+/// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times that. A wait for an arrival therefore
+/// ends so much earlier, and the rest is polled: no more than these quarters of the mean gap, which bounds the cost at any rate.
+const POLLED_QUARTERS: u64 = 3;
 /// The mean is taken over about so many gaps.
 const MEAN_OVER: u64 = 16;
 
@@ -35,6 +34,8 @@ pub(super) struct Open {
     counted: u64,
     /// Of the last arrivals.
     mean_gap_ns: u64,
+    /// Of the wake-ups of this thread.
+    lateness: Lateness,
     /// No more arrivals: the total of requests is used up.
     exhausted: bool,
     pool: Pool,
@@ -65,6 +66,7 @@ impl Open {
             arrivals: Arrivals::new(Arc::clone(&open.rate), open.spacing, place, job.seed),
             counted: 0,
             mean_gap_ns: 0,
+            lateness: Lateness::default(),
             exhausted: false,
             pool: Pool::new(places),
             connections: share(open.connections, place.thread, place.threads),
@@ -97,7 +99,21 @@ impl Open {
         match self.due_ns() {
             u64::MAX if now_ns < self.end_ns() => self.end_ns(),
             u64::MAX => u64::MAX,
-            due_ns => due_ns - POLL_NS.min(self.mean_gap_ns / POLL_PART),
+            due_ns => {
+                due_ns
+                    - self
+                        .lateness
+                        .ns()
+                        .min(self.mean_gap_ns / 4 * POLLED_QUARTERS)
+            }
+        }
+    }
+
+    /// A wait that began at `from_ns` and was to last until `until_ns` ended at `woke_ns`. What ended it before its time says nothing.
+    #[inline]
+    pub(super) fn woke(&mut self, from_ns: u64, until_ns: u64, woke_ns: u64) {
+        if from_ns < until_ns && until_ns <= woke_ns {
+            self.lateness.observe(woke_ns - until_ns);
         }
     }
 

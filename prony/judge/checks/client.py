@@ -31,7 +31,7 @@ def signals(evidence: Evidence, limits: CheckLimits) -> tuple[list[Signal], floa
     if window is None:
         return [], None
     found: list[Signal] = []
-    shares = [t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s]
+    shares = [share for t in window.threads if (share := t.busy_share) is not None]
     # One thread that cannot be read may be the busy one, so a part of them acquits nobody.
     cpu = max(shares) if shares and len(shares) == len(window.threads) else None
     if cpu is not None:

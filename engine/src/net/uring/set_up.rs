@@ -56,6 +56,7 @@ impl Uring {
             direct,
             completions: Vec::with_capacity(1024),
             at: 0,
+            waits_by_clock: true,
             grew: false,
             local: VecDeque::new(),
             accepted,
