@@ -17,6 +17,7 @@ from prony.judge.histogram import HistogramError, decode
 from prony.report.export import load_json, to_json
 from prony.report.finding_groups import FindingGroup, finding_groups
 from prony.report.grid import table
+from prony.report.groups import group_lines
 from prony.report.history import history
 from prony.report.labels import label_of, named, rounded
 from prony.report.latency_pass import LatencyPass
@@ -261,7 +262,7 @@ def render_load(trial: TrialView, console: Console) -> None:
             *(f"{number(n)} × {kind}" for kind, n in sorted(window.errors.items(), key=lambda e: -e[1])),
             "status " + ", ".join(f"{code}: {number(n)}" for code, n in sorted(window.status.items())),
         ]
-        for line in lines:
+        for line in [*lines, *group_lines(record.evidence)]:
             out.text(Text(line), 0)
     if trial.counts:
         groups = (
