@@ -55,6 +55,8 @@ def render(view: ExperimentView, console: Console) -> None:
     out.text(Text(f"{view.title} · {view.created:%Y-%m-%d %H:%M} · {view.id}", style="dim"))
     if view.quick:
         out.text(Text(_quick_words(view), style="yellow"))
+    for line in next((group_lines(trial.record.evidence) for trial in view.trials), []):
+        out.text(Text(line))
     for warning in view.warnings:
         out.text(Text(f"Note: {warning}", style="yellow"))
     out.line()
