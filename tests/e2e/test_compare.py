@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 
@@ -23,7 +24,7 @@ def two(lab: Lab) -> Lab:
 
 
 def stored_trials(lab: Lab) -> int:
-    with sqlite3.connect(lab.db) as database:
+    with closing(sqlite3.connect(lab.db)) as database:
         return int(database.execute("select count(*) from trials").fetchone()[0])
 
 

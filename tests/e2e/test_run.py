@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -46,7 +47,7 @@ def stored(lab: Lab) -> list[tuple[str, str]]:
     """(id, start) of every stored trial, in the order of their ids."""
     if not lab.db.exists():
         return []
-    with sqlite3.connect(lab.db) as database:
+    with closing(sqlite3.connect(lab.db)) as database:
         try:
             return [tuple(row) for row in database.execute("select id, started from trials order by id")]
         except sqlite3.OperationalError:  # no tables yet
