@@ -28,6 +28,9 @@ class CheckLimits(Record):
 
     little_deviation: Share = 0.01
     """Two-sided. Faban allows 2.5 % on one side of unclipped cycles; clipped cycles need no such slack."""
+    little_turnaround_us: NotNegative = 10.0
+    """User time that is missing per request, all users being alive: up to this suspect, beyond it invalid. A
+    send takes the engine about 1 µs outside of the request's own time, a script in Lua a few more."""
 
     think_deviation: Share = 0.01
     """Mean actual against mean drawn think time, two-sided (Faban's fhb uses 1 %)."""

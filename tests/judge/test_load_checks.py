@@ -91,6 +91,15 @@ class TestLittle:
         assert finding.value == pytest.approx(simulated / 16_000 - 1)
         assert f"{simulated:,} of 16,000 users" in finding.reason
 
+    def test_the_clients_own_work_between_two_requests_is_suspect_where_answers_are_that_fast(self) -> None:
+        swift = f.window(f.healthy(), clipped_cycle_s=98.0, completed=600_000, users=f.USERS)
+        finding = little(swift, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "3.333 µs per request" in finding.reason
+        assert "more users" in finding.advice
+        for also in ({"users": f.USERS - 1}, {"completed": 80_000}, {"failed": 1}):
+            assert little(f.window(swift, **also), LIMITS).status is Status.INVALID, also
+
     def test_fires_when_the_integral_contradicts_the_service_times(self) -> None:
         broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * 1.2)
         assert little(broken, LIMITS).status is Status.INVALID

@@ -79,7 +79,22 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
         and window.users < evidence.load.users
     ):
         text += f", {number(window.users)} alive at the end"
+    turnaround_us = _turnaround_us(window, asked)
+    if broken and turnaround_us is not None and turnaround_us <= limits.little_turnaround_us:
+        text += f"; the rest is {number(turnaround_us)} µs per request between an answer and the next send"
+        return Part(Status.SUSPECT, deviation, text)
     return Part(Status.INVALID if broken else Status.VALID, deviation, text)
+
+
+def _turnaround_us(window: Window, asked: float) -> float | None:
+    """How long, per request, users were in no cycle, if that can have been the client's own work between an
+    answer and the next send: all were alive at the end and no request failed. None where it cannot."""
+    missing_s = asked * window.duration_s - (window.clipped_cycle_s or 0.0)
+    if missing_s <= 0 or window.completed <= 0 or window.failed > 0:
+        return None
+    if window.users is None or window.users < asked:
+        return None
+    return missing_s / window.completed * 1e6
 
 
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
@@ -229,4 +244,8 @@ def _advice(parts: list[Part]) -> str:
         return "more user time than users: a fault of the engine, please report it with the evidence"
     if any(part.status is Status.INVALID for part in parts):
         return "two counters of the engine contradict each other: do not use the figure, please report it"
+    if users is not None and users.status is Status.SUSPECT:
+        return (
+            "the server answers so fast that the client's own work between two requests shows: use more users"
+        )
     return "measure a longer window, so that its borders matter less"
