@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from prony.evidence.engine import Window
+from prony.evidence.engine import ScriptReport, Window
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode
 from prony.report.export import load_json, to_json
@@ -242,6 +242,8 @@ LOAD_SESSIONS = (
     "session_max_ms",
 )
 LOAD_TLS = ("handshakes_per_request", "resumed_share")
+MOST_SCRIPT_LINES = 200
+"""Of what a script printed; `prony wrk` prints all of it."""
 LOAD_COST = ("server_cpu_us_per_request", "server_cpu_share", "client_cpu_us_per_request", "client_cpu_share")
 
 
@@ -285,6 +287,8 @@ def render_load(trial: TrialView, console: Console) -> None:
                 out.text(Text(both, style="dim"), 2)
     _steps([trial], "Step by step", out)
     _parts([trial], out)
+    if engine is not None and engine.script is not None:
+        _script(engine.script, out)
     bad = sorted(
         (f for f in judgement.findings if f.status is not Status.VALID), key=lambda f: SEVERITY[f.status]
     )
@@ -293,6 +297,20 @@ def render_load(trial: TrialView, console: Console) -> None:
     for finding in bad:
         _one_finding(finding, out)
     out.line()
+
+
+def _script(script: ScriptReport, out: _Printer) -> None:
+    """What a script in Lua printed, in the order in which its functions ran."""
+    lines = f"{script.printed_setup}{script.printed_run}{script.printed_done}".splitlines()
+    if not lines and script.error is None:
+        return
+    out.heading("The script", "what it printed")
+    for line in lines[:MOST_SCRIPT_LINES]:
+        out.text(Text(line), 2)
+    if len(lines) > MOST_SCRIPT_LINES or script.printed_left_out:
+        out.text(Text(f"… and {number(max(0, len(lines) - MOST_SCRIPT_LINES))} more lines", style="dim"), 2)
+    if script.error is not None:
+        out.text(Text(script.error), 2)
 
 
 def _both_times(window: Window) -> str:

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from prony.evidence.engine import ScriptReport
 from prony.judge.finding import Status
 from prony.report.model import ExperimentView
 from prony.report.terminal import render, render_load
@@ -225,3 +226,25 @@ def test_a_load_without_any_report_of_the_engine_still_prints() -> None:
     stream = io.StringIO()
     render_load(factory.without_engine().trials[0], Console(file=stream, width=100))
     assert "did not get ready within 60 s" in stream.getvalue()
+
+
+def test_what_a_script_printed_stands_in_the_order_of_its_functions() -> None:
+    made = factory.foreign_load().trials[0]
+    evidence = made.record.evidence
+    assert evidence.engine is not None
+    said = ScriptReport(
+        printed_setup="thread 1\n", printed_run="token\n", printed_done="a,b\n" * 300, error="x.lua:3: no"
+    )
+    record = made.record.model_copy(
+        update={
+            "evidence": evidence.model_copy(
+                update={"engine": evidence.engine.model_copy(update={"script": said})}
+            )
+        }
+    )
+    stream = io.StringIO()
+    render_load(replace(made, record=record), Console(file=stream, width=100))
+    text = stream.getvalue()
+    assert re.search(r"The script.*\n\s+thread 1\n\s+token\n\s+a,b\n", text)
+    assert "and 102 more lines" in text
+    assert "x.lua:3: no" in text
