@@ -247,8 +247,8 @@ fn a_target_that_is_killed_under_an_open_load_leaves_a_finished_report() {
 
 #[test]
 fn a_clock_that_jumps_cannot_be_seen_for_only_the_monotonic_one_measures() {
-    // The realtime clock is read for the date of the start that `ready` tells, and for what a script asks to be sent as
-    // `${time}`; nothing that is measured knows it.
+    // The realtime clock is read for the date of the start that `ready` tells, for what a script asks to be sent as
+    // `${time}`, and to hold a server's dates against, where users keep caches; nothing that is measured knows it.
     let mut readers = Vec::new();
     let mut folders = vec![std::path::PathBuf::from("src")];
     while let Some(folder) = folders.pop() {
@@ -259,20 +259,19 @@ fn a_clock_that_jumps_cannot_be_seen_for_only_the_monotonic_one_measures() {
             } else {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let words = ["CLOCK_REALTIME", "SystemTime", "unix_ns()"];
-                let count: usize = words.iter().map(|word| text.matches(word).count()).sum();
-                if count > 0 {
-                    readers.push((path.file_name().unwrap().to_owned(), count));
+                if words.iter().any(|word| text.contains(word)) {
+                    readers.push(path.file_name().unwrap().to_str().unwrap().to_owned());
                 }
             }
         }
     }
     readers.sort();
-    let expected = [("coordinator.rs", 1), ("sys.rs", 2), ("template.rs", 2)];
-    assert!(
-        readers
-            .iter()
-            .map(|(file, count)| (file.to_str().unwrap(), *count))
-            .eq(expected),
-        "{readers:?}"
+    let (start, placeholder, caches) = (
+        ["coordinator.rs", "sys.rs"],
+        ["template.rs"],
+        ["cache.rs", "capture.rs", "request.rs"],
     );
+    let mut expected = [start.as_slice(), &placeholder, &caches].concat();
+    expected.sort_unstable();
+    assert_eq!(readers, expected);
 }
