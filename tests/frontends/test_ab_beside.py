@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(AB is None, reason="ab is not installed (Debian:
 NUMBER = re.compile(r" *-?\d+(?:\.\d+)?")
 """With the blanks before it: a wider number takes some of them."""
 OWN = ("This is ApacheBench", " This is ApacheBench", "Copyright", " Copyright", "Licensed", " Licensed",
-       "The layout", " The layout", "WARNING", "ERROR", "        These", "       deviation")  # fmt: skip
+       "The layout", " The layout", "(the whole", " (the whole", "WARNING", "ERROR", "        These",
+       "       deviation")  # fmt: skip
 """Lines of the banner, and warnings that depend on the times."""
 
 
