@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from prony.frontends.ab import run
 from prony.frontends.ab.figures import Figures
 from prony.frontends.ab.logged import Kept, gnuplot, kept, times, with_lengths
