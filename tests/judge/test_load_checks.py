@@ -100,6 +100,14 @@ class TestLittle:
         for also in ({"users": f.USERS - 1}, {"completed": 80_000}, {"failed": 1}):
             assert little(f.window(swift, **also), LIMITS).status is Status.INVALID, also
 
+    def test_the_same_where_users_leave_after_their_iterations(self) -> None:
+        ended = f.engine(f.healthy(), reason="iterations")
+        swift = f.window(ended, clipped_cycle_s=1.9, users_integral_s=2.0, completed=30_000, users=0)
+        finding = little(swift, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "3.333 µs per request" in finding.reason
+        assert little(f.window(swift, completed=3_000), LIMITS).status is Status.INVALID
+
     def test_fires_when_the_integral_contradicts_the_service_times(self) -> None:
         broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * 1.2)
         assert little(broken, LIMITS).status is Status.INVALID

@@ -21,6 +21,8 @@ CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
 EDGE_SIGMAS = 4.0
 """How many standard deviations of the border effect are allowed for: 1 honest window in 16,000 exceeds it."""
+CAME_AND_WENT = " (mean: they came or went within the window)"
+"""Said where the yardstick is the engine's own count of users over time."""
 UNSEEN = 1e5
 """The outermost bound looks as far into the tail as so many requests would."""
 
@@ -79,20 +81,21 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
         and window.users < evidence.load.users
     ):
         text += f", {number(window.users)} alive at the end"
-    turnaround_us = _turnaround_us(window, asked)
+    turnaround_us = _turnaround_us(window, asked, counted=note == CAME_AND_WENT)
     if broken and turnaround_us is not None and turnaround_us <= limits.little_turnaround_us:
         text += f"; the rest is {number(turnaround_us)} µs per request between an answer and the next send"
         return Part(Status.SUSPECT, deviation, text)
     return Part(Status.INVALID if broken else Status.VALID, deviation, text)
 
 
-def _turnaround_us(window: Window, asked: float) -> float | None:
+def _turnaround_us(window: Window, asked: float, *, counted: bool) -> float | None:
     """How long, per request, users were in no cycle, if that can have been the client's own work between an
-    answer and the next send: all were alive at the end and no request failed. None where it cannot."""
+    answer and the next send: no request failed, and all were alive at the end or are `counted` only while
+    they were. None where it cannot."""
     missing_s = asked * window.duration_s - (window.clipped_cycle_s or 0.0)
     if missing_s <= 0 or window.completed <= 0 or window.failed > 0:
         return None
-    if window.users is None or window.users < asked:
+    if not counted and (window.users is None or window.users < asked):
         return None
     return missing_s / window.completed * 1e6
 
@@ -111,7 +114,7 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
     if not ramp_in_window and not comes_and_goes:
         return (None if load.users is None else float(load.users)), ""
     if window.users_integral_s is not None:
-        return window.users_integral_s / window.duration_s, " (mean: they came or went within the window)"
+        return window.users_integral_s / window.duration_s, CAME_AND_WENT
     end_ms = window.opened_ms + window.duration_s * 1000
     user_ms = total_ms = 0.0
     before: int | None = None
@@ -123,7 +126,7 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
             user_ms += overlap_ms * (row.users + (row.users if before is None else before)) / 2
             total_ms += overlap_ms
         before = row.users
-    return (user_ms / total_ms if total_ms > 0 else None), " (mean: they came or went within the window)"
+    return (user_ms / total_ms if total_ms > 0 else None), CAME_AND_WENT
 
 
 def _sent_home(window: Window, report: EngineReport, load: LoadFacts) -> bool:
