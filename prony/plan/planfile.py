@@ -84,12 +84,12 @@ class LoadKeys(Record):
                 "(an open one); "
                 f"found {' and '.join(said) or 'none of them'}"
             )
+        closed = self.users is not None or self.populations is not None
         other = (
             ("arrivals", "session", "max_users", "connections", "deadline_ms")
-            if self.users is not None or self.populations is not None
+            if closed
             else ("ramp_up_steps", "ramp_down_s", "ramp_down_steps")
         )
-        closed = self.users is not None or self.populations is not None
         for name in other:
             if getattr(self, name) != type(self).model_fields[name].default:
                 model = "an open load (rate_per_s or phases)" if closed else "a closed load (users)"

@@ -61,12 +61,19 @@ class Population(Record):
 def most_at_once(populations: Sequence[Population]) -> int:
     """Users who are there together, at most; those who end by their iterations are taken to stay."""
     moments = {one.start_s + one.ramp_up_s for one in populations}
-    moments |= {m for one in populations if one.end_s is not None for m in [one.end_s - 1e-9] if m >= 0}
+    moments |= {one.end_s - 1e-9 for one in populations if one.end_s is not None}
 
     def there(one: Population, at_s: float) -> int:
         return 0 if one.end_s is not None and at_s >= one.end_s else one.started(at_s)
 
     return max(sum(there(one, at_s) for one in populations) for at_s in moments)
+
+
+def last_end_s(populations: Sequence[Population]) -> float | None:
+    """When the time of all of them is over, after the start of the run; None where one has no such end."""
+    ends = [one.end_s for one in populations]
+    known = [end_s for end_s in ends if end_s is not None]
+    return max(known) if known and len(known) == len(ends) else None
 
 
 def misfit(
@@ -88,8 +95,7 @@ def misfit(
                         f"the workload has: {', '.join(known) or 'none'}"
                     )
         if one.feeders is not None:
-            needed = drawn(one.model_copy(update={"feeders": None}), scenarios, feeders)
-            for name in needed:
+            for name in _named(one, scenarios, feeders):
                 if name not in one.feeders:
                     return (
                         f"the population '{one.name}' does not draw from the feeder '{name}', but a scenario "
@@ -110,7 +116,10 @@ def misfit(
 
 def drawn(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
     """The feeders whose rows its users draw."""
-    if one.feeders is not None:
-        return one.feeders
+    return _named(one, scenarios, feeders) if one.feeders is None else one.feeders
+
+
+def _named(one: Population, scenarios: Mapping[str, str], feeders: Sequence[str]) -> tuple[str, ...]:
+    """The feeders whose values its scenarios send."""
     walked = [text for name, text in scenarios.items() if one.walks(name)]
     return tuple(name for name in feeders if any(f"${{{name}." in text for text in walked))

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
-from prony.plan.population import Population, misfit
+from prony.plan.population import Population, last_end_s, misfit
 from prony.plan.workload import Workload
 
 PUBLISHED_REQUESTS = 10_000
@@ -175,11 +175,8 @@ class TrialPlan(Record):
                 return self.measured.duration_s
             if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
                 return self.load.total_s + (self.measured.drain_s or DRAIN_S)
-            ends = [one.end_s for one in self.populations]
-            known = [end_s for end_s in ends if end_s is not None]
-            if known and len(known) == len(ends):
-                return max(known) + DRAIN_S
-            return WHOLE_CAP_S
+            end_s = last_end_s(self.populations)
+            return WHOLE_CAP_S if end_s is None else end_s + DRAIN_S
         warm = self.warm_up
         longest = self.published_cap_s + warm.cap_s + warm.settle_cap_s + 3 * self.measured_s + 60
         return self.load.started_s + longest

@@ -12,7 +12,7 @@ from pydantic import model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad
-from prony.plan.population import misfit
+from prony.plan.population import last_end_s, misfit
 from prony.plan.spec import DRAIN_S, WHOLE_CAP_S
 from prony.plan.workload import Workload
 
@@ -39,6 +39,5 @@ class Stage(Record):
     @property
     def bound_s(self) -> float:
         """It is ended after this, whatever the server does."""
-        ends = [one.end_s for one in self.loads.populations]
-        known = [end_s for end_s in ends if end_s is not None]
-        return max(known) + DRAIN_S if len(known) == len(ends) else WHOLE_CAP_S
+        end_s = last_end_s(self.loads.populations)
+        return WHOLE_CAP_S if end_s is None else end_s + DRAIN_S

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,11 +18,7 @@ from prony.frontends.jmeter.functions import Values
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from tests.frontends.conftest import Front, Served
 from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler
-
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
-needs_jmeter = pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 
 def translated(name: str, *more: str) -> jmeter.Translated:
@@ -349,14 +342,7 @@ def test_a_log_that_cannot_be_written_is_said_before_the_load(front: Front, tmp_
 def real(folder: Path, *argv: str) -> list[dict[str, str]]:
     """The same through JMeter itself; the rows of its log."""
     log = folder / "real.jtl"
-    assert REAL is not None
-    subprocess.run(
-        [REAL, *argv, "-l", str(log), "-j", str(folder / "jmeter.log")],
-        check=True,
-        timeout=240,
-        capture_output=True,
-        cwd=folder,
-    )
+    run_jmeter([*argv, "-l", str(log)], folder, cwd=folder)
     return rows_of(log)
 
 

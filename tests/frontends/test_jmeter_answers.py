@@ -11,7 +11,8 @@ import pytest
 from prony.errors import UsageError
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import document, element, flag, load_of, posted, prop, repeated, sampler
-from tests.frontends.test_jmeter_blocks import by_jmeter, needs_jmeter, read, targets
+from tests.frontends.real_jmeter import needs_jmeter
+from tests.frontends.test_jmeter_blocks import by_jmeter, read, targets
 
 CONTAINS, MATCH, EQUALS, SUBSTRING, NOT, OR = 2, 1, 8, 16, 4, 32
 

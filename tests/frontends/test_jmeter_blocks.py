@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,11 +28,8 @@ from tests.frontends.jmx_text import (
     sampler,
     variables,
 )
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
-needs_jmeter = pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
 ROUNDS = 6
 
 
@@ -154,9 +148,7 @@ def test_controllers_send_what_jmeter_sends(serve: Callable[..., Served], tmp_pa
 
 def by_jmeter(content: bytes, folder: Path) -> None:
     """The plan, run by JMeter itself."""
-    assert REAL is not None
-    argv = [REAL, "-n", "-t", str(plan_file(folder, content)), "-j", str(folder / "jmeter.log")]
-    subprocess.run(argv, check=True, timeout=240, capture_output=True)
+    run_jmeter(["-n", "-t", str(plan_file(folder, content))], folder)
 
 
 @needs_jmeter

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,8 +16,8 @@ from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.workload import Cache, Step, Workload
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import ARGUMENTS, document, element, flag, load_of, prop, repeated, sampler
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
 ROUNDS = 3
 OLD, FUTURE = "Wed, 01 Jan 2025 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
 PAGES: dict[str, dict[str, str]] = {
@@ -139,17 +136,13 @@ def test_a_cache_asks_what_jmeters_asks(pages: tuple[int, type[Pages]], tmp_path
         ]  # fmt: skip
 
 
-@pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
+@needs_jmeter
 @pytest.mark.parametrize("fresh", [False, True])
 def test_jmeter_itself_asks_that(pages: tuple[int, type[Pages]], tmp_path: Path, fresh: bool) -> None:
     port, handler = pages
-    assert REAL is not None
     (tmp_path / "plan.jmx").write_bytes(plan(port, fresh))
     log = tmp_path / "out.jtl"
-    argv = [REAL, "-n", "-t", str(tmp_path / "plan.jmx"), "-l", str(log), "-j", str(tmp_path / "jmeter.log")]
-    subprocess.run(argv, check=True, timeout=240, capture_output=True)
+    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx"), "-l", str(log)], tmp_path)
     assert handler.asked == expected(fresh)
     assert len(log.read_text().splitlines()) == len(handler.asked) + 1
     assert handler.orders["POST /posted"] == [

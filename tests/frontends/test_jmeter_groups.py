@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -24,11 +21,7 @@ from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.urlplan import UrlPlan
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, found, prop, repeated, sampler
-
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
-needs_jmeter = pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 
 def group(
@@ -221,7 +214,6 @@ def test_all_groups_send_what_they_should_in_order_and_have_their_rows(
 def test_jmeter_itself_sends_the_same_under_the_same_names(
     serve: Callable[..., Served], tmp_path: Path, serial: bool
 ) -> None:
-    assert REAL is not None
     theirs, ours = serve(), serve()
     logs = tmp_path / "theirs.jtl", tmp_path / "ours.jtl"
     for served, log in zip((theirs, ours), logs, strict=True):
@@ -230,10 +222,7 @@ def test_jmeter_itself_sends_the_same_under_the_same_names(
             groups = group("first", at(served.port, "/a"), 2, -1, scheduled(1))
             groups += group("then", at(served.port, "/b"), 2, 3)
         (tmp_path / f"{log.stem}.jmx").write_bytes(document(groups, serial))
-    subprocess.run(
-        [REAL, "-n", "-t", str(tmp_path / "theirs.jmx"), "-l", str(logs[0]), "-j", str(tmp_path / "j.log")],
-        check=True, timeout=240, capture_output=True, cwd=tmp_path,
-    )  # fmt: skip
+    run_jmeter(["-n", "-t", str(tmp_path / "theirs.jmx"), "-l", str(logs[0])], tmp_path, cwd=tmp_path)
     desk, _, _ = quick_desk()
     assert jmeter.run(["-n", "-t", str(tmp_path / "ours.jmx"), "-l", str(logs[1])], desk) == 0
     counted = [sent(rows_of(log)) for log in logs]

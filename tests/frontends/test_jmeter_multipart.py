@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,8 +24,7 @@ from tests.frontends.jmx_text import (
     sampler,
     variables,
 )
-
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 
 def argument(name: str, value: str, kind: str = "") -> str:
@@ -120,15 +116,11 @@ def bodies(text: bytes) -> list[bytes]:
     return seen
 
 
-@pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
+@needs_jmeter
 def test_jmeter_itself_sends_the_same_bytes(serve: Callable[..., Served], tmp_path: Path) -> None:
     own, server = ours(serve, tmp_path), serve()
     (tmp_path / "plan.jmx").write_bytes(plan(server.port, tmp_path))
-    assert REAL is not None
-    argv = [REAL, "-n", "-t", str(tmp_path / "plan.jmx"), "-j", str(tmp_path / "jmeter.log")]
-    subprocess.run(argv, check=True, timeout=240, capture_output=True)
+    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
     assert plain(server) == plain(own)
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,11 +23,11 @@ from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import status_probe
 from tests.frontends.conftest import offered
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = ROOT / "plans" / "scripts" / "crud.jmx"
 USERS, LOOPS = 3, 2
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Asked = tuple[str, str, str | None, str | None, str]
@@ -131,16 +128,10 @@ def test_the_same_requests_as_the_native_plan(people: tuple[int, list[list[Asked
     assert [report.totals.errors for report in reports] == [{}, {}]
 
 
-@pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
+@needs_jmeter
 def test_the_same_requests_as_jmeter_itself(people: tuple[int, list[list[Asked]]], tmp_path: Path) -> None:
     port, connections = people
-    assert REAL is not None
-    log = str(tmp_path / "jmeter.log")
-    subprocess.run(
-        [REAL, *arguments(port), "-j", log], check=True, timeout=240, capture_output=True, cwd=PLAN.parent
-    )
+    run_jmeter(arguments(port), tmp_path, cwd=PLAN.parent)
     by_jmeter = ways(connections)
     connections.clear()
     offered(jmeter.translate(arguments(port)).load)

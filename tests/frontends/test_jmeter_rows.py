@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,9 +23,9 @@ from tests.frontends.jmx_text import (
     sampler,
     variables,
 )
+from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 from tests.frontends.test_jmeter_blocks import targets
 
-REAL = os.environ.get("PRONY_JMETER") or shutil.which("jmeter")
 ROUNDS = 4
 
 
@@ -102,16 +99,12 @@ def test_rows_and_functions_send_what_jmeter_sends(serve: Callable[..., Served],
     assert targets(server) == expected()
 
 
-@pytest.mark.skipif(
-    REAL is None, reason="Apache JMeter is not installed (make peers, then PRONY_JMETER=…/bin/jmeter)"
-)
+@needs_jmeter
 def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     written(tmp_path)
     (tmp_path / "plan.jmx").write_bytes(plan(server.port))
-    assert REAL is not None
-    argv = [REAL, "-n", "-t", str(tmp_path / "plan.jmx"), "-j", str(tmp_path / "jmeter.log")]
-    subprocess.run(argv, check=True, timeout=240, capture_output=True)
+    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
     assert targets(server) == expected()
 
 

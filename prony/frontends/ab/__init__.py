@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -127,16 +127,15 @@ def run(argv: Sequence[str], desk: Desk) -> int:
 
 def _files(asked: Arguments, requests: list[logged.Kept], times: Times | None) -> str | None:
     """-e and -g; what ab says of the one that cannot be written."""
-    files: list[tuple[str, Path | None, Callable[[], Iterable[str]]]] = [
-        ("CSV", asked.csv if times is not None else None, lambda: layout.csv(times.total) if times else ()),
-        ("gnuplot", asked.gnuplot, lambda: logged.gnuplot(requests)),
-    ]
+    files: list[tuple[str, Path, Iterable[str]]] = []
+    if asked.csv is not None and times is not None:
+        files.append(("CSV", asked.csv, layout.csv(times.total)))
+    if asked.gnuplot is not None:
+        files.append(("gnuplot", asked.gnuplot, logged.gnuplot(requests)))
     for what, path, lines in files:
-        if path is None:
-            continue
         try:
             with path.open("w", encoding="utf-8") as file:
-                _print(lines(), file)
+                _print(lines, file)
         except OSError as fault:
             return f"Cannot open {what} output file: {fault.strerror}"
     return None

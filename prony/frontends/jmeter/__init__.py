@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,7 +64,7 @@ def _of(rows: Sequence[IntervalRow]) -> Count:
     requests = sum(row.completed for row in rows)
     weight = sum((row.mean_ns or 0.0) * row.completed for row in rows)
     errors = sum(sum(row.errors.values()) for row in rows)
-    total = sum(row.completed + _lost(row) for row in rows)
+    total = sum(row.completed + _lost(row.errors) for row in rows)
     return Count(
         requests=total,
         errors=min(errors, total),
@@ -75,11 +75,9 @@ def _of(rows: Sequence[IntervalRow]) -> Count:
     )
 
 
-def _lost(row: IntervalRow) -> int:
+def _lost(errors: Mapping[str, int]) -> int:
     """Requests without an answer: not those whose answer was another than expected."""
-    return sum(
-        count for kind, count in row.errors.items() if not kind.startswith("expect") and kind != "capture"
-    )
+    return sum(count for kind, count in errors.items() if not kind.startswith("expect") and kind != "capture")
 
 
 def total(ran: Ran) -> Count:
@@ -100,11 +98,8 @@ def total(ran: Ran) -> Count:
 def _whole(window: Window) -> Count:
     """One run, an error being an answer that is wrong, or none."""
     wrong = sum(window.errors.values())
-    lost = sum(
-        count for kind, count in window.errors.items() if not kind.startswith("expect") and kind != "capture"
-    )
     times = window.service_time
-    requests = window.completed + lost
+    requests = window.completed + _lost(window.errors)
     return Count(
         requests=requests,
         errors=min(wrong, requests),

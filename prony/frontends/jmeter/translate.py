@@ -95,8 +95,8 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     load, measured = found[1][0].load, found[1][0].measured
     crowd: tuple[Population, ...] = ()
     if several:
-        crowd = _crowd(of_load, one_after_the_other, values)
-        load, measured = ClosedLoad(users=sum(one.users for one in crowd), populations=crowd), WholeRun()
+        load, measured = _crowd(of_load, one_after_the_other, values), WholeRun()
+        crowd = load.populations
     running = RunningLoad(
         target=Target.parse(_one_server(requests)),
         workload=_workload(path.stem, of_load, values, shared, alone=not several),
@@ -217,9 +217,10 @@ def _part(made: Group, above: Everybodys, values: Values, shared: Shared) -> Par
     return part
 
 
-def _crowd(parts: Sequence[Part], one_after_the_other: bool, values: Values) -> tuple[Population, ...]:
+def _crowd(parts: Sequence[Part], one_after_the_other: bool, values: Values) -> ClosedLoad:
     feeders = [part.feeders for part in parts]
-    return groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
+    crowd = groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
+    return ClosedLoad(users=sum(one.users for one in crowd), populations=crowd)
 
 
 def _workload(
@@ -261,8 +262,7 @@ def _stage(
     """What comes before the load, or after it."""
     if not parts:
         return None
-    crowd = _crowd(parts, one_after_the_other, values)
-    loads = ClosedLoad(users=sum(one.users for one in crowd), populations=crowd)
+    loads = _crowd(parts, one_after_the_other, values)
     return Stage(workload=_workload(name, parts, values, shared), loads=loads)
 
 
