@@ -12,7 +12,7 @@ use crate::http::expect::Expectation;
 use crate::log::Log;
 use crate::measure::counters::ErrorKind;
 use crate::net::address::Address;
-use crate::pace::arrivals::Spacing;
+use crate::pace::arrivals::{Share, Spacing};
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Phase, Rate};
 use crate::pace::think::ThinkTime;
@@ -289,19 +289,14 @@ impl Job {
         let Some(script) = &self.script else {
             return 0;
         };
-        let here = share(script.threads() as u32, thread, threads);
+        let here = Share { thread, threads }.of(script.threads() as u32);
         (thread + threads * (index % here)) as u16
     }
 
     /// How many of the users a thread has.
     pub fn users_of_thread(&self, thread: usize, threads: usize) -> usize {
-        share(self.users, thread, threads)
+        Share { thread, threads }.of(self.users)
     }
-}
-
-/// How many of so many things a thread has: thing `i` belongs to thread `i mod threads`.
-pub fn share(count: u32, thread: usize, threads: usize) -> usize {
-    (count as usize + threads - 1 - thread) / threads
 }
 
 fn load_script(plan: &Plan, target: &Target, threads: usize) -> Result<Option<Script>, PlanError> {

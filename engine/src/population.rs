@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use crate::check::ms_to_ns;
-use crate::job::share;
 use crate::pace::arrivals::Share;
 use crate::pace::ramp::Ramp;
 use crate::plan::{Load, Plan, PopulationPlan};
@@ -82,7 +81,7 @@ impl Populations {
     /// When the groups that have an end of their own end, after the start of the run, and the indices that their users have in a
     /// thread; the first to end last.
     pub fn ends_in(&self, thread: Share) -> Vec<(u64, Range<u32>)> {
-        let index = |number| share(number, thread.thread, thread.threads) as u32;
+        let index = |number| thread.of(number) as u32;
         let of = |one: &Population| {
             let range = index(one.first)..index(one.first + one.users);
             one.end_ns.map(|end_ns| (end_ns, range))

@@ -31,6 +31,13 @@ pub struct Share {
     pub threads: usize,
 }
 
+impl Share {
+    /// How many of so many things this thread has: thing `i` belongs to thread `i mod threads`.
+    pub fn of(self, count: u32) -> usize {
+        (count as usize + self.threads - 1 - self.thread) / self.threads
+    }
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Arrivals {

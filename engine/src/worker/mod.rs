@@ -27,7 +27,7 @@ use rand::rngs::SmallRng;
 
 use crate::check::ms_to_ns;
 use crate::http::head::Recent;
-use crate::job::{Job, share};
+use crate::job::Job;
 use crate::measure::rates::Rates;
 use crate::measure::recorder::{Recorder, Segment};
 use crate::measure::schedule::{Schedule, Span};
@@ -267,7 +267,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             .with_steps(job.scenarios.figures.len())
             .with_addresses(job.addresses.len());
         recorder.rates = job.rates.map(|rates| {
-            let groups = share(rates.groups, post.thread, post.threads);
+            let groups = place.of(rates.groups);
             Rates::new(groups, ms_to_ns(rates.every_ms), start)
         });
         let user = |index: usize| {

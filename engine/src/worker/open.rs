@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Worker;
 use super::pool::{Free, Pool};
 use super::scenes::Moved;
-use crate::job::{Job, OpenJob, share};
+use crate::job::{Job, OpenJob};
 use crate::measure::counters::ErrorKind;
 use crate::net::Driver;
 use crate::pace::arrivals::{Arrivals, Share, Spacing};
@@ -69,17 +69,14 @@ impl Open {
             lateness: Lateness::default(),
             exhausted: false,
             pool: Pool::new(places),
-            connections: share(open.connections, place.thread, place.threads),
+            connections: place.of(open.connections),
             intended_ns: vec![0; places],
             arrived_ns: vec![0; if open.walks { places } else { 0 }],
             deadline_ns: open.deadline_ns,
             caps: open
                 .caps
                 .iter()
-                .map(|(end_ns, cap)| {
-                    let own = cap.map(|cap| share(cap, place.thread, place.threads));
-                    (*end_ns, own)
-                })
+                .map(|(end_ns, cap)| (*end_ns, cap.map(|cap| place.of(cap))))
                 .collect(),
             // With blocks the first step may come again and again, or after a pause.
             tests_gaps: open.spacing == Spacing::Poisson && job.scenarios.program.is_none(),
