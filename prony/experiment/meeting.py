@@ -12,8 +12,8 @@ from prony.evidence.host import Limits
 from prony.experiment.bench import Bench
 from prony.experiment.conclude import in_words
 from prony.experiment.run import check_workload
-from prony.judge.checks.descriptors import forecast_descriptors
-from prony.judge.checks.ports import forecast_ports
+from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
+from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.plan.cells import Cell, RunPlan, Skipped
@@ -133,8 +133,8 @@ def _forecasts(cell: Cell, spec: ServerSpec, bench: Bench) -> tuple[Finding, Fin
         update={"expected_requests_per_s": cell.expected_requests_per_s}
     )
     return (
-        forecast_ports(facts, bench.limits, limits),
-        forecast_descriptors(facts, bench.limits, None, limits),
+        forecast_ports(facts, bench.limits, limits.of(PortsLimits)),
+        forecast_descriptors(facts, bench.limits, None, limits.of(DescriptorsLimits)),
     )
 
 

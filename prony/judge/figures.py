@@ -14,6 +14,7 @@ from prony.evidence.engine import Histogram, Mark, Window
 from prony.evidence.server import ServerWindow, ServiceUse
 from prony.evidence.trial import Evidence
 from prony.judge.checks.errors import expectations_missed
+from prony.judge.checks.samples import SamplesLimits
 from prony.judge.histogram import HistogramError, decode, percentiles_ms
 from prony.judge.limits import CheckLimits
 from prony.judge.words import measured
@@ -214,7 +215,7 @@ def times_ms(histogram: Histogram | None, limits: CheckLimits | None = None) -> 
         decoded = decode(histogram)
     except HistogramError:
         return {}
-    found = percentiles_ms(decoded, confidence=(limits or CheckLimits()).samples_confidence)
+    found = percentiles_ms(decoded, confidence=(limits or CheckLimits()).of(SamplesLimits).samples_confidence)
     mean_ms = histogram.mean_ns / 1e6 if histogram.mean_ns is not None else decoded.moment(1) * 1000
     return {
         "mean_ms": mean_ms,

@@ -20,12 +20,12 @@ from prony.judge.checks.bound_by import bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.connections import connections
 from prony.judge.checks.content import content
-from prony.judge.checks.descriptors import descriptors, forecast_descriptors
+from prony.judge.checks.descriptors import DescriptorsLimits, descriptors, forecast_descriptors
 from prony.judge.checks.errors import errors
 from prony.judge.checks.host import host
 from prony.judge.checks.isolation import isolation
 from prony.judge.checks.little import little
-from prony.judge.checks.ports import forecast_ports
+from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.checks.samples import samples
 from prony.judge.checks.schedule import schedule
 from prony.judge.checks.stall import stall
@@ -159,11 +159,11 @@ QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_it_fires_on_its_trouble_and_keeps_quiet_without_it(
     check: Callable[[Evidence, CheckLimits], Finding | None],
 ) -> None:
-    name = check.__name__
+    name = check.name
     fired, quiet = check(FIRES[name], CheckLimits()), check(QUIET[name], CheckLimits())
     assert fired is not None
     assert fired.status in {SUSPECT, INVALID}
@@ -173,15 +173,20 @@ def test_it_fires_on_its_trouble_and_keeps_quiet_without_it(
 
 
 def test_no_check_is_without_its_two_cases() -> None:
-    assert set(FIRES) == {check.__name__ for check in CHECKS}
+    assert set(FIRES) == {check.name for check in CHECKS}
+
+
+def test_every_check_has_a_place_of_its_own_in_the_output() -> None:
+    assert len({check.order for check in CHECKS}) == len(CHECKS)
+    assert [CHECKS[0].name, CHECKS[-1].name] == ["errors", "stall"]
 
 
 def ports_before(evidence: Evidence, limits: CheckLimits) -> Finding:
-    return forecast_ports(evidence.load, evidence.limits, limits)
+    return forecast_ports(evidence.load, evidence.limits, limits.of(PortsLimits))
 
 
 def descriptors_before(evidence: Evidence, limits: CheckLimits) -> Finding:
-    return forecast_descriptors(evidence.load, evidence.limits, evidence.server, limits)
+    return forecast_descriptors(evidence.load, evidence.limits, evidence.server, limits.of(DescriptorsLimits))
 
 
 class Decides(NamedTuple):
@@ -285,7 +290,7 @@ def sections() -> dict[str, str]:
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
-@pytest.mark.parametrize("name", [check.__name__ for check in CHECKS])
+@pytest.mark.parametrize("name", [check.name for check in CHECKS])
 def test_the_page_says_what_is_measured_against_which_limit_and_why(name: str) -> None:
     section = sections()[name].partition("\n## ")[0]
     for word in ("*What*", "*Limit*", "*Source*"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, unknown
 
 CHECK = "arrivals"
@@ -16,7 +16,18 @@ INVALID_ALPHA_FACTOR = 1e-4
 unlucky."""
 
 
-def arrivals(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+class ArrivalsLimits(DeclaredLimits):
+    arrivals_alpha: Share = 0.01
+    """Significance of the Kolmogorov-Smirnov test of the gaps (Lancet tests against twice the critical
+    value)."""
+
+    arrivals_resolution_us: NotNegative = 5.0
+    """One thread cannot make, or tell apart, two sends closer than this: a send and a look at the clock.
+    It moves the distribution of the gaps by up to rate per thread x resolution, which is forgiven."""
+
+
+@check(ArrivalsLimits, order=120)
+def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
     """Kolmogorov-Smirnov test of the gaps between sends. Left out unless Poisson arrivals were asked for."""
     if evidence.load.model != "open" or evidence.load.arrivals != "poisson":
         return None
@@ -58,7 +69,7 @@ def _chance(distance: float, gaps: int) -> float:
     return float(stats.kstwo.sf(distance, gaps))
 
 
-def _resolution(evidence: Evidence, limits: CheckLimits) -> float:
+def _resolution(evidence: Evidence, limits: ArrivalsLimits) -> float:
     """How far the resolution of sends alone can move the distribution of the gaps: its density is at most the
     rate of a thread.
     """

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.evidence.trial import Ceiling, Evidence
-from prony.judge.checks.client import client_bound
+from prony.judge.check import Share, check
+from prony.judge.checks.client import ClientLimits, client_bound
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent
 
 CHECK = "bound_by"
@@ -20,6 +20,16 @@ SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-loa
 SERVICE_CPU = "service-cpu"
 LEAST_LEFT = 0.05
 """Where others leave less than this of the server's CPUs, its share of the rest is rounding."""
+
+
+class BoundLimits(ClientLimits):
+    bound_cpu_min: Share = 0.75
+    """Server CPU ÷ granted CPU from which a server counts as CPU-bound (the-benchmarker's saturation
+    rule)."""
+    bound_tolerance: Share = 0.05
+    """How near to a declared ceiling, or to the offered rate, counts as bound by it."""
+    bound_throttled_periods_min: Share = 0.5
+    """Share of the CPU quota's periods that were throttled from which the quota is the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,7 @@ def server_cpu_share(evidence: Evidence) -> float | None:
     return window.cpu_s / granted_s if granted_s > 0 else None
 
 
-def bound(evidence: Evidence, limits: CheckLimits) -> Bound:
+def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     """The bound, looked for in this order: a saturated client, server CPU, CPU quota, declared ceilings,
     the load."""
     window = measured(evidence)
@@ -120,7 +130,12 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
     return full[len(full) // 2] if evidence.load.varies and full else rate
 
 
-def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(
+    BoundLimits,
+    order=130,
+    essential=lambda evidence: evidence.server.owned and evidence.load.claim == "capacity",
+)
+def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     """For a capacity claim nothing but the server, or a declared ceiling of it, may be the bound."""
     limit = (
         f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or within "
@@ -161,7 +176,7 @@ def bound_by(evidence: Evidence, limits: CheckLimits) -> Finding:
     )
 
 
-def _service(evidence: Evidence, share: float | None, cpu: str, limits: CheckLimits) -> Bound | None:
+def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
     """What the server stands on is part of what is measured: it may fill its own CPUs, or the server's."""
     together = share or 0.0
     beside: list[str] = []
@@ -180,7 +195,7 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: CheckLim
     return None
 
 
-def _quota(evidence: Evidence, limits: CheckLimits) -> str | None:
+def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
     """A server that is stopped by its quota in most periods is CPU-bound however low its share of the CPUs
     is."""
     throttle = evidence.server_window.throttle if evidence.server_window is not None else None
@@ -194,7 +209,7 @@ def _quota(evidence: Evidence, limits: CheckLimits) -> str | None:
     )
 
 
-def _ceiling(evidence: Evidence, rate: float, limits: CheckLimits) -> Ceiling | None:
+def _ceiling(evidence: Evidence, rate: float, limits: BoundLimits) -> Ceiling | None:
     """The nearest declared ceiling within the tolerance, on either side: above it, it was declared
     wrongly."""
     near = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Positive, Share, always, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, milliseconds, no_window, percent
 
 CHECK = "client"
@@ -17,6 +17,15 @@ SIGNALS_NEEDED = 2
 """So many independent signals must be readable to acquit the client, and so many must agree to convict it."""
 
 
+class ClientLimits(DeclaredLimits):
+    client_cpu_max: Share = 0.85
+    """CPU ÷ wall of the busiest engine thread."""
+    client_lag_max_ms: Positive = 1.0
+    """p99 of the loop lag: how old an event may be before the client looks at it."""
+    client_ceiling_max: Share = 0.80
+    """Throughput ÷ what the engine reached with this request shape against the reference server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """One sign of a busy client."""
@@ -25,7 +34,7 @@ class Signal:
     text: str
 
 
-def signals(evidence: Evidence, limits: CheckLimits) -> tuple[list[Signal], float | None]:
+def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], float | None]:
     """The signals that can be read, and the CPU share of the busiest engine thread."""
     window = measured(evidence)
     if window is None:
@@ -52,7 +61,8 @@ def signals(evidence: Evidence, limits: CheckLimits) -> tuple[list[Signal], floa
     return found, cpu
 
 
-def client(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(ClientLimits, order=80, essential=always)
+def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     """Thread CPU, loop lag, share of the calibrated ceiling: one over is suspect, two are a saturated
     client."""
     limit = (
@@ -86,6 +96,6 @@ def client(evidence: Evidence, limits: CheckLimits) -> Finding:
     )
 
 
-def client_bound(evidence: Evidence, limits: CheckLimits) -> bool:
+def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
     """Whether two signals say that the client was the bottleneck."""
     return sum(signal.over for signal in signals(evidence, limits)[0]) >= SIGNALS_NEEDED

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence, Nonconformity
+from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 
 CHECK = "conformance"
 SOURCE = "a wrong answer can be fast; docs/conformance.md"
@@ -13,7 +13,8 @@ WRONG_ANSWERS = frozenset({"prepare", "answers"})
 """Checks without which there is nothing to measure; the others leave a figure that needs explaining."""
 
 
-def conformance(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+@check(DeclaredLimits, order=190)
+def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     """What the short part of the suite found. Left out when nobody asked."""
     del limits
     facts = evidence.conformance

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from prony.evidence.engine import Counters
 from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import milliseconds, number, percent, unknown
 
 CHECK = "connections"
 SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"
+
+
+class ConnectionsLimits(DeclaredLimits):
+    connections_suspect_ratio: Positive = 1.01
+    """Opened ÷ expected."""
+    connections_invalid_ratio: Positive = 2.0
+    connections_extra_share: Share = 0.001
+    """... as long as the unexpected connections are more than this share of the requests: one reconnection in
+    80,000 requests does not bend a figure."""
+    connections_invalid_share: Share = 0.05
+    """Unexpected connections ÷ requests from which keep-alive is as good as off (fewer than 20 requests
+    each)."""
 
 
 def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
@@ -49,7 +61,8 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
     return float(max(1, opened - by_server - by_client + totals.failed))
 
 
-def connections(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(ConnectionsLimits, order=140)
+def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
     """Opened ÷ expected, with the extra ones set against the requests they could have slowed."""
     limit = (
         f"more than {limits.connections_suspect_ratio:g} of what the plan leads to suspect, more than "
@@ -84,7 +97,9 @@ def _said(fewest: float, most: float) -> str:
     )
 
 
-def _status(opened: int, fewest: float, most: float, sent: int, limits: CheckLimits) -> tuple[Status, str]:
+def _status(
+    opened: int, fewest: float, most: float, sent: int, limits: ConnectionsLimits
+) -> tuple[Status, str]:
     extra_share = (opened - most) / sent
     if opened / most > limits.connections_invalid_ratio and extra_share > limits.connections_invalid_share:
         return Status.INVALID, ""

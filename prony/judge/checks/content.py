@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.checks.errors import expectations_missed
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent, unknown
 
 CHECK = "content"
@@ -17,7 +17,13 @@ HOW_TO_DECLARE = (
 )
 
 
-def content(evidence: Evidence, limits: CheckLimits) -> Finding:
+class ContentLimits(DeclaredLimits):
+    content_invalid_share: Share = 0.01
+    """Share of answers that break the declaration from which the figure describes wrong answers."""
+
+
+@check(ContentLimits, order=180, essential=always)
+def content(evidence: Evidence, limits: ContentLimits) -> Finding:
     """Declared: answers that missed the declaration. Undeclared: answers unlike the probe's in status or
     length."""
     declared = evidence.load.content_declared
@@ -45,7 +51,7 @@ def content(evidence: Evidence, limits: CheckLimits) -> Finding:
     return _declared(window, limits, limit) if declared else _undeclared(window, evidence, limit)
 
 
-def _declared(window: Window, limits: CheckLimits, limit: str) -> Finding:
+def _declared(window: Window, limits: ContentLimits, limit: str) -> Finding:
     wrong = expectations_missed(window)
     share = wrong / window.completed
     status = Status.VALID

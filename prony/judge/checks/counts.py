@@ -7,8 +7,8 @@ place) can make all of its own counters agree. The server's counter is an indepe
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import number
 
 CHECK = "counts"
@@ -16,7 +16,8 @@ SOURCE = "two independent counters of the same thing"
 LIMIT = "as many as were sent; those that failed or were under way at the end may be missing"
 
 
-def counts(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+@check(DeclaredLimits, order=30)
+def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     """Requests read by the server against requests sent, over the whole run of the engine. Left out for a
     server that does not count.
     """

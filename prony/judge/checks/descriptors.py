@@ -3,11 +3,15 @@ are raised."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from prony.evidence.host import Limits
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import number, percent, unknown
 
 CHECK = "descriptors"
@@ -15,8 +19,24 @@ SOURCE = "experiment B: Too many open files at ulimit 1024"
 LIMIT = "one descriptor per connection (in the client only with epoll) and a reserve, on both sides"
 
 
+class DescriptorsLimits(DeclaredLimits):
+    descriptors_client_reserve: Annotated[int, Field(ge=0)] = 64
+    """Descriptors the client needs besides one per connection (rings, timers, pipes)."""
+    descriptors_ring: Annotated[int, Field(ge=1)] = 4
+    """Descriptors of a ring with its bells. One ring holds as many connections as the process may open files
+    (65,536 at most), without a descriptor each (docs/engine.md)."""
+    descriptors_ring_connections: Annotated[int, Field(ge=1)] = 65_536
+    descriptors_server_reserve: Annotated[int, Field(ge=0)] = 256
+    """Descriptors a server needs besides its connections (jars, logs, selectors)."""
+    descriptors_used_max: Share = 0.90
+    """Descriptors in use ÷ limit at the window's end."""
+
+
 def forecast_descriptors(
-    load: LoadFacts, host: Limits | None, server: ServerIdentity | None, limits: CheckLimits | None = None
+    load: LoadFacts,
+    host: Limits | None,
+    server: ServerIdentity | None,
+    limits: DescriptorsLimits | None = None,
 ) -> Finding:
     """Before the run: what each side needs against its soft limit. Invalid means: refuse.
 
@@ -24,7 +44,7 @@ def forecast_descriptors(
     Where `auto` was asked for and no probe said which it will be, the client's need is the higher one, and
     what exceeds the limit is unknown instead of invalid.
     """
-    limits = limits or CheckLimits()
+    limits = limits or DescriptorsLimits()
     if load.users is None and load.most_at_once is not None:
         return _forecast_open(load, load.most_at_once, host, server, limits)
     if load.users is None:
@@ -78,7 +98,7 @@ def forecast_descriptors(
 
 
 def _forecast_open(
-    load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: CheckLimits
+    load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: DescriptorsLimits
 ) -> Finding:
     """An open load opens as many connections as slow answers make it: refused only when those that it begins
     with do not fit, doubted when the most that it may come to do not.
@@ -101,14 +121,15 @@ def _direct(load: LoadFacts, host: Limits | None) -> bool | None:
     return None if host is None else host.io_uring
 
 
-def _client_need(users: int, direct: bool, soft: int | None, limits: CheckLimits) -> int:
+def _client_need(users: int, direct: bool, soft: int | None, limits: DescriptorsLimits) -> int:
     if not direct:
         return users + limits.descriptors_client_reserve
     per_ring = max(1, min(soft or limits.descriptors_ring_connections, limits.descriptors_ring_connections))
     return -(-users // per_ring) * limits.descriptors_ring + limits.descriptors_client_reserve
 
 
-def descriptors(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(DescriptorsLimits, order=70)
+def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     """During the run: EMFILE on the client, how full the server's table was, and the forecast once more."""
     report = evidence.engine
     if report is None:

@@ -7,13 +7,20 @@ from collections import Counter
 
 from prony.evidence.engine import Counters
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent
 
 CHECK = "errors"
 SOURCE = "a figure with errors describes the errors"
 FIRST_ERROR_STATUS = 400
+
+
+class ErrorsLimits(DeclaredLimits):
+    errors_suspect_share: Share = 0.0
+    """More failed requests than this: suspect. Any failure is worth a word."""
+    errors_invalid_share: Share = 0.01
+    """More than this: the figure describes the errors."""
 
 
 def expectations_missed(counters: Counters) -> int:
@@ -40,7 +47,8 @@ def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict
     return failed, max(everything, failed), dict(kinds)
 
 
-def errors(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(ErrorsLimits, order=10, essential=always)
+def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
     """Failed ÷ all requests of the window, with their kinds."""
     limit = (
         f"more than {percent(limits.errors_suspect_share)} suspect, "

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import number, percent, unknown
 
 CHECK = "host"
 SOURCE = "krun"
 
 
-def host(evidence: Evidence, limits: CheckLimits) -> Finding:
+class HostLimits(DeclaredLimits):
+    host_frequency_drop: Share = 0.05
+    """How far the CPU clock may fall from the window's start to its end."""
+
+
+@check(HostLimits, order=50)
+def host(evidence: Evidence, limits: HostLimits) -> Finding:
     """Frequency drop, swap, kernel log, changed settings."""
     clock = percent(limits.host_frequency_drop)
     limit = f"CPU clock within {clock}, no swap, no kernel warnings, no changed settings"

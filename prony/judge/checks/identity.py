@@ -4,8 +4,8 @@ answers were."""
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, check, owned
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 
 CHECK = "identity"
 SOURCE = "a port left over from an earlier run answers just as well"
@@ -15,7 +15,8 @@ LIMIT = (
 )
 
 
-def identity(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+@check(DeclaredLimits, order=20, essential=owned)
+def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     """Owner of the listening socket, death in the window, clean stop. Left out for a server Prony did not
     start."""
     del limits

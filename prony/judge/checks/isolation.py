@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from prony.evidence.host import CpuPartition, HostWindow
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share, check, owned
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import percent, unknown, worst
 
 CHECK = "isolation"
 SOURCE = "disjoint processor sets, as in experiment E; krun for the neighbours"
 
 
-def isolation(evidence: Evidence, limits: CheckLimits) -> Finding:
+class IsolationLimits(DeclaredLimits):
+    isolation_steal: Share = 0.01
+    """CPU time that the hypervisor gave to somebody else, on any CPU of the trial."""
+    isolation_others: Share = 0.05
+    """CPU time of foreign processes on the server's or the client's CPUs."""
+    isolation_throttled: Share = 0.01
+    """Share of the window in which the CPU quota held the server back."""
+    isolation_invalid_factor: Annotated[float, Field(ge=1.0)] = 5.0
+    """So many times these limits and the disturbance is no longer small beside the effect measured."""
+
+
+@check(IsolationLimits, order=40, essential=owned)
+def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     """CPU sets, pinning, steal, other processes, CPU quota."""
     limit = (
         f"disjoint CPU sets, steal below {percent(limits.isolation_steal)}, other processes below "
@@ -88,7 +104,9 @@ def _pinned(evidence: Evidence) -> Part | None:
     return None
 
 
-def _neighbours(host: HostWindow | None, partition: CpuPartition | None, limits: CheckLimits) -> list[Part]:
+def _neighbours(
+    host: HostWindow | None, partition: CpuPartition | None, limits: IsolationLimits
+) -> list[Part]:
     if host is None:
         return [(Status.UNKNOWN, "the CPUs were not watched", None)]
     parts: list[Part] = []
@@ -108,7 +126,7 @@ def _neighbours(host: HostWindow | None, partition: CpuPartition | None, limits:
     return parts
 
 
-def _quota(evidence: Evidence, limits: CheckLimits) -> Part | None:
+def _quota(evidence: Evidence, limits: IsolationLimits) -> Part | None:
     window = evidence.server_window
     if window is None or window.throttle is None or window.wall_s <= 0:
         # No quota is set on this group, or it cannot be told: the server's CPU share shows its effect.
@@ -119,7 +137,7 @@ def _quota(evidence: Evidence, limits: CheckLimits) -> Part | None:
     )
 
 
-def _graded(share: float, limit: float, limits: CheckLimits, text: str) -> Part:
+def _graded(share: float, limit: float, limits: IsolationLimits, text: str) -> Part:
     status = Status.VALID
     if share >= limit * limits.isolation_invalid_factor:
         status = Status.INVALID

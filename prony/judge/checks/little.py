@@ -12,9 +12,9 @@ import numpy as np
 
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.check import DeclaredLimits, NotNegative, Share, always, check
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent, worst
 
 CHECK = "little"
@@ -27,6 +27,14 @@ UNSEEN = 1e5
 """The outermost bound looks as far into the tail as so many requests would."""
 
 
+class LittleLimits(DeclaredLimits):
+    little_deviation: Share = 0.01
+    """Two-sided. Faban allows 2.5 % on one side of unclipped cycles; clipped cycles need no such slack."""
+    little_turnaround_us: NotNegative = 10.0
+    """User time that is missing per request, all users being alive: up to this suspect, beyond it invalid. A
+    send takes the engine about 1 µs outside of the request's own time, a script in Lua a few more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One of the two forms: its status, relative deviation (None when unknown) and what to say."""
@@ -36,7 +44,8 @@ class Part:
     text: str
 
 
-def little(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(LittleLimits, order=90, essential=always)
+def little(evidence: Evidence, limits: LittleLimits) -> Finding:
     """Form 1 (users who come back, or walk): simulated users against those that were there. Form 2: mean in
     flight against throughput x service time."""
     limit = (
@@ -61,7 +70,7 @@ def little(evidence: Evidence, limits: CheckLimits) -> Finding:
     )
 
 
-def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: CheckLimits) -> Part:
+def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> Part:
     """Σ(residence + think, clipped to the window) ÷ window against the number of users that was asked for."""
     asked, note = expected_users(window, report, evidence)
     if window.clipped_cycle_s is None or asked is None:
@@ -170,7 +179,7 @@ def _tail_allowance(window: Window, report: EngineReport) -> float:
     return window.service_time.max_ns * 1e-9 / window.duration_s
 
 
-def in_flight_part(window: Window, evidence: Evidence, limits: CheckLimits) -> Part:
+def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> Part:
     """∫ in-flight dt against Σ service time (= throughput x mean service time x window).
 
     The integral ends at the window's borders, the service times do not: requests in flight when the window

@@ -9,13 +9,23 @@ from dataclasses import dataclass
 from prony.evidence.engine import Counters
 from prony.evidence.host import Limits
 from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.check import DeclaredLimits, Positive, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import number, percent, unknown
 
 CHECK = "ports"
 SOURCE = "experiment B lost days to this; no tool forecasts it"
 WIDEST_RANGE = (1024, 65535)
+
+
+class PortsLimits(DeclaredLimits):
+    ports_suspect_share: Positive = 0.80
+    """Forecast need ÷ ports per (source, destination)."""
+    ports_refuse_share: Positive = 1.0
+    ports_hold_s: Positive = 60.0
+    """How long a closed connection keeps its port: TCP_TIMEWAIT_LEN of Linux, not settable."""
+    ports_hold_reused_s: Positive = 1.0
+    """The same where the kernel may reuse a port in TIME_WAIT (net.ipv4.tcp_tw_reuse)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +42,10 @@ class Need:
         return self.ports / self.available if self.available > 0 else math.inf
 
 
-def forecast_ports(load: LoadFacts, host: Limits | None, limits: CheckLimits | None = None) -> Finding:
+def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | None = None) -> Finding:
     """Before the run: connections held open plus those in TIME_WAIT against the ports. Invalid means:
     refuse."""
-    limits = limits or CheckLimits()
+    limits = limits or PortsLimits()
     limit = _limit(limits)
     if load.transport == "unix":
         return _no_ports(limit)
@@ -80,7 +90,8 @@ def connections_per_s(load: LoadFacts) -> float | None:
     return None if rate is None else rate / per_connection
 
 
-def ports(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(PortsLimits, order=60)
+def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
     """During the run: EADDRNOTAVAIL, and the connections really opened against the ports."""
     limit = _limit(limits)
     report = evidence.engine
@@ -125,7 +136,7 @@ def _no_ports(limit: str) -> Finding:
     )
 
 
-def _used(evidence: Evidence, host: Limits, limits: CheckLimits, totals: Counters, elapsed_s: float) -> Need:
+def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counters, elapsed_s: float) -> Need:
     """Ports in use or waiting at the end: open ones, and those that the client closed within the last hold
     time.
 
@@ -156,7 +167,7 @@ def _seen_waiting(evidence: Evidence) -> int | None:
     return max(seen, default=None)
 
 
-def _judged(need: Need, load: LoadFacts, host: Limits, limits: CheckLimits, text: str) -> Finding:
+def _judged(need: Need, load: LoadFacts, host: Limits, limits: PortsLimits, text: str) -> Finding:
     status = Status.VALID
     if need.share > limits.ports_refuse_share:
         status = Status.INVALID
@@ -173,14 +184,14 @@ def _judged(need: Need, load: LoadFacts, host: Limits, limits: CheckLimits, text
     )
 
 
-def _limit(limits: CheckLimits) -> str:
+def _limit(limits: PortsLimits) -> str:
     return (
         f"more than {percent(limits.ports_suspect_share)} of the ports suspect, "
         f"more than {percent(limits.ports_refuse_share)} refused"
     )
 
 
-def _hold_s(host: Limits, limits: CheckLimits) -> float:
+def _hold_s(host: Limits, limits: PortsLimits) -> float:
     return limits.ports_hold_reused_s if host.time_wait_reuse else limits.ports_hold_s
 
 

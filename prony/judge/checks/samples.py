@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import PERCENTILES, needed_samples
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent, unknown
 
 CHECK = "samples"
@@ -17,7 +21,15 @@ COUNT_TOLERANCE = 0.01
 too."""
 
 
-def samples(evidence: Evidence, limits: CheckLimits) -> Finding:
+class SamplesLimits(DeclaredLimits):
+    samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.99
+    """With this confidence at least one sample lies beyond a printed percentile (MLPerf LoadGen)."""
+    samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
+    """The highest percentile that the reader asked for; not being able to print it is suspect."""
+
+
+@check(SamplesLimits, order=170)
+def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     """Which percentiles the sample supports; suspect when one that was asked for is not among them."""
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile

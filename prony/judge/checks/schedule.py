@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
+from prony.judge.check import NotNegative, Share, check
+from prony.judge.checks.samples import SamplesLimits
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode, needed_samples
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown, worst
 from prony.steady.detector import full_rows
 
@@ -20,7 +21,17 @@ LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
 p99.9 of 600 requests would be the latest of them all, and one late request is no late client."""
 
 
-def schedule(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+class ScheduleLimits(SamplesLimits):
+    schedule_achieved_min: Share = 0.99
+    """Sent ÷ due in every row. k6, wrk2 and vegeta end with exit code 0 below it."""
+    schedule_lag_floor_ms: NotNegative = 1.0
+    """The p99.9 send lag may always be this much ..."""
+    schedule_lag_share: Share = 0.10
+    """... or this share of the median latency, whichever is more."""
+
+
+@check(ScheduleLimits, order=110, essential=lambda evidence: evidence.load.model == "open")
+def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
     """Sent ÷ due in every row, send lag, due but unsent, blocked. Left out in a closed loop."""
     if evidence.load.model != "open":
         return None
@@ -81,7 +92,7 @@ def schedule(evidence: Evidence, limits: CheckLimits) -> Finding | None:
 
 
 def _lowest_row(
-    window: Window, evidence: Evidence, limits: CheckLimits, allowed_ms: float
+    window: Window, evidence: Evidence, limits: ScheduleLimits, allowed_ms: float
 ) -> tuple[float | None, int]:
     """(lowest sent ÷ due of a row, how many rows are below the limit after rounding); (None, 0) when not
     counted.
@@ -114,7 +125,7 @@ def _lowest_row(
     return lowest, missing
 
 
-def _lag(window: Window, limits: CheckLimits) -> tuple[float, float, float] | None:
+def _lag(window: Window, limits: ScheduleLimits) -> tuple[float, float, float] | None:
     """(percentile, send lag there in ms, what is allowed in ms); None where a histogram is missing."""
     median_of = window.latency or window.service_time
     if window.send_lag is None or median_of is None:

@@ -7,22 +7,30 @@ from __future__ import annotations
 
 from prony.evidence.engine import Gap, Window
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative, Positive, check
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown
 
 CHECK = "stall"
 SOURCE = "coordinated omission (Tene)"
 
 
-def stalls(window: Window, p99_ms: float, limits: CheckLimits) -> list[Gap]:
+class StallLimits(DeclaredLimits):
+    stall_p99_factor: Positive = 10.0
+    """A gap counts as a stall when it is this many times p99 ..."""
+    stall_floor_ms: NotNegative = 50.0
+    """... and longer than this."""
+
+
+def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
     """The gaps that count as stalls, longest first."""
     least_ms = max(limits.stall_floor_ms, limits.stall_p99_factor * p99_ms)
     return sorted((g for g in window.gaps if g.duration_ms > least_ms), key=lambda g: -g.duration_ms)
 
 
-def stall(evidence: Evidence, limits: CheckLimits) -> Finding:
+@check(StallLimits, order=200)
+def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     """Gaps without a completion although requests were in flight, and the percentiles with the gaps filled
     in."""
     limit = f"no gap above {limits.stall_p99_factor:g} x p99 and {number(limits.stall_floor_ms)} ms"

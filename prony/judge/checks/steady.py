@@ -6,14 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, no_window, number, percent, unknown
 from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, log_levels, lone_rows
 from prony.steady.detector import Classified, classify, full_rows, median_changes, rate_changes
+from prony.steady.limits import SteadyLimits
 
 CHECK = "steady"
 LONE_SHARE = 0.1
@@ -21,7 +25,25 @@ LONE_SHARE = 0.1
 SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
 
 
-def steady(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+class SteadyWindowLimits(DeclaredLimits):
+    steady_change: Share = SteadyLimits().change
+    """A difference between the levels of two segments, or a trend over the window, that may not be
+    exceeded."""
+    steady_change_invalid: Share = 0.10
+    """From here on the mean over the window describes neither level."""
+    steady_penalty: Positive = SteadyLimits().penalty
+    """Pelt's penalty in units of the residual variance; see docs/method.md for its calibration."""
+    steady_min_rows: Annotated[int, Field(ge=6)] = 6
+    """Rows below which nothing can be said."""
+
+    @property
+    def steady(self) -> SteadyLimits:
+        """What the detector of `prony.steady` goes by under these limits."""
+        return SteadyLimits(change=self.steady_change, penalty=self.steady_penalty)
+
+
+@check(SteadyWindowLimits, order=150, essential=lambda evidence: evidence.load.claim != "protocol")
+def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     """Change points and trend of throughput and of p50 over the window's full rows in which the load itself
     was level; of an open load only of p50, for its throughput is the schedule's. Left out where the rate of
     arrivals changes by plan. The re-run of a fixed protocol, warm-up and all, is suspect at the most.
@@ -131,7 +153,7 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
     return [row for at, row in enumerate(rows) if there[at] and there[max(0, at - 1)]]
 
 
-def _blind(evidence: Evidence, rows: list[IntervalRow], limits: CheckLimits) -> bool:
+def _blind(evidence: Evidence, rows: list[IntervalRow], limits: SteadyWindowLimits) -> bool:
     """Whether a step of the size that is invalid would not have shown, even without the few rows that stand
     alone (those are for the check `stall`).
     """

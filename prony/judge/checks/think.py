@@ -4,16 +4,26 @@ from."""
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.limits import CheckLimits
 from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown
 
 CHECK = "think"
 SOURCE = "Faban's cycleDeviation"
 
 
-def think(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+class ThinkLimits(DeclaredLimits):
+    think_deviation: Share = 0.01
+    """Mean actual against mean drawn think time, two-sided (Faban's fhb uses 1 %)."""
+    think_overshoot_share: Share = 0.01
+    """p99 overshoot as a share of the mean think time ..."""
+    think_overshoot_floor_ms: NotNegative = 1.0
+    """... but never asked to be better than this: timers of a general-purpose kernel are not."""
+
+
+@check(ThinkLimits, order=100)
+def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
     """Mean actual ÷ mean drawn think time, and the p99 overshoot. Left out when nobody thinks."""
     load = evidence.load
     if load.think_kind == "none":

@@ -4,8 +4,8 @@ is."""
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status
-from prony.judge.limits import CheckLimits
 from prony.judge.words import number, percent, unknown
 
 CHECK = "warm"
@@ -13,7 +13,16 @@ SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
 
 
-def warm(evidence: Evidence, limits: CheckLimits) -> Finding | None:
+class WarmLimits(DeclaredLimits):
+    warm_share: Share = 0.01
+    """JIT compilation and class loading ÷ CPU of the window (HttpArena#1417)."""
+    warm_share_invalid: Share = 0.10
+    warm_class_cost_ms: NotNegative = 0.3
+    """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
+
+
+@check(WarmLimits, order=160)
+def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     """JIT time, and classes loaded at an estimated cost each, ÷ CPU of the window. The re-run of a fixed
     protocol, warm-up and all, is suspect at the most.
 

@@ -1,0 +1,78 @@
+"""What a check is: a pure function of evidence and limits, with the limits it declares and its place in the
+output. Must not know any particular check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import Field
+
+from prony.evidence.base import Record
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Finding
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[float, Field(gt=0.0)]
+NotNegative = Annotated[float, Field(ge=0.0)]
+
+
+class DeclaredLimits(Record):
+    """Base of the limits that a check declares: each field is a key of `limits:` in a plan, with its default
+    and a docstring that says where the number comes from. Shares are 0..1; other units are in the name.
+    """
+
+    def of(self, kind: type[L]) -> L:
+        """These limits as those of one check. All limits together (`CheckLimits`) are every check's."""
+        assert isinstance(self, kind), f"{type(self).__name__} does not hold the limits {kind.__name__}"
+        return self
+
+
+L = TypeVar("L", bound=DeclaredLimits)
+R = TypeVar("R", bound=Finding | None, covariant=True)
+Applies = Callable[[Evidence], bool]
+
+
+def always(evidence: Evidence) -> bool:  # noqa: ARG001
+    """For `essential`: no figure of any trial without this check."""
+    return True
+
+
+def never(evidence: Evidence) -> bool:  # noqa: ARG001
+    """For `essential`: unknown does not keep a trial from being valid."""
+    return False
+
+
+def owned(evidence: Evidence) -> bool:
+    """For `essential`: what Prony can, and so must, know of a server that it started itself."""
+    return evidence.server.owned
+
+
+class Check(Generic[R]):
+    """A check: call it with evidence and limits. Its function returns None where it does not apply."""
+
+    def __init__(
+        self, function: Callable[[Evidence, L], R], limits: type[L], order: int, essential: Applies
+    ) -> None:
+        self.name: str = function.__name__
+        self.limits: type[DeclaredLimits] = limits
+        self.order = order
+        """Findings are printed in this order, and the first that decides the verdict is named beside it:
+        causes (a neighbour on the CPUs) stand before their symptoms (a server that looks idle).
+        """
+        self.essential = essential
+        """Of which trials a figure cannot be called valid while this check is unknown."""
+        self._judge: Callable[[Evidence, DeclaredLimits], R] = lambda evidence, all_limits: function(
+            evidence, all_limits.of(limits)
+        )
+
+    def __call__(self, evidence: Evidence, limits: DeclaredLimits) -> R:
+        return self._judge(evidence, limits)
+
+
+def check(
+    limits: type[L], *, order: int, essential: Applies = never
+) -> Callable[[Callable[[Evidence, L], R]], Check[R]]:
+    """Makes a function the check of its module: both have the same name, which is also the finding's."""
+    return lambda function: Check(function, limits, order, essential)
