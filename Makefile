@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-rust test-python lint format schema selftest rigged bench bench-million peers lock clean
+.PHONY: help setup servers demo test test-rust test-python lint format schema selftest bench bench-million peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,18 +44,10 @@ test-rust: setup
 TESTS_AT_ONCE ?= $(shell test "$$(nproc)" -ge 2 && echo 2 || echo 0)
 PYTEST := $(BIN)/python -m pytest --durations=15 --durations-min=1
 
-test-python: setup rigged
+test-python: setup
 	failed=0; $(PYTEST) -m "not alone" -n $(TESTS_AT_ONCE) --dist worksteal || failed=$$?; $(PYTEST) -m alone && exit $$failed
 
-rigged: engine/target/prony-engine-rigged ## The engine that can be told to lie, for the self-test
-
-# By way of a test, because `cargo build` leaves the features of dev-dependencies out: it would compile nearly
-# every dependency a second time.
-engine/target/prony-engine-rigged: $(ENGINE_SOURCES)
-	cargo test --quiet --locked --features rigged --no-run --test run_parts --manifest-path engine/Cargo.toml
-	cp engine/target/debug/prony-engine $@
-
-selftest: setup rigged ## Is every lie of the catalogue named, and every honest twin left alone? (7 minutes)
+selftest: setup ## Are injected faults detected and clean runs left alone? (7 minutes)
 	$(BIN)/prony selftest
 
 lint: setup ## rustfmt, clippy, ruff, mypy

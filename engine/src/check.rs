@@ -6,7 +6,11 @@ mod protocol;
 mod scenario;
 mod script;
 
-use crate::plan::{AtEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION, Window};
+use crate::fault::Fault;
+use crate::plan::{
+    ArrivalSpacing, AtEnd, DriverChoice, Load, Plan, RatePhase, Reuse, Session, Think, VERSION,
+    Window,
+};
 pub use crate::refusal::{PlanError, refuse};
 use crate::refusal::{check_think, duration};
 
@@ -71,7 +75,33 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.connection.max_requests == Some(0) {
         return refuse("connection.max_requests is 0, expected null or at least 1");
     }
+    check_faults(plan)?;
     protocol::check(plan)
+}
+
+fn check_faults(plan: &Plan) -> Result<(), PlanError> {
+    if plan.injected_faults.is_empty() {
+        return Ok(());
+    }
+    if plan.driver == DriverChoice::IoUring {
+        return refuse("injected_faults is set, but driver is io_uring: expected epoll or auto");
+    }
+    if plan.target.url.starts_with("https:") {
+        return refuse("injected_faults is set, but target.url is https: expected http");
+    }
+    let poisson = matches!(
+        plan.load,
+        Load::Open {
+            arrivals: ArrivalSpacing::Poisson,
+            ..
+        }
+    );
+    if plan.injected_faults.contains(&Fault::EvenArrivals) && !poisson {
+        return refuse(
+            "injected_faults holds even_arrivals, expected an open load with Poisson arrivals",
+        );
+    }
+    Ok(())
 }
 
 fn check_threads(plan: &Plan) -> Result<(), PlanError> {

@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::check::{PlanError, ms_to_ns, refuse};
+use crate::fault::{Fault, Faults};
 use crate::http::expect::Expectation;
 use crate::log::Log;
 use crate::measure::counters::ErrorKind;
@@ -137,6 +138,8 @@ pub struct Job {
     /// Rising.
     pub marks: Vec<u64>,
     pub seed: u64,
+    /// Faults that the client carries on request.
+    pub faults: Faults,
     /// What says what is sent, in place of the plan's step; its threads are the steps.
     pub script: Option<Script>,
     /// By thread of the script, where it says where its connections go.
@@ -163,7 +166,8 @@ impl Job {
                 &target.host,
             )?)),
         };
-        let shape = Shape::new(&plan.load);
+        let faults = Faults::new(&plan.injected_faults);
+        let shape = Shape::new(&plan.load, faults);
         let populations = Populations::new(plan);
         let script = load_script(plan, &target, threads)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
@@ -279,6 +283,7 @@ impl Job {
             rates: plan.rates,
             marks,
             seed: plan.seed,
+            faults,
             quota: Quota::new(plan.stop.total_requests, threads as u64),
             completed: AtomicU64::new(0),
         })
@@ -362,7 +367,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(load: &Load) -> Self {
+    fn new(load: &Load, faults: Faults) -> Self {
         match *load {
             Load::Closed {
                 think,
@@ -408,6 +413,9 @@ impl Shape {
                         rate: Arc::new(Rate::new(&phases)),
                         spacing: match arrivals {
                             ArrivalSpacing::Constant => Spacing::Constant,
+                            ArrivalSpacing::Poisson if faults.has(Fault::EvenArrivals) => {
+                                Spacing::Even
+                            }
                             ArrivalSpacing::Poisson => Spacing::Poisson,
                         },
                         connections,

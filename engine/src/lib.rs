@@ -2,6 +2,7 @@
 //! (A library, so that the fuzz targets can reach what must hold for any bytes; it is nobody else's interface.)
 
 mod check;
+mod fault;
 mod http;
 mod job;
 mod log;
@@ -14,7 +15,6 @@ mod population;
 pub mod properties;
 mod refusal;
 mod report;
-mod rig;
 mod run;
 mod scenario;
 mod schema;

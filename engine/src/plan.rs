@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fault::Fault;
 pub use blocks::*;
 pub use population::*;
 pub use scenario::*;
@@ -79,6 +80,9 @@ pub struct Plan {
     /// Seed of everything that is drawn.
     #[serde(default)]
     pub seed: u64,
+    /// Defects of the client, for a self-test of whoever judges its output; runs on epoll and without TLS.
+    #[serde(default)]
+    pub injected_faults: Vec<Fault>,
 }
 
 fn default_interval_ms() -> f64 {

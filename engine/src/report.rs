@@ -12,6 +12,7 @@ use serde::Serialize;
 pub use self::counters::CounterReport;
 pub use self::histogram::HistogramReport;
 pub use self::window::{GapReport, StepReport, ThreadReport, WindowReport};
+use crate::fault::Fault;
 use crate::log::LogReport;
 use crate::measure::counters::ErrorKind;
 use crate::script::Script;
@@ -42,6 +43,8 @@ pub struct Ready {
     /// How TLS is spoken; `null` without it.
     pub tls: Option<TlsReady>,
     pub threads: Vec<ThreadReady>,
+    /// Defects that the plan asked for; with any, no figure of the run counts.
+    pub injected_faults: Vec<Fault>,
     pub started_unix_ns: u64,
     pub started_monotonic_ns: u64,
 }
@@ -167,6 +170,8 @@ pub struct Finished {
     /// What was last captured of each name of the plan's `report`; left out when it names none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
+    /// As in `ready`.
+    pub injected_faults: Vec<Fault>,
 }
 
 /// What a script did beside its requests.

@@ -310,7 +310,7 @@ impl Recorder {
         self.service_time.record(service_ns);
     }
 
-    /// A request in flight is denied ever to have been sent ([`crate::rig::Rig::HiddenRetry`]).
+    /// A request in flight is denied ever to have been sent ([`crate::fault::Fault::HiddenRetries`]).
     pub fn unsend(&mut self) {
         self.in_flight -= 1;
         self.counters.sent -= 1;

@@ -6,6 +6,7 @@ pub mod acceptor;
 pub mod address;
 mod buffers;
 pub mod epoll;
+pub mod faulty;
 pub mod luajit;
 pub mod outgoing;
 pub mod probe;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use address::Address;
 use outgoing::Outgoing;
 
+use crate::fault::Faults;
 use crate::tls::Secured;
 use crate::tls::config::ClientTls;
 
@@ -39,6 +41,8 @@ pub struct Config {
     pub fixed: Arc<[Vec<u8>]>,
     /// Whether [`Driver::accepted_ns`] is asked for.
     pub times_sends: bool,
+    /// Of a thread that carries faults on request ([`faulty::Faulty`]).
+    pub faults: Faults,
     /// For a driver that secures what it sends.
     pub tls: Option<Arc<ClientTls>>,
 }
@@ -146,6 +150,12 @@ pub trait Driver: Sized {
     const SECURES: bool = false;
 
     fn new(config: Config) -> io::Result<Self>;
+
+    /// The faults that the thread above it carries on request.
+    #[inline(always)]
+    fn faults(&self) -> Faults {
+        Faults::NONE
+    }
 
     /// Begins to connect to the address of this index.
     fn connect(&mut self, conn: ConnId, address: usize);

@@ -14,6 +14,7 @@ use super::epoll::Epoll;
 use super::sys::monotonic_ns;
 use super::uring::Uring;
 use super::{Config, Driver, Event, Payload};
+use crate::fault::Faults;
 
 /// What one driver's probe found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -129,6 +130,7 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
         sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
         times_sends: false,
+        faults: Faults::NONE,
         tls: None,
     };
     D::new(config).map_err(|error| format!("the kernel refuses to set it up: {error}"))

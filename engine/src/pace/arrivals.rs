@@ -15,13 +15,14 @@ use rand::rngs::SmallRng;
 use rand_distr::Exp1;
 
 use super::rate::Rate;
-use crate::rig::{self, Rig};
 
 /// How the gaps between arrivals are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
     Constant,
     Poisson,
+    /// The fault of a client that was asked for Poisson arrivals and sends evenly spaced ones.
+    Even,
 }
 
 /// A thread's place among the others.
@@ -52,6 +53,7 @@ pub struct Arrivals {
 enum Place {
     Constant { next: u64 },
     Poisson { level: f64, rng: SmallRng },
+    Even { level: f64 },
 }
 
 impl Arrivals {
@@ -66,6 +68,9 @@ impl Arrivals {
                     seed.wrapping_mul(0xd134_2543_de82_ef95)
                         .wrapping_add(share.thread as u64),
                 ),
+            },
+            Spacing::Even => Place::Even {
+                level: share.thread as f64,
             },
         };
         let mut arrivals = Self {
@@ -94,13 +99,10 @@ impl Arrivals {
         match &mut self.place {
             Place::Constant { next } => *next += self.threads as u64,
             Place::Poisson { level, rng } => {
-                let gap: f64 = if rig::has(Rig::EvenArrivals) {
-                    1.0
-                } else {
-                    Exp1.sample(rng)
-                };
+                let gap: f64 = Exp1.sample(rng);
                 *level += gap * self.threads;
             }
+            Place::Even { level } => *level += self.threads,
         }
         self.settle();
     }
@@ -108,7 +110,7 @@ impl Arrivals {
     fn settle(&mut self) {
         let level = match &self.place {
             Place::Constant { next } => *next as f64,
-            Place::Poisson { level, .. } => *level,
+            Place::Poisson { level, .. } | Place::Even { level } => *level,
         };
         self.next_ns = self.rate.when_ns(level).unwrap_or(u64::MAX);
     }

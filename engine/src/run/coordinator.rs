@@ -11,6 +11,7 @@ use super::team::Team;
 use super::window::{Names, Open};
 use super::{Message, Prepared};
 use crate::check::{check_window_ms, ms_to_ns};
+use crate::fault::Fault;
 use crate::job::Job;
 use crate::log::{Log, LogReport, Started};
 use crate::measure::schedule::Span;
@@ -34,6 +35,7 @@ pub struct Coordinator<'a> {
     threads: Vec<ThreadReady>,
     collector: Collector,
     window_mode: Window,
+    injected_faults: Vec<Fault>,
     windows: u32,
     started_ns: u64,
     /// Why the run is being ended, and the instant.
@@ -71,6 +73,7 @@ impl<'a> Coordinator<'a> {
             team,
             threads,
             window_mode: plan.window,
+            injected_faults: plan.injected_faults.clone(),
             windows: 0,
             started_ns: 0,
             ending: None,
@@ -126,6 +129,7 @@ impl<'a> Coordinator<'a> {
             },
             tls: self.prepared.job.tls.as_ref().map(|tls| tls.ready()),
             threads: self.threads.clone(),
+            injected_faults: self.injected_faults.clone(),
             started_unix_ns,
             started_monotonic_ns: self.started_ns,
         }));
@@ -214,6 +218,7 @@ impl<'a> Coordinator<'a> {
             rates: self.prepared.job.rates.map(|_| rates.into_iter().collect()),
             script,
             values: self.prepared.job.scenarios.reported.values(),
+            injected_faults: self.injected_faults,
         })));
         Ok(())
     }

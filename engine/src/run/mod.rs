@@ -81,7 +81,11 @@ struct Prepared {
 fn prepare(plan: &Plan) -> Result<Prepared, PlanError> {
     check(plan)?;
     let threads = plan.threads.cpus.len().max(1);
-    let driver = team::choose_driver(plan.driver)?;
+    let driver = if plan.injected_faults.is_empty() {
+        team::choose_driver(plan.driver)?
+    } else {
+        team::Chosen::for_faults()
+    };
     let job = Arc::new(Job::new(plan, threads)?);
     Ok(Prepared { job, driver })
 }

@@ -5,9 +5,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::Message;
 use crate::check::{PlanError, refuse};
+use crate::fault::Faults;
 use crate::job::Job;
 use crate::net::Driver;
 use crate::net::epoll::Epoll;
+use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
 use crate::net::rings::{Rings, most_per_ring};
 use crate::net::sys::{Waker, set_affinity, set_exact_timers};
@@ -22,6 +24,16 @@ use crate::worker::{News, Order, Post, run};
 pub struct Chosen {
     pub name: &'static str,
     pub reason: String,
+}
+
+impl Chosen {
+    /// A thread with injected faults exists for one driver.
+    pub fn for_faults() -> Self {
+        Self {
+            name: Epoll::NAME,
+            reason: "the plan injects faults, which run on epoll".to_owned(),
+        }
+    }
 }
 
 /// Chooses by probing; a driver that was asked for and does not work is a plan that cannot be run.
@@ -148,6 +160,7 @@ fn spawn(
                 (true, true) if several => run::<Tls<Rings>>(&job, post),
                 (true, false) => run::<Uring>(&job, post),
                 (true, true) => run::<Tls<Uring>>(&job, post),
+                (false, false) if job.faults != Faults::NONE => run::<Faulty<Epoll>>(&job, post),
                 (false, false) => run::<Epoll>(&job, post),
                 (false, true) => run::<Tls<Epoll>>(&job, post),
             }

@@ -26,6 +26,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::check::ms_to_ns;
+use crate::fault::{Fault, LATE_NS};
 use crate::http::head::Recent;
 use crate::job::Job;
 use crate::measure::rates::Rates;
@@ -35,7 +36,6 @@ use crate::net::sys::{Waker, ask_for_exact_timers, thread_cpu_ns};
 use crate::net::{Config, Driver, Event};
 use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
-use crate::rig::{self, LATE_NS, Rig};
 use crate::user::{Phase, User};
 use chains::Chains;
 use logging::Logging;
@@ -145,6 +145,7 @@ fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
         times_sends: job.parts,
+        faults: job.faults,
         tls: job.tls.clone(),
     };
     let driver = set_up::<D>(&config)?;
@@ -365,7 +366,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// When to look again at the latest.
     fn look_ns(&self) -> u64 {
         let mut timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
-        if rig::has(Rig::LateTimer) {
+        if self.driver.faults().has(Fault::LateTimers) {
             timer_ns = timer_ns.saturating_add(LATE_NS);
         }
         let pace_ns = match &self.open {
@@ -408,11 +409,14 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn fire_timers(&mut self) -> io::Result<()> {
+        let late_ns = match self.driver.faults().has(Fault::LateTimers) {
+            true => LATE_NS,
+            false => 0,
+        };
         for _ in 0..TIMERS_PER_LOOP {
             if self.stopped {
                 break;
             }
-            let late_ns = if rig::has(Rig::LateTimer) { LATE_NS } else { 0 };
             let Some((user, due_ns)) = self.wheel.pop(self.now_ns.saturating_sub(late_ns)) else {
                 break;
             };

@@ -79,7 +79,7 @@ impl Open {
                 .map(|(end_ns, cap)| (*end_ns, cap.map(|cap| place.of(cap))))
                 .collect(),
             // With blocks the first step may come again and again, or after a pause.
-            tests_gaps: open.spacing == Spacing::Poisson && job.scenarios.program.is_none(),
+            tests_gaps: open.spacing != Spacing::Constant && job.scenarios.program.is_none(),
             last_sent_ns: None,
         }
     }

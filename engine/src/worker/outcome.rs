@@ -4,10 +4,10 @@ use std::io;
 
 use super::Worker;
 use super::logging::End;
+use crate::fault::Fault;
 use crate::http::response::Answer;
 use crate::measure::counters::ErrorKind;
 use crate::net::Driver;
-use crate::rig::{self, Rig};
 use crate::user::NOT_SINCE;
 
 impl<D: Driver> Worker<'_, D> {
@@ -146,7 +146,7 @@ impl<D: Driver> Worker<'_, D> {
 
     /// A request in flight ended without an answer; its connection is of no more use.
     pub(super) fn lose(&mut self, index: u32, kind: ErrorKind, by_client: bool) -> io::Result<()> {
-        if rig::has(Rig::HiddenRetry) {
+        if self.driver.faults().has(Fault::HiddenRetries) {
             self.recorder.unsend();
             self.close(index, by_client);
             self.connect(index);

@@ -4,10 +4,10 @@ use std::io;
 
 use super::Worker;
 use super::scenes::{LONGEST_HELD_NS, Moved};
+use crate::fault::Fault;
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
 use crate::net::{ConnId, Driver, Payload};
-use crate::rig::{self, Rig};
 use crate::tls::Secured;
 use crate::user::{NOT_SINCE, Phase};
 
@@ -320,7 +320,7 @@ impl<D: Driver> Worker<'_, D> {
     /// After a request: on to the next step, thinking first where users think.
     pub(super) fn advance(&mut self, index: u32) -> io::Result<()> {
         let before = usize::from(self.users[index as usize].step);
-        if rig::has(Rig::SilentDeath) && index % 10 == 9 {
+        if self.driver.faults().has(Fault::VanishingUsers) && index % 10 == 9 {
             self.users[index as usize].phase = Phase::Ended;
             return Ok(());
         }

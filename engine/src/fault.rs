@@ -1,0 +1,44 @@
+//! Faults that the client carries on request, so that a self-test can show that they are detected. Which ones a run
+//! carries is part of its plan and of its output. It knows nothing of users or requests.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A defect of the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// A Poisson load sends evenly spaced arrivals.
+    EvenArrivals,
+    /// Timers fire 20 ms late.
+    LateTimers,
+    /// One user in ten stops and is still counted.
+    VanishingUsers,
+    /// A lost request is sent again and neither attempt is reported as failed.
+    HiddenRetries,
+}
+
+/// How late timers fire with [`Fault::LateTimers`].
+pub const LATE_NS: u64 = 20_000_000;
+
+/// The faults of a run, one bit each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults(u8);
+
+impl Faults {
+    pub const NONE: Self = Self(0);
+
+    pub fn new(faults: &[Fault]) -> Self {
+        Self(faults.iter().fold(0, |bits, fault| bits | bit(*fault)))
+    }
+
+    /// Without faults this is `false` at compile time: [`crate::net::Driver::faults`] is then a constant.
+    #[inline(always)]
+    pub const fn has(self, fault: Fault) -> bool {
+        self.0 & bit(fault) != 0
+    }
+}
+
+const fn bit(fault: Fault) -> u8 {
+    1 << fault as u8
+}

@@ -1,0 +1,116 @@
+//! Faults that a plan injects: each does what its name says, and the output of the run names them.
+
+mod run_support;
+
+use run_support::{Ended, HELLO, Server, assert_counts, plan, run};
+use serde_json::{Value, json};
+
+fn with(faults: &Value, server: &Server, edit: impl FnOnce(&mut Value)) -> Ended {
+    run(&plan(server.address, "auto", |plan| {
+        plan["injected_faults"] = faults.clone();
+        edit(plan);
+    }))
+}
+
+#[test]
+fn a_run_names_its_faults_at_both_ends_and_one_without_says_so() {
+    let server = Server::answering(HELLO);
+    for faults in [json!([]), json!(["hidden_retries", "late_timers"])] {
+        let ended = with(&faults, &server, |plan| {
+            plan["stop"]["total_requests"] = 1.into();
+        });
+        assert_eq!(ended.finished()["injected_faults"], faults);
+        assert_eq!(ended.all("ready")[0]["injected_faults"], faults);
+    }
+}
+
+#[test]
+fn hidden_retries_make_lost_requests_disappear() {
+    let server = Server::start(|peer| {
+        while peer.request().is_some() {
+            if peer.number == 0 {
+                return;
+            }
+            peer.send(HELLO);
+        }
+    });
+    let lossy = |faults: Value| {
+        with(&faults, &server, |plan| {
+            plan["stop"]["total_requests"] = 3.into();
+        })
+    };
+    let hiding = lossy(json!(["hidden_retries"]));
+    let counts = json!({"sent": 3, "completed": 3, "failed": 0, "connections_opened": 2});
+    assert_counts(&hiding.finished()["totals"], &counts);
+    assert_eq!(server.request_count(), 4);
+}
+
+#[test]
+fn one_user_in_ten_vanishes_and_is_still_counted() {
+    let server = Server::answering(HELLO);
+    let ended = with(&json!(["vanishing_users"]), &server, |plan| {
+        plan["load"]["users"] = 20.into();
+        plan["stop"] = json!({"iterations_per_user": 3, "after_ms": 1000});
+    });
+    let finished = ended.finished();
+    assert_eq!(finished["reason"], "duration");
+    assert_counts(
+        &finished["totals"],
+        &json!({"completed": 18 * 3 + 2, "users": 2}),
+    );
+}
+
+#[test]
+fn arrivals_asked_for_as_poisson_come_evenly() {
+    let server = Server::answering(HELLO);
+    let ended = with(&json!(["even_arrivals"]), &server, |plan| {
+        let phases = json!([{"duration_ms": 500, "from_per_s": 200, "to_per_s": 200}]);
+        plan["load"] =
+            json!({"model": "open", "arrivals": "poisson", "phases": phases, "max_users": 100});
+        plan["stop"] = json!({});
+    });
+    // A Poisson process draws exactly this many in one seed of twenty-five.
+    assert_counts(
+        &ended.finished()["totals"],
+        &json!({"offered": 100, "sent": 100}),
+    );
+    assert!(ended.finished()["window"]["arrival_gaps_ks"].is_f64());
+}
+
+#[test]
+fn timers_fire_at_least_20_ms_late() {
+    let server = Server::answering(HELLO);
+    let ended = with(&json!(["late_timers"]), &server, |plan| {
+        plan["load"]["think"] = json!({"kind": "constant", "ms": 1});
+        plan["stop"]["total_requests"] = 4.into();
+    });
+    let totals = &ended.finished()["window"];
+    let late_s = totals["think_actual_sum_s"].as_f64().unwrap()
+        - totals["think_drawn_sum_s"].as_f64().unwrap();
+    assert!(
+        totals["think_count"] == 3 && late_s >= 3.0 * 0.02,
+        "{totals}"
+    );
+}
+
+#[test]
+fn a_fault_that_would_change_nothing_is_refused() {
+    let server = Server::answering(HELLO);
+    let refused = |faults: Value, edit: fn(&mut Value)| {
+        let ended = with(&faults, &server, edit);
+        assert_eq!(ended.code, Some(2));
+        ended.stderr
+    };
+    let uring = refused(json!(["late_timers"]), |plan| {
+        plan["driver"] = "io_uring".into()
+    });
+    assert!(uring.contains("expected epoll or auto"), "{uring}");
+    let tls = refused(json!(["late_timers"]), |plan| {
+        plan["target"]["url"] = "https://127.0.0.1:1".into();
+    });
+    assert!(tls.contains("expected http"), "{tls}");
+    let closed = refused(json!(["even_arrivals"]), |_| ());
+    assert!(closed.contains("Poisson arrivals"), "{closed}");
+    let unknown = refused(json!(["late-timers"]), |_| ());
+    assert!(unknown.contains("late_timers"), "{unknown}");
+}
