@@ -1,0 +1,189 @@
+"""How far from its plateau can a series of rows still be? An upper bound on what is still to come.
+
+Pure arithmetic on arrays; must not know what the rows mean, nor who sets the limit. A change that was not
+found is no proof that there is none: this bound is what lets a window be called steady.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special as untyped_special
+
+from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
+
+SHORTEST_S, LONGEST_S = 3.0, 300.0
+"""Time constants that are considered. A slower approach looks like a level for as long as anybody measures:
+the bound does not cover it, and what rests on the bound says so."""
+TIME_CONSTANTS = 28
+"""Values on the grid, evenly spaced on the log scale: neighbours differ by 19 %."""
+CONFIDENCE = 0.95
+"""One-sided, of the bound for one time constant."""
+DISMISSED = 3.84
+"""A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
+freedom, 95 %) in units of the long-run variance."""
+MOST_CORRELATED = 0.9
+"""Above this autocorrelation a series of minutes cannot be told from a random walk."""
+FEWEST_ROWS = 8
+
+Floats = NDArray[np.float64]
+special: Any = untyped_special
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """What is still to come, as differences of log levels (0.03 is about 3 %)."""
+
+    remaining: float
+    """Best estimate of plateau less mean of the window: positive while the series still rises."""
+    bound: float
+    """The plateau differs from the window's mean by at most this (95 %), either way, for every time constant
+    up to LONGEST_S that the rows do not contradict."""
+    time_constant_s: float
+    """Of the best fit; means nothing where `remaining` is small."""
+    noise: float
+    """Standard deviation of a row around the fit."""
+    autocorrelation: float
+    """Of neighbouring rows around the fit, corrected for the bias of a short series; never below 0."""
+    rows: int
+
+
+def approach(
+    logs: Sequence[float] | Floats,
+    at_s: Sequence[float] | Floats,
+    window: Sequence[bool] | NDArray[np.bool_],
+    regime: Sequence[int] | NDArray[np.int_] | None = None,
+) -> Approach | None:
+    """Fit level - gap x exp(-t / T) to a series on the log scale, for each T of a grid, and bound what
+    remains of the gap in `window`.
+
+    `at_s`: the middle of each row, from any origin. `regime`: rows of different numbers have levels of their
+    own and share the approach (the server was moved to other CPUs between them). None with fewer than
+    FEWEST_ROWS rows, or none in the window.
+
+    For one T the model is linear: least squares, with the variance of the gap widened by
+    (1 + rho) / (1 - rho) and the degrees of freedom narrowed likewise for rows that resemble their
+    neighbours (Bartlett 1946). Over T it is a profile: the bound is the largest over all T that the rows
+    do not dismiss, so a fast approach whose end was seen adds nothing and a slow one is bounded by the slope
+    that would have shown.
+    """
+    y, t = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
+    inside = np.asarray(window, dtype=bool)
+    part = np.zeros(y.size, dtype=int) if regime is None else np.asarray(regime, dtype=int)
+    if y.size < FEWEST_ROWS or not inside.any():
+        return None
+    y, t, inside, part = _thinned(y, t, inside, part)
+    fits = [_fit(y, t - t[0], inside, part, tau) for tau in _grid()]
+    found = [fit for fit in fits if fit is not None]
+    if not found:
+        return None
+    best = min(found, key=lambda fit: fit.misfit)
+    inflation = (1 + best.rho) / (1 - best.rho)
+    unit = max(best.misfit / best.freedom, NOISE_FLOOR**2) * inflation
+    bound = max(fit.bound for fit in found if fit.misfit - best.misfit <= DISMISSED * unit)
+    return Approach(
+        remaining=best.remaining,
+        bound=bound,
+        time_constant_s=best.tau,
+        noise=math.sqrt(best.misfit / best.freedom),
+        autocorrelation=best.rho,
+        rows=int(np.asarray(logs).size),
+    )
+
+
+def rows_needed(
+    noise: float, autocorrelation: float, window_rows: int, limit: float, most: int = 3600
+) -> int:
+    """About how many rows of one second, the window's among them, a level series of this noise needs for
+    its bound to fall below `limit`; `most` when that is not enough.
+
+    What a level series would show: no gap, so the bound is the standard error's share alone, at the longest
+    time constant.
+    """
+    low, high = max(FEWEST_ROWS, window_rows + 3), most
+    while low < high:
+        middle = (low + high) // 2
+        if _level_bound(noise, autocorrelation, window_rows, middle) < limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    tau: float
+    remaining: float
+    bound: float
+    misfit: float
+    freedom: int
+    rho: float
+
+
+def _grid() -> Floats:
+    return np.asarray(np.geomspace(SHORTEST_S, LONGEST_S, TIME_CONSTANTS), dtype=np.float64)
+
+
+def _thinned(
+    y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]
+) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.int_]]:
+    """Equal parts of a long series; a part belongs to the window, and to a regime, with its first row."""
+    width = math.ceil(y.size / MAX_POINTS)
+    if width == 1:
+        return y, t, inside, part
+    usable = y.size // width * width
+    return (
+        y[:usable].reshape(-1, width).mean(axis=1),
+        t[:usable].reshape(-1, width).mean(axis=1),
+        inside[:usable:width],
+        part[:usable:width],
+    )
+
+
+def _fit(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_], tau: float) -> _Fit | None:
+    """None where the rows say nothing of this time constant."""
+    decay = np.exp(-t / tau)
+    centred_y, centred_x = y.copy(), decay.copy()
+    parts = np.unique(part)
+    for number in parts:  # a level for each regime, taken out beforehand
+        rows = part == number
+        centred_y[rows] -= y[rows].mean()
+        centred_x[rows] -= decay[rows].mean()
+    spread = float(centred_x @ centred_x)
+    freedom = int(y.size - parts.size - 1)
+    if spread < 1e-12 or freedom < 3:
+        return None
+    slope = float(centred_x @ centred_y) / spread
+    residual = centred_y - slope * centred_x
+    misfit = float(residual @ residual)
+    rho = _autocorrelation(residual, misfit, parts.size + 1)
+    inflation = (1 + rho) / (1 - rho)
+    variance = max(misfit / freedom, NOISE_FLOOR**2) * inflation
+    share = float(decay[inside].mean())
+    t_value = float(special.stdtrit(max(y.size / inflation - parts.size - 1, 1.5), CONFIDENCE))
+    remaining = -slope * share
+    bound = abs(remaining) + t_value * math.sqrt(variance / spread) * share
+    return _Fit(tau, remaining, bound, misfit, freedom, rho)
+
+
+def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:
+    """Of neighbours; the bias of a short series, about (parameters + 3 rho) / n (Kendall 1954), is added."""
+    if misfit <= 0:
+        return 0.0
+    raw = float(residual[1:] @ residual[:-1]) / misfit
+    return float(np.clip(raw + (parameters + 3 * max(raw, 0.0)) / residual.size, 0.0, MOST_CORRELATED))
+
+
+def _level_bound(noise: float, rho: float, window_rows: int, rows: int) -> float:
+    inflation = (1 + rho) / (1 - rho)
+    decay = np.exp(-(np.arange(rows) + 0.5) / LONGEST_S)
+    spread = float(((decay - decay.mean()) ** 2).sum())
+    t_value = float(special.stdtrit(max(rows / inflation - 2, 1.5), CONFIDENCE))
+    error = max(noise, NOISE_FLOOR) * math.sqrt(inflation / spread) * float(decay[-window_rows:].mean())
+    # 0.8 standard errors is where the estimate of a level series lies on average: the chance is then even.
+    return error * (t_value + 0.8)

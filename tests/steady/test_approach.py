@@ -1,0 +1,124 @@
+"""What is still to come: the bound holds where the truth is known, and is not wider than it must be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from prony.steady.approach import Approach, Floats, approach, rows_needed
+
+LIMIT = 0.03
+WINDOW = 30
+
+
+def noise(rng: np.random.Generator, rows: int, spread: float, rho: float) -> Floats:
+    """A stationary series in which neighbours resemble each other by `rho`."""
+    drawn = rng.normal(0, 1, rows + 50)
+    made = np.empty_like(drawn)
+    made[0] = drawn[0]
+    for at in range(1, drawn.size):
+        made[at] = rho * made[at - 1] + math.sqrt(1 - rho * rho) * drawn[at]
+    return spread * made[50:]
+
+
+def gap(rows: int, share: float, tau_s: float) -> Floats:
+    return np.log(1 - share * np.exp(-(np.arange(rows) + 0.5) / tau_s))
+
+
+def found(series: Floats, window: int = WINDOW, regime: np.ndarray | None = None) -> Approach:
+    rows = np.arange(series.size)
+    made = approach(series, rows + 0.5, rows >= series.size - window, regime)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+@pytest.mark.parametrize(("share", "tau_s"), [(0.3, 60.0), (0.2, 120.0), (0.1, 300.0), (0.05, 300.0)])
+def test_a_window_off_its_plateau_is_rarely_within_the_bound(share: float, tau_s: float, rho: float) -> None:
+    rng = np.random.default_rng(7)
+    rows = 100
+    rise = gap(rows, share, tau_s)
+    off = -float(rise[-WINDOW:].mean())
+    assert off > LIMIT
+    passed = sum(found(rise + noise(rng, rows, 0.01, rho)).bound < LIMIT for _ in range(200))
+    assert passed <= 20, f"{passed} of 200 windows that are {off:.1%} below their plateau"
+
+
+def test_the_bound_covers_what_remains() -> None:
+    rng = np.random.default_rng(8)
+    rise = gap(100, 0.1, 120.0)
+    off = -float(rise[-WINDOW:].mean())
+    held = sum(found(rise + noise(rng, 100, 0.01, 0.3)).bound >= off for _ in range(200))
+    assert held >= 185
+
+
+def test_a_level_window_is_within_the_bound_when_the_rows_are_enough() -> None:
+    rng = np.random.default_rng(9)
+    needed = rows_needed(0.01, 0.0, WINDOW, LIMIT)
+    passed = sum(found(noise(rng, round(1.3 * needed), 0.01, 0.0)).bound < LIMIT for _ in range(100))
+    assert passed >= 90
+    too_few = sum(found(noise(rng, round(0.5 * needed), 0.01, 0.0)).bound < LIMIT for _ in range(100))
+    assert too_few <= 20
+
+
+def test_ten_seconds_alone_show_nothing() -> None:
+    rng = np.random.default_rng(10)
+    passed = sum(found(noise(rng, 15, 0.01, 0.0), window=10).bound < LIMIT for _ in range(200))
+    assert passed <= 20
+
+
+def test_noisier_and_stickier_series_need_more_rows() -> None:
+    assert (
+        rows_needed(0.005, 0, 30, LIMIT) < rows_needed(0.01, 0, 30, LIMIT) < rows_needed(0.01, 0.5, 30, LIMIT)
+    )
+    assert rows_needed(0.5, 0.5, 30, LIMIT, most=600) == 600
+
+
+def test_a_move_to_other_cpus_is_no_approach() -> None:
+    """A step where the regime changes is taken out; without saying so it is a gap that closed."""
+    rng = np.random.default_rng(11)
+    series = noise(rng, 200, 0.005, 0.0)
+    moved = np.where(np.arange(200) < 60, -0.3, 0.0)
+    regime = (np.arange(200) >= 60).astype(int)
+    assert found(series + moved, regime=regime).bound == pytest.approx(found(series, regime=regime).bound)
+
+
+def test_trials_of_one_server_are_pooled_as_regimes_of_one_approach() -> None:
+    """A gap that no single trial shows is shown by five of them."""
+    rng = np.random.default_rng(12)
+    rows = 60
+    trials = [noise(rng, rows, 0.01, 0.0) + level for level in (0.0, 0.05, -0.03, 0.02, 0.01)]
+    at = np.tile(np.arange(rows) + 0.5, 5)
+    window = np.tile(np.arange(rows) >= rows - WINDOW, 5)
+    pooled = approach(np.concatenate(trials), at, window, np.repeat(np.arange(5), rows))
+    assert pooled is not None
+    assert pooled.bound < LIMIT < min(found(trial).bound for trial in trials)
+
+
+def test_a_slope_downwards_is_bounded_as_one_upwards() -> None:
+    rng = np.random.default_rng(13)
+    fall = -gap(100, 0.2, 300.0)
+    made = found(fall + noise(rng, 100, 0.005, 0.0))
+    assert made.remaining < -0.05
+    assert made.bound > 0.1
+
+
+def test_exact_rows_are_level() -> None:
+    made = found(np.zeros(60))
+    assert made.remaining == 0
+    assert made.bound < LIMIT
+
+
+def test_a_soak_is_thinned_and_says_how_many_rows_it_had() -> None:
+    rng = np.random.default_rng(14)
+    made = found(noise(rng, 28_800, 0.05, 0.5), window=28_000)
+    assert made.rows == 28_800
+    assert made.bound < 0.002
+
+
+@pytest.mark.parametrize(("rows", "window"), [(7, 3), (0, 0), (30, 0)])
+def test_too_little_to_tell_is_none(rows: int, window: int) -> None:
+    at = np.arange(rows)
+    assert approach(np.zeros(rows), at + 0.5, at >= rows - window) is None
