@@ -129,11 +129,11 @@ def _enter(words: list[str], env: Mapping[str, str]) -> int:
 
     from prony.cli.main import main
     from prony.load import reference
-    from prony.plan import spec
+    from prony.plan import trial
     from prony.server import command as server
 
     reference.WARM_S, reference.MEASURED_S = CALIBRATION_WARM_S, CALIBRATION_S
-    spec.PUBLISHED_REQUESTS = PUBLISHED_REQUESTS
+    trial.PUBLISHED_REQUESTS = PUBLISHED_REQUESTS
     usual = server.inherited
     server.inherited = lambda tmp: usual(tmp) | HASTY_JVM
     try:

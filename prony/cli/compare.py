@@ -95,7 +95,8 @@ def command(
     from prony.cli.showing import progress_for, show_experiment
     from prony.experiment.run import Experiment, check_workload
     from prony.plan import workload as workloads
-    from prony.plan.spec import ExperimentPlan, capped, full_trial, pinned, quick_trial
+    from prony.plan.spec import ExperimentPlan
+    from prony.plan.trial import capped, full_trial, pinned, quick_trial
     from prony.server.catalogue import Catalogue
     from prony.store import Store
 

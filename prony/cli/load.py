@@ -13,8 +13,8 @@ from prony.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from prony.experiment.bench import Bench
     from prony.experiment.running import RunningLoad
-    from prony.load.contract import TlsOptions
     from prony.plan.load import Connections, Load, Measured
+    from prony.plan.target import TlsOptions
     from prony.plan.workload import Workload
     from prony.store import Store
 
@@ -277,7 +277,7 @@ def _tls(
     other: object = None,
 ) -> TlsOptions:
     """How TLS is spoken. Raises UsageError for options that cannot be followed."""
-    from prony.load.contract import TlsOptions
+    from prony.plan.target import TlsOptions
 
     if not https and (insecure or other or any((ca, client_cert, client_key, sni))):
         raise UsageError(

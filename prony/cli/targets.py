@@ -74,7 +74,7 @@ class Chosen:
         from prony.experiment.points import ServerPoints
         from prony.experiment.run import check_workload
         from prony.plan import workload as workloads
-        from prony.plan.spec import capped, full_trial, quick_trial
+        from prony.plan.trial import capped, full_trial, quick_trial
         from prony.server.catalogue import Catalogue
 
         spec = Catalogue.load().resolve(self.target)

@@ -14,8 +14,8 @@ from prony.conformance.walk import Subject, walked_once
 from prony.conformance.wire import Address
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import Probe
-from prony.load.contract import TlsOptions
 from prony.load.short import walk_once
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built

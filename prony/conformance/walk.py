@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from prony.conformance.wire import Address, Answer, Request, Wire
-from prony.load.contract import TlsOptions
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Step, Workload
 from prony.trial.probing import rendered_body, rendered_headers
 from prony.trial.rendering import Values

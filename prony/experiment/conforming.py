@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from prony.conformance.result import CheckResult, Conformance, Status
 from prony.conformance.suite import check
 from prony.evidence.trial import ConformanceFacts, Nonconformity
-from prony.plan.spec import CONFORMANCE_S, TrialPlan
+from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.server.build import Built
 from prony.trial.listener import Listener
 

@@ -20,7 +20,7 @@ from prony.host.sysctls import changed, read_sysctls
 from prony.judge.limits import CheckLimits
 from prony.load.reference import calibrate
 from prony.plan.load import ClosedLoad
-from prony.plan.spec import TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.spec import ServerSpec

@@ -18,7 +18,7 @@ from prony.experiment.recording import begin, until_ended
 from prony.experiment.running import Into, RunningLoad, limits_of, measure_running, reach
 from prony.judge.finding import Judgement, Status
 from prony.plan.load import ClosedLoad, Load, OpenLoad
-from prony.plan.spec import START_S, STOP_S, TrialPlan
+from prony.plan.trial import START_S, STOP_S, TrialPlan
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import Store, StoredTrial

@@ -17,7 +17,8 @@ from prony.experiment.conclude import refuse
 from prony.experiment.one_trial import Place, Trials
 from prony.experiment.plan_text import plan_dict
 from prony.experiment.recording import begin, until_ended
-from prony.plan.spec import ExperimentPlan, TrialPlan, pinned
+from prony.plan.spec import ExperimentPlan
+from prony.plan.trial import TrialPlan, pinned
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import Store

@@ -26,16 +26,17 @@ from prony.experiment.recording import ready
 from prony.experiment.stages import offer_stage, stage_notes
 from prony.host.limits import towards
 from prony.host.sampler import HostSampler
-from prony.load.contract import EngineLoad, TlsOptions
+from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.load.reference import calibrate
 from prony.load.short import walk_once
 from prony.plan import given
-from prony.plan.load import Connections, Load, Measured, SteadyWindow, WholeRun
+from prony.plan.load import DRAIN_S, Connections, Load, Measured, SteadyWindow, WholeRun
 from prony.plan.script import Script
-from prony.plan.spec import DRAIN_S, TrialPlan
 from prony.plan.stage import Stage
+from prony.plan.target import TlsOptions
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
 from prony.server.foreign import ForeignServer
 from prony.store import Store

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from prony.errors import UsageError
 from prony.experiment.running import RunningLoad, Target
-from prony.load.contract import TlsOptions
 from prony.plan.load import SteadyWindow
+from prony.plan.target import TlsOptions
 from prony.plan.urlplan import UrlKeys, UrlPlan
 
 

@@ -18,8 +18,8 @@ from prony.evidence.engine import Window
 from prony.experiment.running import RunningLoad, Target
 from prony.frontends.base import Desk, FrontEnd, Ran, Refused, Translated
 from prony.judge.histogram import decode
-from prony.load.contract import TlsOptions
 from prony.plan.load import ClosedLoad, SteadyWindow
+from prony.plan.target import TlsOptions
 from prony.plan.think import NO_THINK, Think
 from prony.plan.workload import Expectation, Step, Workload
 from prony.report.progress import SilentProgress

@@ -11,6 +11,7 @@ from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
 from prony.plan.population import Population, drawn
 from prony.plan.script import Script
+from prony.plan.target import TlsOptions
 from prony.plan.think import NO_THINK, Think
 from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
 
@@ -18,20 +19,6 @@ RATE_SPAN_MS = 100
 """Over which wrk counts the requests of a thread."""
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
-
-
-class TlsOptions(Record):
-    """How the engine speaks TLS with an https URL."""
-
-    ca: Path | None = None
-    """A PEM file with the certificates to trust instead of the system's."""
-    insecure: bool = False
-    """Any certificate is taken for the server's own."""
-    client_cert: Path | None = None
-    """A PEM file with the client's certificate chain; together with `client_key`."""
-    client_key: Path | None = None
-    sni: str | None = None
-    """The name that the server is asked for, in place of the URL's host."""
 
 
 class EngineLoad(Record):

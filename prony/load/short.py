@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, Window
-from prony.load.contract import EngineLoad, TlsOptions
+from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan import given
 from prony.plan.load import ClosedLoad
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Step, Workload
 
 GRACE_S = 15.0

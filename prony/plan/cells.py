@@ -13,8 +13,9 @@ from pydantic import Field
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad
-from prony.plan.planfile import CpuKeys, NeedKeys, Value
-from prony.plan.spec import TrialPlan
+from prony.plan.planfile import CpuKeys, NeedKeys
+from prony.plan.target import Value
+from prony.plan.trial import TrialPlan
 
 
 class Launch(Record):

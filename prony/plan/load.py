@@ -15,6 +15,11 @@ from prony.evidence.base import Record
 from prony.plan.population import Population, most_at_once
 from prony.plan.think import NO_THINK, Think
 
+WHOLE_CAP_S = 3600.0
+"""A run that is bounded by requests or iterations alone is ended after this."""
+DRAIN_S = 60.0
+"""What is under way when the last arrival has come may take this long to end."""
+
 
 class RatePhase(Record):
     """A stretch over which the rate of arrivals changes linearly; a pause has the rate 0 at both ends."""

@@ -13,11 +13,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from prony.evidence.base import Record
 from prony.plan.load import Connections, RatePhase
 from prony.plan.population import Population
-from prony.plan.spec import WarmUpPlan
+from prony.plan.target import Value
 from prony.plan.think import Pause, Think
-
-Value = int | float | str
-"""What a server's setting holds."""
+from prony.plan.trial import WarmUpPlan
 
 
 def _listed(value: object) -> object:

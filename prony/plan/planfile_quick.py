@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from prony.errors import UsageError
 from prony.plan.cells import Cell, RunPlan, Skipped
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
-from prony.plan.spec import TrialPlan, WarmUpPlan
+from prony.plan.trial import TrialPlan, WarmUpPlan
 
 QUICK_S = 300.0
 """What --quick aims at, builds apart."""

@@ -19,8 +19,8 @@ from prony.plan.catalogue_roots import yaml_files
 from prony.plan.cells import Cell, Launch, PlanPart, PublishedFigures, RunPlan
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.planfile import CpuKeys, LoadKeys, MeasuredKeys, NamedPart, PlanFile, ServerKeys
-from prony.plan.spec import TrialPlan, WarmUpPlan
 from prony.plan.think import NO_THINK
+from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.plan.workload import Workload
 from prony.plan.yamlfile import nearest, read_mapping, validate
 

@@ -11,9 +11,8 @@ from typing import Self
 from pydantic import model_validator
 
 from prony.evidence.base import Record
-from prony.plan.load import ClosedLoad
+from prony.plan.load import DRAIN_S, WHOLE_CAP_S, ClosedLoad
 from prony.plan.population import last_end_s, misfit
-from prony.plan.spec import DRAIN_S, WHOLE_CAP_S
 from prony.plan.workload import Workload
 
 

@@ -14,13 +14,14 @@ from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import Probe, ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Ceiling, Evidence, LoadFacts, Phase, ServerCount, WarmUp
 from prony.host.sampler import HostSampler
-from prony.load.contract import EngineLoad, TlsOptions
+from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.load.short import walk_once
 from prony.plan import given
-from prony.plan.load import WholeRun
-from prony.plan.spec import DRAIN_S, TrialPlan
+from prony.plan.load import DRAIN_S, WholeRun
+from prony.plan.target import TlsOptions
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
 from prony.server.probe import status_probe
 from prony.server.running import RunningServer

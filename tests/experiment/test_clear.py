@@ -15,7 +15,8 @@ from prony.experiment.clear import UntilClear
 from prony.experiment.conclude import Conclusion
 from prony.judge.finding import Judgement, Status
 from prony.plan import workload
-from prony.plan.spec import ExperimentPlan, quick_trial
+from prony.plan.spec import ExperimentPlan
+from prony.plan.trial import quick_trial
 from tests.report import factory
 from tests.report.factory import record
 

@@ -13,7 +13,8 @@ from prony.errors import EnvironmentFault
 from prony.experiment.passes import rates, second_pass
 from prony.plan import workload
 from prony.plan.load import OpenLoad
-from prony.plan.spec import ExperimentPlan, full_trial
+from prony.plan.spec import ExperimentPlan
+from prony.plan.trial import full_trial
 from prony.report.export import to_json
 from prony.report.html import render_html
 from prony.report.passes import latency_pass

@@ -21,7 +21,7 @@ from prony.frontends import ab, fhb, wrk
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_read import find, read
-from prony.plan.spec import TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Step
 from prony.report.wrk_csv import COLUMNS
 from prony.server.build import build

@@ -21,10 +21,11 @@ from prony.judge.checks.schedule import schedule
 from prony.judge.checks.think import think
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
-from prony.load.contract import EngineLoad, TlsOptions, engine_plan
+from prony.load.contract import EngineLoad, engine_plan
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
+from prony.plan.target import TlsOptions
 from prony.plan.think import Think
 from prony.plan.workload import Workload, from_url
 from tests.load.test_engine import Reference

@@ -13,9 +13,10 @@ import pytest
 
 from prony.cli import load as load_command
 from prony.errors import UsageError
-from prony.load.contract import EngineLoad, TlsOptions, engine_plan
+from prony.load.contract import EngineLoad, engine_plan
 from prony.load.engine import EngineRun, find_engine
 from prony.plan.load import ClosedLoad
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Expectation, Step, Workload
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))

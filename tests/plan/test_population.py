@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.facts import load_facts
-from prony.plan.load import ClosedLoad, Connections, SteadyWindow, WholeRun
+from prony.plan.load import DRAIN_S, ClosedLoad, Connections, SteadyWindow, WholeRun
 from prony.plan.planfile import LoadKeys
 from prony.plan.planfile_read import expand
 from prony.plan.population import Population, most_at_once
-from prony.plan.spec import DRAIN_S, TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Feeder, Scenario, Step, Workload
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from prony.plan import workload
 from prony.plan.load import ClosedLoad, OpenLoad, RatePhase, WholeRun
-from prony.plan.spec import ExperimentPlan, TrialPlan, full_trial, pinned, quick_trial
+from prony.plan.spec import ExperimentPlan
 from prony.plan.think import Think
+from prony.plan.trial import TrialPlan, full_trial, pinned, quick_trial
 
 SERVERS = ("a", "b", "c")
 

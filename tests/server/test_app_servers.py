@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from prony.load.contract import EngineLoad, TlsOptions
+from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.short import walk_once
 from prony.plan.load import ClosedLoad
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Step, Workload, load
 from prony.server import sockets
 from prony.server.build import Built, build

@@ -15,7 +15,7 @@ from prony.experiment.conclude import conclude
 from prony.host.affinity import granted_cpus
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.plan.spec import TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Expectation, Step, Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue

@@ -12,8 +12,8 @@ from prony.errors import UsageError
 from prony.experiment.running import RunningLoad, Target
 from prony.frontends.ab.arguments import TOOL, Arguments
 from prony.frontends.base import Refused, Translated
-from prony.load.contract import TlsOptions
 from prony.plan.load import ClosedLoad, Connections, WholeRun
+from prony.plan.target import TlsOptions
 from prony.plan.workload import METHODS, Expectation, Step, Workload
 
 AGENT = "ApacheBench/2.3"

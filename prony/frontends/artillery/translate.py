@@ -22,8 +22,8 @@ from prony.frontends.artillery.requests import JAVASCRIPT, Endpoints, Settings
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import Scope, constant
 from prony.frontends.base import Translated
-from prony.load.contract import TlsOptions
 from prony.plan.load import WholeRun
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Step, Workload
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})

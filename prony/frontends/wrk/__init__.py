@@ -16,9 +16,9 @@ from prony.frontends.base import Desk, FrontEnd, Refused, Translated
 from prony.frontends.wrk import layout
 from prony.frontends.wrk.arguments import TOOL, USAGE, Arguments, WrongUsage, parse
 from prony.judge.histogram import HistogramError, decode
-from prony.load.contract import TlsOptions
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.script import Script
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Step, Workload
 from prony.report.progress import SilentProgress
 from prony.report.wrk_csv import CONNECT, READ, TIMEOUT, WRITE

@@ -15,8 +15,8 @@ from prony.judge.finding import Status
 from prony.judge.verdict import judge
 from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
-from prony.plan.spec import TrialPlan, WarmUpPlan
 from prony.plan.think import Think
+from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.lies.model import Setup, Staged
 from prony.selftest.lies.stage import Silent, stage
 from prony.selftest.lies.twins import others_at_work

@@ -18,7 +18,7 @@ from prony.host.partition import partition
 from prony.judge.figures import figures
 from prony.judge.verdict import judge
 from prony.load.engine import find_engine
-from prony.plan.spec import TrialPlan, WarmUpPlan
+from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.lies.model import Scene, Setup, Staged
 from prony.selftest.lies.troubles import can_limit_cpu
 from prony.server.build import Built

@@ -25,7 +25,8 @@ from prony.host.fingerprint import fingerprint, key_of
 from prony.judge.finding import Judgement
 from prony.judge.verdict import verdict_of
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.plan.spec import ExperimentPlan, TrialPlan
+from prony.plan.spec import ExperimentPlan
+from prony.plan.trial import TrialPlan
 from prony.selftest.lies.model import Setup, Staged, hello
 from prony.selftest.lies.prove import Told
 from prony.selftest.lies.stage import stage

@@ -16,7 +16,7 @@ from prony.frontends.artillery.translate import translate
 from prony.judge.limits import CheckLimits
 from prony.plan.load import OpenLoad
 from prony.plan.planfile_read import find, read
-from prony.plan.spec import TrialPlan
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Step
 from prony.server.build import build
 from prony.server.catalogue import Catalogue

@@ -1,0 +1,359 @@
+"""The plan of an experiment: its parts, their cells (server x workload x load), and the order of the trials.
+
+Every command, plan file and script builds this value; it is what is stored and what is resumed. Must not know
+how a trial is run.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from prony.evidence.base import Record
+from prony.plan.load import ClosedLoad, Load
+from prony.plan.planfile import CpuKeys, NeedKeys
+from prony.plan.target import Launch, Target
+from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
+
+SCHEMA = 2
+Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check"]
+"""How the result of a part is read: servers against each other, a table of cells, throughput over users, the
+highest rate at which an objective holds, one trial, other load generators beside Prony.
+"""
+
+
+class PublishedFigures(Record):
+    """What one source printed for a cell."""
+
+    label: str
+    source: str
+    figures: dict[str, float]
+    note: str = ""
+
+
+class Search(Record):
+    """A part that grows: the rate of each trial follows from those before it."""
+
+    objectives: str
+    """What must hold, such as `p99<50ms,p99.9<1s` (prony.plan.objective)."""
+    highest_per_s: float
+    resolution: float
+    """The search ends when the bracket is so narrow, as a share."""
+    most_trials: int
+    arrivals: Literal["constant", "poisson"] = "constant"
+
+
+class Follow(Record):
+    """A part whose loads are open at a share of what the servers carried in another part of the plan."""
+
+    part: str
+    share: float = Field(gt=0)
+    rate: Literal["own", "common"]
+    """Of each server's own capacity, or of the lowest of all."""
+
+
+class ToolRun(Record):
+    """What another load generator said of one round of a cross-check, beside Prony's own trial."""
+
+    tool: str
+    round: int
+    requests: int
+    """By its own account."""
+    errors: int
+    seconds: float
+    """Asked for."""
+    client_cpu_s: float | None = None
+    """By the kernel."""
+    wall_s: float
+    counted: int | None = None
+    """By the server, in the same time; None when it does not count."""
+    failure: str | None = None
+
+
+class CrossCheck(Record):
+    """The other tools of a cross-check."""
+
+    connections: int
+    seconds: int
+    rate_per_s: int | None = None
+    per_request: bool = False
+    """A connection per request."""
+    tls: bool = False
+    url: str
+    versions: dict[str, str] = Field(default_factory=dict)
+    """Tool -> version, of those that run."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Tool -> why it did not run, and how to get it."""
+    runs: tuple[ToolRun, ...] = ()
+    """As far as they have ended; not trials, and not judged."""
+    own_counts: dict[int, int] = Field(default_factory=dict)
+    """Round -> requests that the server counted during Prony's own trial."""
+
+
+class Part(Record):
+    """Cells that are read together."""
+
+    name: str
+    title: str
+    note: str = ""
+    shape: Shape = "matrix"
+    comparisons: tuple[tuple[str, str], ...] | None = None
+    """Pairs of servers; all pairs when None, no pair when empty."""
+    band: float = Field(default=0.02, gt=0, lt=1)
+    """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
+    until_clear: int | None = Field(default=None, ge=1)
+    """After each cell's `trials` add blocks, up to so many, until every pair is clear; the intervals then
+    hold at every look (docs/method.md). None: exactly `trials`.
+    """
+    search: Search | None = None
+    follows: Follow | None = None
+    cross_check: CrossCheck | None = None
+    soak: bool = False
+
+
+class Cell(Record):
+    """One server under one load of one workload: so many trials of it are run."""
+
+    id: str
+    """`part/server/workload/load`, unique in the plan."""
+    part: str
+    server: str
+    """As the reader knows it."""
+    target: Target
+    trial: TrialPlan
+    trials: int = Field(ge=1)
+    controls: int = 0
+    """Extra trials that are pinned from the start: do both ways of warming up agree?"""
+    limits: dict[str, Any] = Field(default_factory=dict)
+    """Of the checks (docs/method.md), in place of their defaults."""
+    expected_requests_per_s: float | None = None
+    needs: NeedKeys | None = None
+    optional: bool = False
+    """Left out where the machine cannot do it, instead of refusing the whole plan."""
+    published: tuple[PublishedFigures, ...] = ()
+
+    @property
+    def users(self) -> int | None:
+        """Of a closed load."""
+        return self.trial.load.users if isinstance(self.trial.load, ClosedLoad) else None
+
+    @property
+    def control(self) -> TrialPlan:
+        """What a control of this cell does."""
+        return self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)})
+
+    @property
+    def trial_s(self) -> float:
+        """About how long one trial takes."""
+        own_s = 0.0 if isinstance(self.target, Launch) else START_S + STOP_S
+        return self.trial.estimate_s - own_s
+
+    def under(self, load: Load) -> Cell:
+        """The same server under another load, once."""
+        trial = self.trial.model_copy(update={"load": load})
+        return self.model_copy(
+            update={
+                "id": cell_id(self.part, self.server, trial),
+                "trial": trial,
+                "trials": 1,
+                "controls": 0,
+                "published": (),
+            }
+        )
+
+
+class Skipped(Record):
+    """A cell that is not run, and why."""
+
+    cell: str
+    part: str
+    server: str
+    why: str
+
+
+class ScheduledTrial(Record):
+    """One trial in the order of the experiment."""
+
+    index: int
+    """From 1; the end of the trial's id."""
+    cell: str
+    block: int
+    position: int
+    """Within the block."""
+    control: bool = False
+
+
+class Plan(Record):
+    """Everything that is run, with nothing left to look up.
+
+    A part that searches or follows another grows while it runs: cells are appended and the stored plan is
+    rewritten. Trials that have ended keep their place in the order.
+    """
+
+    schema_version: Literal[2] = Field(default=2, alias="schema")
+    kind: Literal["plan"] = "plan"
+    name: str
+    """Of the plan file, or of the command."""
+    command: str
+    title: str
+    note: str = ""
+    parts: tuple[Part, ...] = Field(min_length=1)
+    cells: tuple[Cell, ...] = Field(min_length=1)
+    skipped: tuple[Skipped, ...] = ()
+    changes: tuple[str, ...] = ()
+    """What --quick and the like changed, in words."""
+    cpus: CpuKeys = CpuKeys()
+    seed: int = 0
+    quick: bool = False
+    repeat_disturbed: int = Field(default=0, ge=0)
+    """A trial that was rejected for what happened outside of it is run again, at most so often in a run."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    @model_validator(mode="after")
+    def _first_look(self) -> Self:
+        for part in self.parts:
+            fewest = min((cell.trials for cell in self.of(part.name)), default=3)
+            if part.until_clear is not None and not 3 <= fewest <= part.until_clear:
+                raise ValueError(
+                    f"until_clear is {part.until_clear} and trials is {fewest}; expected a first look after "
+                    "at least 3 trials, and not after the last"
+                )
+        return self
+
+    def part(self, name: str) -> Part:
+        """The part of this name."""
+        return next(part for part in self.parts if part.name == name)
+
+    def cell(self, id: str) -> Cell:
+        """The cell of this id."""
+        return next(cell for cell in self.cells if cell.id == id)
+
+    def of(self, part: str) -> tuple[Cell, ...]:
+        """The cells of a part, in the order of the plan."""
+        return tuple(cell for cell in self.cells if cell.part == part)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """In the order of the plan."""
+        return tuple(dict.fromkeys(cell.server for cell in self.cells))
+
+    def order(self) -> tuple[ScheduledTrial, ...]:
+        """Part by part; within a part block by block, each holding one trial of every cell in an order drawn
+        from the seed, and controls at the end. A search has no blocks: each rate follows from the last trial.
+        """
+        source = random.Random(self.seed)
+        rows: list[tuple[str, int, int, bool]] = []
+        for part in self.parts:
+            rows += _search_order(self.of(part.name)) if part.search else self._blocks(part, source)
+        return tuple(
+            ScheduledTrial(index=index, cell=cell, block=block, position=position, control=control)
+            for index, (cell, block, position, control) in enumerate(rows, start=1)
+        )
+
+    def _blocks(self, part: Part, source: random.Random) -> Iterator[tuple[str, int, int, bool]]:
+        cells = self.of(part.name)
+        most = {cell.id: part.until_clear or cell.trials for cell in cells}
+        blocks = max(most.values(), default=0)
+        for block in range(blocks):
+            row = [cell.id for cell in cells if most[cell.id] > block]
+            source.shuffle(row)
+            yield from ((cell, block, position, False) for position, cell in enumerate(row))
+        for control in range(max((cell.controls for cell in cells), default=0)):
+            row = [cell.id for cell in cells if cell.controls > control]
+            yield from ((cell, blocks + control, position, True) for position, cell in enumerate(row))
+
+    def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
+        """What this trial does."""
+        cell = self.cell(scheduled.cell)
+        return cell.control if scheduled.control else cell.trial
+
+    def seed_of(self, scheduled: ScheduledTrial) -> int:
+        """Of this trial's draws; the first trial's is the plan's."""
+        return (self.seed + scheduled.index - 1) % 2**63
+
+    @property
+    def estimate_s(self) -> float:
+        """About how long it takes at the most, builds apart."""
+        return self.remaining_s(self.order())
+
+    def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
+        """About how long these trials take, with those that a search may still add."""
+        return (
+            sum(self._trial_s(one) for one in left)
+            + sum(self._growth_s(part) for part in self.parts)
+            + CONFORMANCE_S * len({self.cell(one.cell).server for one in left if self._launched(one.cell)})
+        )
+
+    def _launched(self, cell: str) -> bool:
+        return isinstance(self.cell(cell).target, Launch)
+
+    def _trial_s(self, scheduled: ScheduledTrial) -> float:
+        cell = self.cell(scheduled.cell)
+        return cell.control.estimate_s if scheduled.control else cell.trial_s
+
+    def _growth_s(self, part: Part) -> float:
+        cells = self.of(part.name)
+        if part.search is not None and cells:
+            return max(0, part.search.most_trials - len(cells)) * cells[0].trial_s
+        if part.follows is not None and not cells:
+            followed = self.of(part.follows.part)
+            return sum(cell.trials * cell.trial_s for cell in followed)
+        return 0.0
+
+    def grown(self, cells: Sequence[Cell]) -> Plan:
+        """With these cells; one that is there already has a trial more."""
+        found = {cell.id: cell for cell in self.cells}
+        for cell in cells:
+            known = found.get(cell.id)
+            found[cell.id] = cell if known is None else known.model_copy(update={"trials": known.trials + 1})
+        return self.model_copy(update={"cells": tuple(found.values())})
+
+    def with_part(self, part: Part) -> Plan:
+        """With this part in place of the one of its name."""
+        parts = tuple(part if one.name == part.name else one for one in self.parts)
+        return self.model_copy(update={"parts": parts})
+
+    def only(self, pattern: str) -> Plan | None:
+        """The cells whose id matches the pattern (or lies in a part of that name), and of those that are not
+        run the same ones; None when there is none to run.
+        """
+
+        def asked(identifier: str, part: str) -> bool:
+            return fnmatch.fnmatchcase(identifier, pattern) or part == pattern
+
+        kept = tuple(cell for cell in self.cells if asked(cell.id, cell.part))
+        skipped = tuple(one for one in self.skipped if asked(one.cell, one.part))
+        return self.model_copy(update={"cells": kept, "skipped": skipped}) if kept else None
+
+    def as_stored(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def cell_id(part: str, server: str, trial: TrialPlan) -> str:
+    """`part/server/workload/load`."""
+    return f"{part}/{server}/{trial.workload.name}/{trial.load_name}"
+
+
+def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:
+    """A cell with the id that follows from what it is."""
+    return Cell(
+        id=cell_id(part, server, trial),
+        part=part,
+        server=server,
+        target=target,
+        trial=trial,
+        trials=trials,
+        **more,
+    )
+
+
+def _search_order(cells: Sequence[Cell]) -> Iterator[tuple[str, int, int, bool]]:
+    """A rate that is tried again is tried again at once, so that the trials of a cell follow each other."""
+    for cell in cells:
+        yield from ((cell.id, block, 0, False) for block in range(cell.trials))

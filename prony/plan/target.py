@@ -1,0 +1,120 @@
+"""What is measured, as a value: a server that Prony starts, or the URL of one that is running already.
+
+A further kind is a class here and a class in prony.target. Must not know how a target is started or reached.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from prony.errors import UsageError
+from prony.evidence.base import Record
+
+Value = int | float | str
+"""What a server's setting holds."""
+
+
+class TlsOptions(Record):
+    """How the engine speaks TLS with an https URL."""
+
+    ca: Path | None = None
+    """A PEM file with the certificates to trust instead of the system's."""
+    insecure: bool = False
+    """Any certificate is taken for the server's own."""
+    client_cert: Path | None = None
+    """A PEM file with the client's certificate chain; together with `client_key`."""
+    client_key: Path | None = None
+    sni: str | None = None
+    """The name that the server is asked for, in place of the URL's host."""
+
+
+class Launch(Record):
+    """A server of the catalogue, started by Prony for each trial: its address, and what the plan sets."""
+
+    kind: Literal["launch"] = "launch"
+    address: str
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value."""
+    jdk: str | None = None
+    heap: str | None = None
+    jvm_flags: tuple[str, ...] = ()
+    settings: dict[str, Value] = Field(default_factory=dict)
+
+
+class Url(Record):
+    """A server that is running already, and stays so: Prony neither starts, pins nor stops it."""
+
+    kind: Literal["url"] = "url"
+    url: str
+    """Scheme, host and port (`http://127.0.0.1:8080`), or `unix:/PATH`; the paths stand in the workload."""
+    tls: TlsOptions = TlsOptions()
+    """Only used with https."""
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT where connections go in place of the URL's host, such as a proxy; several in turn."""
+
+    @property
+    def unix(self) -> str | None:
+        """The path of a Unix socket, in place of host and port."""
+        return self.url.removeprefix("unix:") if self.url.startswith("unix:") else None
+
+    @property
+    def https(self) -> bool:
+        """Whether connections are secured."""
+        return self.url.startswith("https:")
+
+    @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return "localhost" if self.unix is not None else urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """The port of the URL; 0 of a Unix socket."""
+        return 0 if self.unix is not None else urlsplit(self.url).port or (443 if self.https else 80)
+
+    @property
+    def first_address(self) -> tuple[str, int]:
+        """Host and port of the first connection."""
+        if not self.addresses:
+            return self.host, self.port
+        host, _, port = self.addresses[0].rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+Target = Annotated[Launch | Url, Field(discriminator="kind")]
+
+
+def parse_url(text: str) -> tuple[Url, str]:
+    """What a user typed: the target, and the path that is requested. Raises UsageError."""
+    if text.startswith("unix:"):
+        return _parse_unix(text)
+    expected = "expected http://HOST:PORT/PATH"
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+    except ValueError as fault:
+        raise UsageError(f"invalid URL: '{text}' ({fault}); {expected}") from fault
+    try:
+        port = parts.port
+    except ValueError as fault:
+        raise UsageError(f"invalid URL: '{text}' has no valid port; expected 1 to 65535") from fault
+    if parts.scheme not in ("http", "https"):
+        raise UsageError(f"invalid URL: '{text}' has the scheme '{parts.scheme}'; {expected}")
+    if not parts.hostname:
+        raise UsageError(f"invalid URL: '{text}' names no host; {expected}")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    default = 443 if parts.scheme == "https" else 80
+    return Url(url=f"{parts.scheme}://{host}:{port or default}"), path
+
+
+def _parse_unix(text: str) -> tuple[Url, str]:
+    """`unix:/path/of.sock`, and behind another colon what is requested: `unix:/run/app.sock:/hello`."""
+    file, colon, path = text.removeprefix("unix:").partition(":/")
+    if not file.startswith("/"):
+        raise UsageError(
+            f"invalid URL: '{text}' names no socket; expected unix:/PATH/OF.sock or unix:/PATH/OF.sock:/PATH"
+        )
+    return Url(url=f"unix:{file}"), f"/{path}" if colon else "/"

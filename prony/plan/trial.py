@@ -1,0 +1,263 @@
+"""One trial as a value: what is offered, how the server is warmed up, what is measured, and how long each
+phase may take. Must not know the server, or how a trial is run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from prony.evidence.base import Record
+from prony.plan.load import (
+    DRAIN_S,
+    WHOLE_CAP_S,
+    ClosedLoad,
+    Connections,
+    Load,
+    Measured,
+    OpenLoad,
+    SteadyWindow,
+    WholeRun,
+)
+from prony.plan.population import Population, last_end_s, misfit
+from prony.plan.script import Script
+from prony.plan.stage import Stage
+from prony.plan.workload import Workload
+
+PUBLISHED_REQUESTS = 10_000
+"""Experiment C as published: ab -n 10000 against a fresh process."""
+
+
+CONFORMANCE_S = 6.0
+"""About how long a server is asked, in a process of its own, whether it answers as declared."""
+
+
+class WarmUpPlan(Record):
+    """How a trial warms its server up under the trial's own load.
+
+    `all-cpus`: the server may use every CPU while it warms up and is put on its own CPUs for the window; the
+    JIT compiler's threads then do not compete with requests (same plateau, a third of the time).
+    `pinned`: on its own CPUs from the start.
+    `fixed`: pinned, for `cap_s`, and nobody watches whether that is enough.
+    """
+
+    method: Literal["all-cpus", "pinned", "fixed"] = "all-cpus"
+    min_s: float = 12.0
+    cap_s: float = 90.0
+    settle_min_s: float = 6.0
+    settle_cap_s: float = 20.0
+
+
+def fixed(seconds: float) -> WarmUpPlan:
+    """A warm-up of exactly this length, without a look at whether the server is level after it."""
+    return WarmUpPlan(method="fixed", min_s=seconds, cap_s=seconds, settle_min_s=0.0, settle_cap_s=0.0)
+
+
+QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=35.0, settle_min_s=5.0, settle_cap_s=8.0)
+
+START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
+"""About how long a server takes to start and to stop, and the published part to run."""
+SLACK_S = 30.0
+"""After a window of known length the engine waits so long for its end."""
+
+
+class TrialPlan(Record):
+    """What one trial does, from a fresh process to its end."""
+
+    workload: Workload
+    load: Load
+    measured: Measured
+    connections: Connections = Connections()
+    warm_up: WarmUpPlan = WarmUpPlan()
+    """Before a steady window; a whole run has a warm-up of its own, or none."""
+    published_requests: int | None = None
+    """Note when so many requests had completed since the start of the fresh process; None: do not."""
+    published_cap_s: float = 30.0
+    start_timeout_s: float = 60.0
+    request_timeout_ms: int = 10_000
+    connect_timeout_ms: int = 5_000
+    driver: Literal["auto", "io_uring", "epoll"] = "auto"
+    preflight: bool = True
+    """One request per step is sent before the load, and its answer checked. False: the server sees the load
+    alone, as it does with the tool whose script this is; answers are then compared with each other.
+    """
+    source_addresses: tuple[str, ...] = ()
+    """Addresses of the load host that connections come from; the kernel chooses when there are none."""
+    script: Script | None = None
+    """A script in Lua that says what is sent, in place of the workload's one step."""
+    rate_groups: int | None = None
+    """At most so many threads of the engine, and so many groups of users whose rates are counted."""
+    request_parts: bool = False
+    """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
+    log: str | None = None
+    """A file for one row per request."""
+    before: Stage | None = None
+    """A load of its own that ends before this one begins; nothing of it is judged."""
+    after: Stage | None = None
+    """One that begins when this one has ended."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        whole = self.measured if isinstance(self.measured, WholeRun) else None
+        if whole is not None and self.published_requests is not None:
+            raise ValueError("published_requests goes with a steady window: a whole run is measured itself")
+        if whole is not None and whole.iterations_per_user is not None and self.load.model == "open":
+            raise ValueError("iterations_per_user goes with a closed load: a user of an open one walks once")
+        if whole is None and isinstance(self.load, OpenLoad) and self.load.phases:
+            raise ValueError("phases go with measured: whole; a steady window asks for one rate_per_s")
+        phased = isinstance(self.load, OpenLoad) and bool(self.load.phases)
+        if whole is not None and whole.drain_s is not None and (whole.duration_s is not None or not phased):
+            raise ValueError("drain_s goes with the phases of an open load, and without a duration_s")
+        self._check_populations(whole)
+        if whole is not None and not self._bounded(whole):
+            raise ValueError(
+                "nothing ends this run: give duration_s, total_requests, iterations_per_user, or phases"
+            )
+        return self
+
+    def _bounded(self, whole: WholeRun) -> bool:
+        given = (whole.duration_s, whole.total_requests, whole.iterations_per_user)
+        if self.populations and all(one.bounded for one in self.populations):
+            return True
+        return any(bound is not None for bound in given) or bool(
+            isinstance(self.load, OpenLoad) and self.load.phases
+        )
+
+    def _check_populations(self, whole: WholeRun | None) -> None:
+        if not self.populations:
+            return
+        texts = self.workload.scenario_texts
+        wrong = misfit(self.populations, texts, list(self.workload.feeders))
+        if wrong is not None:
+            raise ValueError(wrong)
+        if whole is not None and whole.iterations_per_user is not None:
+            raise ValueError("iterations_per_user stands in each population, and not beside them")
+        ending = [one.name for one in self.populations if one.bounded]
+        if ending and (whole is None or whole.warm_up_s):
+            raise ValueError(
+                f"the population '{ending[0]}' ends by itself, which goes with a whole run without a warm-up "
+                "(measured: duration_s, total_requests, or nothing)"
+            )
+        if self.connections.pipeline > 1:
+            raise ValueError("populations do not go with connections: pipeline")
+
+    @property
+    def populations(self) -> tuple[Population, ...]:
+        """Of a closed load that has several groups of users."""
+        return self.load.populations if isinstance(self.load, ClosedLoad) else ()
+
+    @property
+    def load_name(self) -> str:
+        """The load in a word, with what is unusual about its connections."""
+        if not self.connections.keep_alive:
+            return f"{self.load.name}-close"
+        most = self.connections.max_requests
+        name = self.load.name if most is None else f"{self.load.name}-{most}-each"
+        depth = self.connections.pipeline
+        return name if depth == 1 else f"{name}-pipeline-{depth}"
+
+    @property
+    def measured_s(self) -> float:
+        """About how long the measured part takes; unknown lengths are taken for 10 s."""
+        match self.measured:
+            case SteadyWindow(window_s=window_s):
+                return window_s
+            case WholeRun(duration_s=float(duration_s)):
+                return duration_s
+        if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
+            return self.load.total_s
+        if self.populations:
+            return max(10.0, *(self._population_s(one) for one in self.populations))
+        loops = self.measured.iterations_per_user or 0
+        return max(10.0, loops * self._walk_s + self.load.ramp_up_s)
+
+    def _population_s(self, one: Population) -> float:
+        """At least so long after the start of the run its last user ends, as far as is known."""
+        walking_s = one.start_s + one.ramp_up_s + (one.iterations_per_user or 0) * self._walk_s
+        return walking_s if one.end_s is None else min(one.end_s, walking_s or one.end_s)
+
+    @property
+    def last_session_s(self) -> float:
+        """At least so long after the last arrival its user is still walking: pauses, and waits by design."""
+        if not (isinstance(self.load, OpenLoad) and self.load.session == "user"):
+            return 0.0
+        return self._walk_s
+
+    @property
+    def _walk_s(self) -> float:
+        """At least so long one walk takes: a pause and a wait by design for each of its requests."""
+        each_ms = (self.workload.delay_ms or 0.0) + self.load.think.expected_ms
+        return max(walk.length for walk in self.workload.walks) * each_ms / 1000
+
+    @property
+    def estimate_s(self) -> float:
+        """About how long one trial takes: start, published part, warm-up, settling, window, stop."""
+        if isinstance(self.measured, WholeRun):
+            return START_S + self.measured.warm_up_s + self.measured_s + self.last_session_s + STOP_S
+        if self.warm_up.method == "fixed":
+            return START_S + self.warm_up.cap_s + self.measured_s + STOP_S
+        warm = self.warm_up.min_s + 0.6 * (self.warm_up.cap_s - self.warm_up.min_s)
+        settle = self.warm_up.settle_min_s + 2
+        published_s = PUBLISHED_S if self.published_requests else 0
+        return START_S + published_s + self.load.started_s + warm + settle + self.measured_s + STOP_S
+
+    @property
+    def deadline_s(self) -> float:
+        """After this the engine stops by itself, whatever happens to the lab."""
+        if isinstance(self.measured, WholeRun):
+            if self.measured.duration_s is not None:
+                return self.measured.duration_s
+            if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
+                return self.load.total_s + (self.measured.drain_s or DRAIN_S)
+            end_s = last_end_s(self.populations)
+            return WHOLE_CAP_S if end_s is None else end_s + DRAIN_S
+        warm = self.warm_up
+        if warm.method == "fixed":
+            return warm.cap_s + self.measured_s + SLACK_S
+        longest = self.published_cap_s + warm.cap_s + warm.settle_cap_s + 3 * self.measured_s + 60
+        return self.load.started_s + longest
+
+
+def pinned(warm_up: WarmUpPlan) -> WarmUpPlan:
+    """The same warm-up on the server's own CPUs from the start: it needs about three times as long."""
+    return warm_up.model_copy(
+        update={"method": "pinned", "min_s": 3 * warm_up.min_s, "cap_s": 3 * warm_up.cap_s}
+    )
+
+
+def capped(warm_up: WarmUpPlan, cap_s: float) -> WarmUpPlan:
+    """The same warm-up, of at most `cap_s`; settling takes no longer than warming up."""
+    settle_s = min(warm_up.settle_cap_s, cap_s)
+    return warm_up.model_copy(
+        update={
+            "cap_s": cap_s,
+            "min_s": min(warm_up.min_s, cap_s),
+            "settle_cap_s": settle_s,
+            "settle_min_s": min(warm_up.settle_min_s, settle_s),
+        }
+    )
+
+
+def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
+    """The quick form: a 10 s window and a warm-up capped at 35 s, for a first look.
+
+    A JVM on one CPU was measured to be level after 24 s of load; the watch needs 10 more to see it.
+    """
+    return TrialPlan(
+        workload=workload,
+        load=ClosedLoad(users=users),
+        measured=SteadyWindow(window_s=window_s or 10.0),
+        published_requests=PUBLISHED_REQUESTS,
+        warm_up=QUICK_WARM_UP,
+    )
+
+
+def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
+    """The full form: a 30 s window, a warm-up of up to 90 s."""
+    return TrialPlan(
+        workload=workload,
+        load=ClosedLoad(users=users),
+        measured=SteadyWindow(window_s=window_s or 30.0),
+        published_requests=PUBLISHED_REQUESTS,
+    )
