@@ -100,7 +100,7 @@ pub struct Counters {
     /// Σ service time of what completed.
     pub service_time_ns: u128,
     /// ∫ in-flight dt.
-    pub in_flight_integral_ns: u128,
+    pub in_flight_integral_ns: i128,
     pub think_drawn_ns: u128,
     pub think_actual_ns: u128,
     pub think_count: u64,
@@ -309,7 +309,7 @@ mod tests {
             bytes_received: 1 << 60,
             // All users in flight, or thinking, for a year.
             service_time_ns: year_ns * users,
-            in_flight_integral_ns: year_ns * users,
+            in_flight_integral_ns: (year_ns * users) as i128,
             think_drawn_ns: year_ns * users,
             think_actual_ns: year_ns * users,
             ..Counters::default()
@@ -320,7 +320,7 @@ mod tests {
             sum.add(&counters);
         }
         assert_eq!((sum.sent, sum.bytes_received), (1 << 43, 1 << 63));
-        assert_eq!(sum.in_flight_integral_ns, 8 * year_ns * users);
+        assert_eq!(sum.in_flight_integral_ns, (8 * year_ns * users) as i128);
         assert_eq!(sum.think_actual_ns, 8 * year_ns * users);
     }
 }

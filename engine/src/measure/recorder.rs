@@ -1,5 +1,5 @@
 //! The record of one thread: everything that happens goes into the current segment, and segments are cut at instants that all
-//! threads agree on. It is told the time of each change and never goes back.
+//! threads agree on. It is told the time of each change. Only sends may be told ahead of ends that came before them.
 
 use super::addresses::AddressFigures;
 use super::counters::{Counters, ErrorKind};
@@ -261,9 +261,10 @@ impl Recorder {
 
     #[inline]
     fn integrate(&mut self, at_ns: u64) {
-        let span = at_ns.saturating_sub(self.changed_ns);
-        self.counters.in_flight_integral_ns += u128::from(self.in_flight) * u128::from(span);
-        self.changed_ns = self.changed_ns.max(at_ns);
+        // Signed, so that the order in which changes are told does not matter to the sum.
+        let span = at_ns.wrapping_sub(self.changed_ns) as i64;
+        self.counters.in_flight_integral_ns += i128::from(self.in_flight) * i128::from(span);
+        self.changed_ns = at_ns;
     }
 
     fn integrate_users(&mut self, at_ns: u64) {
@@ -300,7 +301,7 @@ impl Recorder {
     #[inline]
     pub fn completed(&mut self, at_ns: u64, sent_ns: u64, status: u16, body_bytes: u64) {
         self.quiet_until(at_ns);
-        self.last_end_ns = at_ns;
+        self.last_end_ns = self.last_end_ns.max(at_ns);
         self.integrate(at_ns);
         self.in_flight -= 1;
         let service_ns = at_ns.saturating_sub(sent_ns);

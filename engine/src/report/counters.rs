@@ -166,7 +166,7 @@ impl CounterReport {
             connect_time: HistogramReport::new(&counters.connect_time),
             tls_time: HistogramReport::new(&counters.tls_time),
             service_time_sum_s: seconds(counters.service_time_ns),
-            in_flight_integral_s: seconds(counters.in_flight_integral_ns),
+            in_flight_integral_s: counters.in_flight_integral_ns as f64 / 1e9,
             clipped_cycle_s: seconds(cycle_ns),
             users,
             users_integral_s: seconds(counters.users_integral_ns),

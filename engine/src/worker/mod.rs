@@ -217,8 +217,12 @@ struct Worker<'a, D: Driver> {
     next_mark: usize,
     /// Of the load.
     start_ns: u64,
-    /// The last reading of the clock.
+    /// When the event that is being handled had happened. Never goes back.
     now_ns: u64,
+    /// The last reading of the clock: ahead of `now_ns` while requests go out in the middle of a batch.
+    read_ns: u64,
+    /// The events of a batch are being handled, which had all happened when it was fetched.
+    in_batch: bool,
     /// Requests that took their place in the quota and have not ended.
     outstanding: usize,
     /// When the last request ended.
@@ -304,6 +308,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             next_mark: 0,
             start_ns: start,
             now_ns: start,
+            read_ns: start,
+            in_batch: false,
             outstanding: 0,
             ended_ns: start,
             alive: if open.is_some() { 0 } else { users },
@@ -330,6 +336,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 open.woke(from_ns, until_ns, woke_ns);
             }
             let mut dealt_with = false;
+            self.in_batch = !D::FETCHES_LATE;
             while !self.stopped {
                 let Some(event) = self.driver.next() else {
                     break;
@@ -340,6 +347,8 @@ impl<'a, D: Driver> Worker<'a, D> {
                 dealt_with = true;
                 self.handle(event)?;
             }
+            self.in_batch = false;
+            self.catch_up();
             self.take_arrivals()?;
             self.fire_timers()?;
             self.retire();
@@ -383,11 +392,17 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// Reads the clock, cutting what is due before anything that happens from now on.
     #[inline]
     fn stamp(&mut self) {
-        let now_ns = self.driver.now_ns();
-        if now_ns >= self.schedule.next_ns() {
-            self.cut_due(now_ns);
+        self.read_ns = self.driver.now_ns();
+        self.catch_up();
+    }
+
+    /// Goes on to the last reading of the clock.
+    #[inline]
+    fn catch_up(&mut self) {
+        if self.read_ns >= self.schedule.next_ns() {
+            self.cut_due(self.read_ns);
         }
-        self.now_ns = now_ns;
+        self.now_ns = self.read_ns;
     }
 
     fn tell(&mut self, news: News) {
@@ -405,7 +420,6 @@ impl<'a, D: Driver> Worker<'a, D> {
                 Order::Stop { at_ns } => self.schedule.set_stop(at_ns),
             }
         }
-        self.stamp();
     }
 
     fn fire_timers(&mut self) -> io::Result<()> {
@@ -427,32 +441,56 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Sends the requests that are queued. Returns whether there were any.
     ///
-    /// The kernel sends a group one after the other, a few microseconds each. A small group is timed by the clock just before it;
-    /// a larger one also by the clock just after it, and its requests are spread evenly over the time between. So a send is timed
-    /// to within the time of [`TIMED_GROUP`] sends, whatever the size of the batch.
+    /// In the middle of a batch the clock of events stands still: answers that are handled after a group of sends had come before
+    /// it. Where the sends would fall behind a cut that those answers belong before, they wait for the end of the batch.
     fn flush(&mut self) -> io::Result<bool> {
         if self.queued.is_empty() || self.stopped {
             return Ok(false);
         }
-        self.stamp();
-        if self.stopped {
-            return Ok(true);
+        if self.in_batch {
+            self.read_ns = self.driver.now_ns();
+            if self.read_ns >= self.schedule.next_ns() {
+                return Ok(true);
+            }
+        } else {
+            self.stamp();
         }
-        let mut group = std::mem::take(&mut self.queued);
+        let mut queued = std::mem::take(&mut self.queued);
+        while !self.stopped && !queued.is_empty() {
+            let behind = queued.split_off(self.send_group.min(queued.len()));
+            self.send_group(&mut queued)?;
+            if behind.is_empty() {
+                break;
+            }
+            queued = behind;
+        }
+        self.queued = queued;
+        if !self.in_batch {
+            // A cut that came due meanwhile is made at the next reading.
+            self.now_ns = self.read_ns;
+        }
+        Ok(true)
+    }
+
+    /// Hands a group over to the driver, and empties it.
+    ///
+    /// The kernel sends a group one after the other, a few microseconds each. A small group is timed by the clock just before it;
+    /// a larger one also by the clock just after it, and its requests are spread evenly over the time between. So a send is timed
+    /// to within the time of [`TIMED_GROUP`] sends, whatever the size of the group.
+    fn send_group(&mut self, group: &mut Vec<u32>) -> io::Result<()> {
         group.retain(|user| self.send(*user));
-        let from_ns = self.now_ns;
+        let from_ns = self.read_ns.min(self.schedule.next_ns());
         if group.len() >= TIMED_GROUP || self.parts.is_some() {
             self.driver.flush()?;
-            self.now_ns = self.driver.now_ns();
+            self.read_ns = self.driver.now_ns();
         }
-        // What was sent before an instant at which segments are cut belongs before it; the cut is made at the next reading.
-        let to_ns = self.now_ns.min(self.schedule.next_ns());
+        // What was sent before an instant at which segments are cut belongs before it.
+        let to_ns = self.read_ns.min(self.schedule.next_ns());
         let (span_ns, count) = (to_ns - from_ns, group.len() as u64);
         for (index, user) in group.drain(..).enumerate() {
             self.sent(user, from_ns + span_ns * index as u64 / count);
         }
-        self.queued = group;
-        Ok(true)
+        Ok(())
     }
 
     /// This thread has nothing left to send when its users have ended and no more arrive, or when the total is used up: users who

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+mod batches;
 mod faults;
 mod populations;
 
@@ -17,7 +18,7 @@ use crate::job::Job;
 use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
-use crate::measure::recorder::{Cut, OpenLoad, Segment};
+use crate::measure::recorder::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::schedule::Span;
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
@@ -39,6 +40,8 @@ type Refusal = fn(u64) -> Option<i32>;
 std::thread_local! {
     static SERVICE: std::cell::Cell<Service> = const { std::cell::Cell::new(|sent_ns| sent_ns) };
     static REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
+    /// The time that each send takes the client.
+    static SEND_NS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +51,7 @@ enum Due {
     Refused(ConnId, i32),
 }
 
-/// A server that takes a millisecond to connect and answers when told to; time passes only in waits.
+/// A server that takes a millisecond to connect and answers when told to; time passes only in waits and, where asked for, in sends.
 struct Simulated {
     now_ns: u64,
     /// Waits in a row that did not have to wait.
@@ -88,6 +91,7 @@ impl Driver for Simulated {
     fn send(&mut self, conn: ConnId, _payload: Payload) {
         let at_ns = START_NS + (self.service)(self.now_ns - START_NS);
         self.due.push(Reverse((at_ns, Due::Answered(conn))));
+        self.now_ns += SEND_NS.get();
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -156,6 +160,7 @@ struct Recorded {
     cycle_ns: u128,
     rows: Vec<(u64, u64)>,
     open_load: OpenLoad,
+    parts: PartTimes,
     arrival_gaps: Uniformity,
     overdue: u64,
     /// When the thread had nothing left to send, after the start.
@@ -226,6 +231,7 @@ fn simulate_thread(
         cycle_ns: 0,
         rows: Vec::new(),
         open_load: OpenLoad::default(),
+        parts: PartTimes::default(),
         arrival_gaps: Uniformity::default(),
         overdue: 0,
         finished_ns: *finished.lock().unwrap(),
@@ -235,6 +241,7 @@ fn simulate_thread(
             recorded.counters.add(&segment.counters);
             recorded.service_time.add(&segment.service_time);
             recorded.open_load.add(&segment.open_load);
+            recorded.parts.add(&segment.parts);
             add_all(&mut recorded.steps, &segment.steps);
             recorded
                 .gaps
@@ -280,7 +287,7 @@ fn littles_law_holds_exactly_over_a_window_that_cuts_requests() {
     // Four users, always in flight, over 200 ms: by the counter of what is in flight, and by the clipped cycles.
     assert_eq!(
         recorded.counters.in_flight_integral_ns,
-        u128::from(4 * 200 * MS)
+        i128::from(4 * 200 * MS)
     );
     assert_eq!(recorded.cycle_ns, u128::from(4 * 200 * MS));
 }
@@ -366,7 +373,7 @@ fn a_ramp_starts_users_at_even_steps() {
     let off = recorded
         .counters
         .in_flight_integral_ns
-        .abs_diff(u128::from(expected));
+        .abs_diff(i128::from(expected));
     assert!(off <= 4 * 1024, "{off}");
 }
 

@@ -81,7 +81,12 @@ impl<D: Driver> Worker<'_, D> {
         let said = self.job.script_addresses.get(usize::from(user.step));
         let address = said.copied().unwrap_or(self.next_address);
         self.next_address = (self.next_address + 1) % self.job.addresses.len();
-        user.sent_ns = self.now_ns;
+        // What the client did since the batch was fetched is no part of the time that connecting takes.
+        user.sent_ns = if self.in_batch {
+            self.driver.now_ns()
+        } else {
+            self.now_ns
+        };
         user.address = address as u16;
         if let Some(figures) = self.recorder.address(user.address) {
             figures.connect_attempts += 1;
