@@ -63,7 +63,9 @@ app.command("second-opinion", short_help="What other load generators say of the 
 )
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
-app.command("selftest", short_help="Is every staged lie named, no honest twin accused?")(selftest.command)
+app.command("selftest", short_help="Are injected faults detected and clean runs left alone?")(
+    selftest.command
+)
 app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
 app.command("compare-results", short_help="Two results beside each other.")(compare_results.command)
 app.command("report", short_help="The HTML page of a stored experiment.")(report.command)

@@ -1,4 +1,4 @@
-"""`prony selftest`: does the instrument notice when it is lied to, and does it leave honest runs alone?"""
+"""`prony selftest`: are injected faults detected and clean runs left alone?"""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ import typer
 from prony.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from prony.selftest.lies.prove import Told
+    from prony.selftest.faults.single_trial import EntryResult
 
 
 def command(
     numbers: list[int] | None = typer.Argument(
-        None, help="Which entries of the catalogue [default: all]; --list names them."
+        None, help="Numbers of the entries to run [default: all]; see --list."
     ),
-    list_only: bool = typer.Option(False, "--list", help="Name the entries, and run nothing."),
+    list_only: bool = typer.Option(False, "--list", help="List the entries and run nothing."),
     table: bool = typer.Option(
-        False, "--table", help="Run wrk and ab on the same set-ups, too, and print a Markdown table."
+        False, "--table", help="Run wrk and ab on the same set-ups too and print a Markdown table."
     ),
     honest: int = typer.Option(
-        0, "--honest", help="Instead: so many honest short trials; which checks accuse them, how often?"
+        0, "--honest", metavar="N", help="Instead: run N short clean trials and count false alarms by check."
     ),
     statistics: bool = typer.Option(
-        False, "--statistics", help="Instead: coverage, false differences and power of the comparison."
+        False,
+        "--statistics",
+        help="Instead: simulate coverage, false differences and power of the comparison.",
     ),
     server: str | None = typer.Option(
-        None, "--server", help="With --honest: a server of the catalogue beside the reference."
+        None, "--server", help="With --honest: a server of the catalogue beside the reference server."
     ),
 ) -> int:
-    """Stage every lie of the catalogue and its honest twin on this machine: is the lie named, the twin left
-    alone? Exit code 1 when not.
+    """Run every injected fault of the catalogue and its clean run on this host: is the fault detected, the
+    clean run left alone? Exit code 1 when not.
     """
     from prony.host.affinity import pin_self
     from prony.host.limits import raise_descriptors
     from prony.host.partition import partition
-    from prony.selftest.lies.book import ALL, prove_entry, titles
-    from prony.selftest.lies.honest import honest_table, honest_trials
-    from prony.selftest.lies.prove import markdown
+    from prony.selftest.faults.clean_trials import clean_trials, clean_trials_table
+    from prony.selftest.faults.entries import ALL, run_number, titles
+    from prony.selftest.faults.single_trial import markdown
 
     if statistics:
         from prony.selftest.tables import Rounds, statistics_tables
@@ -52,40 +54,40 @@ def command(
             typer.echo(f"{number:>3}  {title}")
         return ExitCode.OK
     if server is not None and not honest:
-        raise UsageError("--server goes with --honest; leave it out")
+        raise UsageError("--server needs --honest N")
     chosen = sorted(set(numbers or ALL))
     unknown = [number for number in chosen if number not in ALL]
     if unknown:
-        raise UsageError(f"there is no entry {unknown[0]}; prony selftest --list names them")
+        raise UsageError(f"no entry {unknown[0]} in the catalogue; prony selftest --list names them")
     raise_descriptors()
     pin_self(partition().client)
     if honest:
-        trials = honest_trials(honest, server, lambda line: typer.echo(line, err=True))
-        typer.echo(honest_table(trials))
+        trials = clean_trials(honest, server, lambda line: typer.echo(line, err=True))
+        typer.echo(clean_trials_table(trials))
         return ExitCode.OK
-    told: list[Told] = []
+    told: list[EntryResult] = []
     for number in chosen:
-        told.append(prove_entry(number, tools=table))
+        told.append(run_number(number, tools=table))
         typer.echo(_line(told[-1]), err=table)
     if table:
         typer.echo(markdown(told))
-    failed, left_out = sum(bool(t.faults) for t in told), sum(bool(t.lacking) for t in told)
+    failed, left_out = sum(bool(t.failures) for t in told), sum(bool(t.missing) for t in told)
     typer.echo(
-        f"{len(told) - failed - left_out} of {len(told)} named and their twins left alone"
+        f"{len(told) - failed - left_out} of {len(told)} faults detected and their clean runs left alone"
         + (f", {failed} failed" if failed else "")
-        + (f", {left_out} could not be put on here" if left_out else ""),
+        + (f", {left_out} cannot be run on this host" if left_out else ""),
         err=table,
     )
     return ExitCode.DEFECT if failed else ExitCode.OK
 
 
-def _line(told: Told) -> str:
-    if told.lacking:
-        return f"{told.number:>3}  {told.name}: left out, it needs {told.lacking}"
+def _line(told: EntryResult) -> str:
+    if told.missing:
+        return f"{told.number:>3}  {told.name}: not run, needs {told.missing}"
     lines = [
-        f"{told.number:>3}  {told.name}: {'FAILED' if told.faults else 'named'}",
-        f"       lie:  {told.said}",
+        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'detected'}",
+        f"       fault: {told.reported}",
     ]
-    if told.twin:
-        lines.append(f"       twin: {told.twin}")
-    return "\n".join([*lines, *(f"       FAULT: {fault}" for fault in told.faults)])
+    if told.clean:
+        lines.append(f"       clean: {told.clean}")
+    return "\n".join([*lines, *(f"       FAULT: {fault}" for fault in told.failures)])

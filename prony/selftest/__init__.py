@@ -1,1 +1,1 @@
-"""The instrument tested on itself: what it says where the truth is known. Only commands import this."""
+"""The self-test: what Prony reports where the truth is known. Only commands import this."""

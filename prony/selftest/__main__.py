@@ -1,5 +1,5 @@
-"""`python -m prony.selftest [--section …] [--write docs/truth.md]`: simulate or stage, and print the tables
-or put them in their place. Must not judge.
+"""`python -m prony.selftest [--section …] [--write docs/truth.md]`: simulate or run, and print the tables or
+write them into a file. Must not judge.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ SECTIONS = ("statistics", "catalogue", "honest")
 
 
 def main() -> int:
-    """Exit code 2 when the file has no place for the tables."""
+    """Exit code 2 when the file lacks the marks between which the tables go."""
     asked = argparse.ArgumentParser(prog="python -m prony.selftest", description=__doc__)
     asked.add_argument("--write", type=Path, metavar="FILE", help="replace the tables in this file")
     asked.add_argument("--section", choices=SECTIONS, default="statistics", help="which tables")
     asked.add_argument(
-        "--rounds", type=int, default=100, metavar="PERCENT", help="of the usual number of experiments"
+        "--rounds",
+        type=int,
+        default=100,
+        metavar="PERCENT",
+        help="of the usual number of simulated experiments",
     )
-    asked.add_argument("--trials", type=int, default=60, help="of the section honest")
-    asked.add_argument("--server", help="of the section honest: a server of the catalogue as well")
+    asked.add_argument("--trials", type=int, default=60, help="with --section honest: number of trials")
+    asked.add_argument("--server", help="with --section honest: a server of the catalogue as well")
     chosen = asked.parse_args()
     if chosen.write is None:
         print(_tables(chosen), end="")
@@ -40,7 +44,7 @@ def main() -> int:
 
 
 def marks(section: str) -> tuple[str, str]:
-    """The lines between which a section's tables stand."""
+    """The marker lines around a section's tables."""
     option = "" if section == "statistics" else f"--section {section} "
     begin = f"<!-- {section}: begin (python -m prony.selftest {option}--write docs/truth.md) -->"
     return begin, f"<!-- {section}: end -->"
@@ -51,25 +55,25 @@ def _tables(chosen: argparse.Namespace) -> str:
         usual = Rounds()
         counts = (usual.intervals, usual.verdicts, usual.bootstrap)
         return statistics_tables(Rounds(*(max(20, n * chosen.rounds // 100) for n in counts)), _say)
-    return _staged(chosen)
+    return _faults(chosen)
 
 
-def _staged(chosen: argparse.Namespace) -> str:
+def _faults(chosen: argparse.Namespace) -> str:
     from prony.host.affinity import pin_self
     from prony.host.limits import raise_descriptors
     from prony.host.partition import partition
-    from prony.selftest.lies.book import ALL, prove_entry
-    from prony.selftest.lies.honest import honest_table, honest_trials
-    from prony.selftest.lies.prove import Told, markdown
+    from prony.selftest.faults.clean_trials import clean_trials, clean_trials_table
+    from prony.selftest.faults.entries import ALL, run_number
+    from prony.selftest.faults.single_trial import EntryResult, markdown
 
     raise_descriptors()
     pin_self(partition().client)
     if chosen.section == "honest":
-        return honest_table(honest_trials(chosen.trials, chosen.server, _say)) + "\n"
-    told: list[Told] = []
+        return clean_trials_table(clean_trials(chosen.trials, chosen.server, _say)) + "\n"
+    told: list[EntryResult] = []
     for number in ALL:
-        told.append(prove_entry(number, tools=True))
-        _say(f"{number}: {told[-1].said}; twin: {told[-1].twin} {' '.join(told[-1].faults)}")
+        told.append(run_number(number, tools=True))
+        _say(f"{number}: {told[-1].reported}; clean: {told[-1].clean} {' '.join(told[-1].failures)}")
     return markdown(told) + "\n"
 
 

@@ -22,7 +22,7 @@ from prony.peers.oha import Oha
 from prony.peers.running import run
 from prony.peers.wrk import Wrk
 from prony.report.second_opinion import as_json, lines
-from prony.selftest.lies.plain import words
+from prony.selftest.faults.other_tools import words
 from tests.frontends.conftest import Served, front, serve  # noqa: F401 - fixtures
 
 PRONY_COMMAND = Path(sys.executable).parent / "prony"

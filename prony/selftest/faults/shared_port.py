@@ -1,6 +1,6 @@
-"""A small web server that listens with SO_REUSEPORT, as servers with a socket for each worker do: another
-process may join it on its port. Run by its path, with host, port, `patient` if it shall never be the first to
-close, `works` if an answer shall cost it a millisecond. Must not know Prony.
+"""A small web server that listens with SO_REUSEPORT, as servers with one socket per worker do, so that
+another process can join its port. Run by its path with host, port, `patient` (never the first to close),
+`works` (1 ms of CPU per response). Must not know Prony.
 """
 
 from __future__ import annotations

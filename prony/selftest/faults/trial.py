@@ -1,5 +1,5 @@
-"""Puts a set-up of the catalogue on: the real reference server, the real engine, the trial and the judge that
-every experiment uses. Must not know which lie it is.
+"""Runs one trial of a set-up: the real reference server, the real engine, the trial and the judge that every
+experiment uses. Must not know which fault it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from prony.judge.figures import figures
 from prony.judge.verdict import judge
 from prony.load.engine import find_engine
 from prony.plan.trial import TrialPlan, WarmUpPlan
-from prony.selftest.lies.model import Scene, Setup, Staged
-from prony.selftest.lies.troubles import can_limit_cpu
+from prony.selftest.faults.disturbances import can_limit_cpu
+from prony.selftest.faults.model import Context, Setup, SetupResult
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.spec import Ceilings, CountKeys, ServerSpec
@@ -35,8 +35,8 @@ RIGGED = "PRONY_ENGINE_RIGGED"
 RIGGED_BUILT = Path(__file__).resolve().parents[3] / "engine" / "target" / "prony-engine-rigged"
 
 
-def lacking(setup: Setup) -> str | None:
-    """What this machine lacks for a set-up, in words; None when it can be put on."""
+def missing_for(setup: Setup) -> str | None:
+    """What this host lacks for a set-up, in words; None when it can be run."""
     have = {
         "root": (os.geteuid() == 0, "the rights of root, for a network namespace"),
         "cgroup": (
@@ -54,19 +54,19 @@ def lacking(setup: Setup) -> str | None:
 
 
 def rigged_engine() -> Path | None:
-    """The engine that can be told to lie; None when it was not built."""
+    """The engine build with injectable faults; None when it was not built."""
     named = Path(os.environ.get(RIGGED) or RIGGED_BUILT)
     return named if os.access(named, os.X_OK) else None
 
 
-def stage(setup: Setup, seed: int = 1) -> Staged:
+def run_setup(setup: Setup, seed: int = 1) -> SetupResult:
     """One trial of this set-up, judged. Raises EnvironmentFault and UsageError as an experiment does."""
     with setup.around(), _engine(setup.rig):
-        return _stage(setup, seed)
+        return _run(setup, seed)
 
 
 class Silent:
-    """Nobody watches; `at_window` is called when the measured part begins."""
+    """A listener that prints nothing; `at_window` is called when the window opens."""
 
     def __init__(self, at_window: Callable[[], object] = lambda: None) -> None:
         self._at_window = at_window
@@ -83,7 +83,7 @@ class Silent:
         pass
 
 
-def _stage(setup: Setup, seed: int) -> Staged:
+def _run(setup: Setup, seed: int) -> SetupResult:
     chosen = partition()
     if setup.shared_cpus:
         chosen = CpuPartition(server=chosen.client, client=chosen.client, shared=True)
@@ -96,37 +96,37 @@ def _stage(setup: Setup, seed: int) -> Staged:
         warm_up=WARM_UP,
     )
     server = launch(Built(spec), cpus=chosen.server)
-    scene = Scene(chosen.server, chosen.client, server.pid, server.port)
-    with ExitStack() as troubles:
+    context = Context(chosen.server, chosen.client, server.pid, server.port)
+    with ExitStack() as active:
 
-        def trouble() -> None:
-            if setup.trouble is not None:
-                troubles.enter_context(setup.trouble(scene))
+        def disturb() -> None:
+            if setup.disturbance is not None:
+                active.enter_context(setup.disturbance(context))
 
         run = TrialRun(
             plan=plan,
             server=server,
             surroundings=Surroundings(chosen, limits_to_own_servers()),
-            listener=Silent(trouble) if setup.in_window else Silent(),
+            listener=Silent(disturb) if setup.in_window else Silent(),
             ceilings=ceilings(spec, plan, len(chosen.server)),
             seed=seed,
         )
         if not setup.in_window:
-            trouble()
+            disturb()
         outcome = run.run()
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
-    return Staged(outcome.evidence, judge(outcome.evidence), figures(outcome.evidence).numbers())
+    return SetupResult(outcome.evidence, judge(outcome.evidence), figures(outcome.evidence).numbers())
 
 
 def spec_of(setup: Setup) -> ServerSpec:
-    """The reference server with this set-up's words, or another one that does not count what it reads."""
+    """The reference server with this set-up's arguments, or another server without a request counter."""
     if setup.command is not None:
         return ServerSpec(
-            name="lie", file=Path.cwd() / "server.yaml", title="Another server", command=setup.command
+            name="selftest", file=Path.cwd() / "server.yaml", title="Another server", command=setup.command
         )
     return ServerSpec(
-        name="lie",
+        name="selftest",
         file=Path.cwd() / "server.yaml",
         title="Prony's reference server",
         command=(*SERVE, *(TLS if setup.tls else ()), *setup.serve),
@@ -138,7 +138,7 @@ def spec_of(setup: Setup) -> ServerSpec:
 
 @contextmanager
 def _engine(rig: str | None) -> Iterator[None]:
-    """The rigged engine offers the load; the server stays the honest one, which no rig touches."""
+    """The rigged engine offers the load; the server stays the ordinary one."""
     if rig is None:
         yield
         return

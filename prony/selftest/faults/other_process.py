@@ -1,5 +1,5 @@
-"""Entry 19: somebody else answers on the port: before the server is started, while it starts, and beside it
-while the load runs. Must not know how a port's owner is found.
+"""Entry 19: another process answers on the port: before the server is started, while it starts, and beside it
+under load. Must not know how a port's owner is found.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from prony.errors import EnvironmentFault
 from prony.plan.load import Connections
-from prony.selftest.lies import shared_port
-from prony.selftest.lies.model import Entry, Scene, Setup
-from prony.selftest.lies.prove import Told, prove, with_
-from prony.selftest.lies.stage import spec_of
+from prony.selftest.faults import shared_port
+from prony.selftest.faults.model import Context, Entry, Setup
+from prony.selftest.faults.single_trial import EntryResult, run_entry, with_
+from prony.selftest.faults.trial import spec_of
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
@@ -29,8 +29,8 @@ PATIENCE_S = 20.0
 
 
 @contextmanager
-def stranger(port: int) -> Iterator[None]:
-    """A process that nobody asked for answers on this port."""
+def other_process(port: int) -> Iterator[None]:
+    """A process that Prony did not launch answers on this port."""
     process = subprocess.Popen([*SHARED, HOST, str(port)])
     try:
         yield
@@ -39,50 +39,50 @@ def stranger(port: int) -> Iterator[None]:
         process.wait()
 
 
-def _joins(scene: Scene) -> Iterator[None]:
-    assert scene.port is not None
-    with stranger(scene.port):
+def _joins(context: Context) -> Iterator[None]:
+    assert context.port is not None
+    with other_process(context.port):
         yield
 
 
 SHARES_ITS_PORT = Setup(
     command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)
 )
-"""It works for each answer: a connection per request as fast as it goes would come near the end of the ports,
-another lie.
+"""With some work per response: a connection per request at full speed would come near the end of the ports,
+which is another entry.
 """
 BESIDE = Entry(
     19,
     "another process answers",
-    "a process that was not started for it answers in the server's place",
+    "a process that Prony did not launch answers in the server's place",
     Setup(
         command=SHARES_ITS_PORT.command,
         connections=SHARES_ITS_PORT.connections,
-        trouble=contextmanager(_joins),
+        disturbance=contextmanager(_joins),
         in_window=True,
     ),
     ("identity",),
     SHARES_ITS_PORT,
-    plain=False,
+    other_tools=False,
 )
-"""A listening socket for each process, between which the kernel deals new connections out."""
+"""Each process has a listening socket; the kernel spreads new connections over them."""
 
 
-def another_process(_tools: bool) -> Told:
-    """19: somebody else answers on the port."""
+def another_process(_tools: bool) -> EntryResult:
+    """19: another process answers on the port."""
     before, at_start = _before(), _at_start()
-    told = prove(BESIDE)
-    faults = list(told.faults)
+    told = run_entry(BESIDE)
+    failures = list(told.failures)
     if before is None:
-        faults.append("a port on which yesterday's server answers was not refused")
+        failures.append("a port on which an earlier server still answers was not refused")
     if at_start is None:
-        faults.append("a stranger's answers were taken for those of a server that never listened")
-    said = f"before: {before}; at the start: {at_start}; under load: {told.said}"
-    return with_(told, said=said, faults=tuple(faults))
+        failures.append("another process's responses were taken for those of a server that never listened")
+    said = f"before: {before}; at the start: {at_start}; under load: {told.reported}"
+    return with_(told, reported=said, failures=tuple(failures))
 
 
 def _before() -> str | None:
-    """A server is left over from yesterday, and the same port is asked for."""
+    """An earlier server still listens on the port that is asked for."""
     with launch(Built(spec_of(Setup()))) as old:
         old.wait_ready(status_probe(old.host, old.port), PATIENCE_S)
         said = refusal(lambda: launch(Built(spec_of(Setup())), port=old.port).stop())
@@ -90,9 +90,9 @@ def _before() -> str | None:
 
 
 def _at_start() -> str | None:
-    """The started process never listens, and somebody else does."""
+    """The launched process never listens, and another one does."""
     silent = Setup(command=NEVER_LISTENS)
-    with launch(Built(spec_of(silent))) as server, stranger(server.port):
+    with launch(Built(spec_of(silent))) as server, other_process(server.port):
         end_s = time.monotonic() + PATIENCE_S
         while not listeners(server.port, HOST) and time.monotonic() < end_s:
             time.sleep(0.02)
@@ -103,7 +103,7 @@ def _at_start() -> str | None:
 
 
 def refusal(start: Callable[[], object]) -> str | None:
-    """What was refused, in Prony's words; None when it was not."""
+    """The error message; None when nothing was refused."""
     try:
         start()
     except EnvironmentFault as fault:

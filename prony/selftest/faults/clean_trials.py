@@ -1,4 +1,4 @@
-"""Honest short trials in a row: how often does which check accuse them? Must not excuse any."""
+"""Short clean trials in a row: how often does each check raise a false alarm? Must not excuse any."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, WarmUpPlan
-from prony.selftest.lies.model import Setup, Staged
-from prony.selftest.lies.stage import Silent, stage
-from prony.selftest.lies.twins import others_at_work
+from prony.selftest.faults.clean_run import disturbed
+from prony.selftest.faults.model import Setup, SetupResult
+from prony.selftest.faults.trial import Silent, run_setup
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
@@ -43,57 +43,57 @@ ACCUSING = frozenset({Status.SUSPECT, Status.INVALID})
 WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 HEAD_LINES = 4
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
-"""Of a real server, which has to warm up."""
+"""For a server of the catalogue, which has to warm up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Honest:
-    """What became of one honest trial."""
+class CleanTrial:
+    """The verdict and findings of one clean trial."""
 
     setup: str
     verdict: Status
     accused: dict[str, tuple[Status, str]]
-    """Check -> its status and reason, of what keeps the trial from being valid."""
+    """Check -> its status and reason, of the findings that keep the trial from being valid."""
     others: bool = False
-    """Whether the machine's own readings show that somebody else used its CPUs."""
+    """Whether the host's own readings show another process on its CPUs."""
 
 
-def honest_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[Honest]:
-    """So many trials, the set-ups in turn; with a real server it is one of them."""
+def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
+    """`count` trials, the set-ups in turn; a `server` of the catalogue is one more set-up."""
     kinds = [*SETUPS, *([server] if server else [])]
     built = _built(server) if server else None
-    found: list[Honest] = []
+    found: list[CleanTrial] = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
         if built is not None and kind == server:
             evidence = _real(built, number + 1)
-            staged = Staged(evidence, judge(evidence), {})
+            outcome = SetupResult(evidence, judge(evidence), {})
         else:
-            staged = stage(SETUPS[kind], seed=number + 1)
-        judged = staged.judgement
+            outcome = run_setup(SETUPS[kind], seed=number + 1)
+        judged = outcome.judgement
         accused: dict[str, tuple[Status, str]] = {
             f.check: (f.status, f.reason)
             for f in judged.findings
             if f.status in ACCUSING or (f.status is Status.UNKNOWN and f.essential)
         }
-        found.append(Honest(kind, judged.verdict, accused, others_at_work(staged)))
+        found.append(CleanTrial(kind, judged.verdict, accused, disturbed(outcome)))
         said = "; ".join(f"{check}: {why}" for check, (how, why) in accused.items() if how in ACCUSING)
         say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
     return found
 
 
-def honest_table(trials: Sequence[Honest]) -> str:
-    """Markdown: the share of trials in which each check was suspect, invalid or unknown, in how many of the
-    accused ones somebody else was at work, and the worst that it said.
+def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
+    """Markdown: the share of trials in which each check was suspect, invalid or unknown, how many of those
+    were disturbed by another process, and the worst finding.
     """
     verdicts = Counter(trial.verdict.value for trial in trials)
     beside = sum(trial.others for trial in trials)
     lines = [
-        f"{len(trials)} honest trials: "
+        f"{len(trials)} clean trials: "
         + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
-        + f"; in {beside} of them the machine's own readings show somebody else at work",
+        + f"; {beside} disturbed by another process, by the host's own readings",
         "",
-        "| check | unknown | suspect | invalid | accused (beside somebody else) | of set-ups | for example |",
+        "| check | unknown | suspect | invalid | fired (disturbed) | set-ups | for example |",
         "|---|---|---|---|---|---|---|",
     ]
     for check in sorted({check for trial in trials for check in trial.accused}):

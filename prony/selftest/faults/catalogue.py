@@ -1,6 +1,7 @@
-"""The lies that one trial can tell, each with its twin. Must not know how they are staged.
+"""The faults that one trial can show, each with its clean run. Must not know how they are run.
 
-A twin is the same set-up without the trouble. Lies of several trials are in `prony.selftest.lies.many`.
+A clean run is the same set-up without the fault. `several_trials` has the entries that need more than one
+trial.
 """
 
 from __future__ import annotations
@@ -14,30 +15,32 @@ from prony.judge.finding import Status
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
-from prony.selftest.lies.model import SECONDS, Beside, Entry, Setup, Staged, hello
-from prony.selftest.lies.stage import stage
-from prony.selftest.lies.strangers import SHARED
-from prony.selftest.lies.troubles import burner, cpu_quota, port_range
+from prony.selftest.faults.disturbances import burner, cpu_quota, port_range
+from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
+from prony.selftest.faults.other_process import SHARED
+from prony.selftest.faults.trial import run_setup
 
 LONG = SteadyWindow(window_s=9.0)
 """Long enough for change points."""
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
-"""A server that waits: its answers take their time although nothing is busy."""
+"""A server that waits: its responses take 5 ms although nothing is busy."""
 STALLS = ("--work", "100us", "--stall", "every=2s,for=500ms")
 EIGHT_WORKERS = ("--workers", "8", "--delay", "fixed:20ms")
-"""Few answers at a time: workers wait in step, and a second holds a wave more or less of them."""
+"""Workers wait in step, so a second holds a wave of responses more or less."""
 SLOW_LANE = ClosedLoad(users=50, think=Think(kind="constant", ms=100))
 
 
-def _says(check: str, word: str, staged: Staged) -> str | None:
-    said = staged.reason(check)
-    return None if word in said else f"{check} says '{said}', in which '{word}' is missing"
+def _says(check: str, word: str, outcome: SetupResult) -> str | None:
+    said = outcome.reason(check)
+    return None if word in said else f"{check} says '{said}', without '{word}'"
 
 
-def _no_p999(staged: Staged) -> str | None:
-    printed = [name for name in staged.figures if "p99.9" in name or "p999" in name or "p99_9" in name]
-    return f"{printed[0]} is printed from {staged.figures.get('completed', 0):g} samples" if printed else None
+def _no_p999(outcome: SetupResult) -> str | None:
+    printed = [name for name in outcome.figures if "p99.9" in name or "p999" in name or "p99_9" in name]
+    return (
+        f"{printed[0]} is printed from {outcome.figures.get('completed', 0):g} samples" if printed else None
+    )
 
 
 def _open(rate: float, poisson: bool = False) -> OpenLoad:
@@ -47,8 +50,8 @@ def _open(rate: float, poisson: bool = False) -> OpenLoad:
 FEW_PORTS = partial(port_range, 40000, 40299)
 
 
-def _forecast(_: Staged) -> Beside:
-    """Where the rate is known, what must fail is refused before a request is sent, and what fits is not."""
+def _forecast(_: SetupResult) -> ExtraCase:
+    """With a known rate, a load that must fail is refused before a request is sent; one that fits is not."""
     close = Connections(keep_alive=False)
     with FEW_PORTS():
         found = limits()
@@ -62,46 +65,46 @@ def _forecast(_: Staged) -> Beside:
                 said.append(str(fault))
     many, few = said
     if "ports" not in many:
-        return Beside("", "20,000 connections a second on 300 ports were not refused before the run")
-    return Beside(
+        return ExtraCase("", "20,000 connections a second on 300 ports were not refused before the run")
+    return ExtraCase(
         f"before a run at 20,000 a second: refused, {many.partition(' (')[0]}",
         f"four connections a second on 300 ports were refused: {few}" if few else None,
     )
 
 
 HIDDEN_FACTOR = 3.0
-"""What users of an open loop feel of the stall ÷ what the closed loop prints, at least; about 100."""
+"""p99 of the open loop ÷ p99 of the closed loop under the same stall, at least; about 100."""
 
 
-def _open_loop_shows(closed: Staged) -> Beside:
-    """The same server at a rate that no answer can delay: p99 from the intended send shows the stall."""
-    staged = stage(Setup(serve=STALLS, load=_open(200), measured=WholeRun(duration_s=5.0)))
-    hidden, shown = closed.figures.get("p99_ms"), staged.figures.get("p99_ms")
+def _open_loop_shows(closed: SetupResult) -> ExtraCase:
+    """The same server in an open loop: p99 from the intended send shows the stall."""
+    outcome = run_setup(Setup(serve=STALLS, load=_open(200), measured=WholeRun(duration_s=5.0)))
+    hidden, shown = closed.figures.get("p99_ms"), outcome.figures.get("p99_ms")
     if hidden is None or shown is None:
-        return Beside("", "p99 of one of the loops is missing")
+        return ExtraCase("", "p99 of one of the loops is missing")
     fault = None
     if shown < HIDDEN_FACTOR * hidden:
         fault = (
             f"p99 is {shown:.0f} ms in the open loop, {hidden:.1f} ms in the closed one: nothing was hidden"
         )
-    elif staged.status("stall") is not Status.VALID:
-        fault = f"of the open loop, stall says '{staged.reason('stall')}'"
-    return Beside(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
+    elif outcome.status("stall") is not Status.VALID:
+        fault = f"of the open loop, stall says '{outcome.reason('stall')}'"
+    return ExtraCase(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
 
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
         1,
         "client saturated",
-        "the load generator shares its CPU with a process that burns it",
-        Setup(trouble=burner("client"), needs=("two-cpus",)),
+        "a CPU-bound process shares the load generator's CPU",
+        Setup(disturbance=burner("client"), needs=("two-cpus",)),
         ("client", "isolation"),
         Setup(),
     ),
     Entry(
         2,
         "server on the client's CPU",
-        "server and load generator take the CPU from each other",
+        "server and load generator compete for one CPU",
         Setup(shared_cpus=True, needs=("two-cpus",)),
         ("isolation",),
         Setup(),
@@ -110,7 +113,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         3,
         "bound by worker threads",
-        "8 workers that each wait 20 ms make 400/s, whatever the CPU could do",
+        "8 workers that wait 20 ms each cap the rate at 400/s, with the CPU idle",
         Setup(
             serve=EIGHT_WORKERS,
             load=ClosedLoad(users=24),
@@ -129,7 +132,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         4,
         "load too small for a capacity",
-        "two users leave the server idle, and their rate is called its capacity",
+        "two users leave the server idle; their rate is called its capacity",
         Setup(serve=QUIET, load=ClosedLoad(users=2), measured=LONG),
         ("bound_by",),
         Setup(measured=LONG),
@@ -137,7 +140,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         5,
         "keep-alive silently off",
-        "the server closes every connection though keep-alive was asked",
+        "the server closes every connection although keep-alive was requested",
         Setup(serve=("--work", "100us", "--ignore-keep-alive")),
         ("connections",),
         Setup(),
@@ -150,12 +153,12 @@ ENTRIES: tuple[Entry, ...] = (
         ("connections",),
         Setup(serve=("--work", "100us"), tls=True),
         partial(_says, "connections", "TLS handshakes"),
-        plain=False,
+        other_tools=False,
     ),
     Entry(
         7,
         "ports run out",
-        "a connection per request, which the client closes, with 300 ephemeral ports",
+        "a connection per request, closed by the client, with 300 ephemeral ports",
         Setup(
             command=(*SHARED, "{host}", "{port}", "patient"),
             around=FEW_PORTS,
@@ -166,12 +169,12 @@ ENTRIES: tuple[Entry, ...] = (
         ("ports",),
         Setup(around=FEW_PORTS, needs=("root",)),
         beside=_forecast,
-        plain=False,
+        other_tools=False,
     ),
     Entry(
         9,
         "a stall that a closed loop hides",
-        "everything stands still for half a second every two seconds",
+        "the server stops for 500 ms every 2 s",
         Setup(serve=STALLS, measured=WholeRun(duration_s=5.0)),
         ("stall",),
         Setup(),
@@ -180,14 +183,14 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         10,
         "the offered rate is not reached",
-        "600 requests per second are asked of a server that can answer 250",
+        "600 requests/s are offered to a server that can answer 250",
         Setup(serve=("--work", "4ms"), load=_open(600), measured=MEASURED),
         ("schedule",),
         Setup(serve=("--delay", "fixed:100ms"), load=_open(200), measured=MEASURED),
     ),
     Entry(
         11,
-        "Poisson asked, even spacing delivered",
+        "Poisson arrivals requested, even spacing delivered",
         "the pacer sends evenly spaced requests",
         Setup(
             serve=("--delay", "fixed:100ms"),
@@ -198,16 +201,16 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         ("arrivals",),
         Setup(serve=("--delay", "fixed:100ms"), load=_open(200, poisson=True), measured=MEASURED),
-        plain=False,
+        other_tools=False,
     ),
     Entry(
         12,
         "think times stretched",
-        "the client's timer comes 20 ms late",
+        "the client's timers fire 20 ms late",
         Setup(serve=QUIET, load=SLOW_LANE, rig="late-timer", needs=("rigged",)),
         ("think",),
         Setup(serve=QUIET, load=SLOW_LANE),
-        plain=False,
+        other_tools=False,
     ),
     Entry(
         13,
@@ -216,12 +219,12 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(serve=QUIET, load=SLOW_LANE, rig="silent-death", needs=("rigged",)),
         ("little",),
         Setup(serve=QUIET, load=SLOW_LANE),
-        plain=False,
+        other_tools=False,
     ),
     Entry(
         14,
         "still warming up",
-        "the server gets faster all through the window",
+        "the server speeds up throughout the window",
         Setup(serve=("--work", "50us", "--warmup", "from=100,over=16s"), measured=LONG),
         ("steady",),
         Setup(measured=LONG),
@@ -229,7 +232,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         15,
         "slowing down",
-        "a leak makes every request dearer than the one before",
+        "a leak makes every request slower than the one before",
         Setup(serve=("--work", "50us", "--slowdown", "per-minute=40,after=5s"), measured=LONG),
         ("steady",),
         Setup(measured=LONG),
@@ -237,7 +240,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         16,
         "200 OK with an error page",
-        "two answers in a hundred are an error page with the status 200",
+        "2 % of the responses are an error page with status 200",
         Setup(serve=("--work", "100us", "--wrong-body", "share=0.02")),
         ("errors", "content"),
         Setup(),
@@ -245,7 +248,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         17,
         "fast errors raise the rate",
-        "two answers in a hundred are 503, and cost nothing",
+        "2 % of the responses are an immediate 503",
         Setup(serve=("--work", "100us", "--errors", "share=0.02,fast=yes")),
         ("errors",),
         Setup(),
@@ -253,7 +256,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         18,
         "bodies shorter than declared",
-        "one answer in fifty ends before its Content-Length",
+        "2 % of the responses end before their Content-Length",
         Setup(serve=("--work", "100us", "--truncate", "share=0.02")),
         ("errors",),
         Setup(),
@@ -261,8 +264,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         20,
         "a neighbour on the server's CPU",
-        "another process takes half of what was granted",
-        Setup(trouble=burner("server"), needs=("two-cpus",)),
+        "another process takes half of the server's CPU",
+        Setup(disturbance=burner("server"), needs=("two-cpus",)),
         ("isolation",),
         Setup(),
         partial(_says, "isolation", "of the server's CPUs"),
@@ -270,8 +273,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         21,
         "CPU quota",
-        "a control group lets the server use a third of its CPU",
-        Setup(trouble=cpu_quota(0.3), needs=("cgroup",)),
+        "a control group limits the server to 30 % of a CPU",
+        Setup(disturbance=cpu_quota(0.3), needs=("cgroup",)),
         ("isolation", "bound_by"),
         Setup(),
         partial(_says, "isolation", "quota"),
@@ -279,7 +282,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         24,
         "p99.9 of 300 samples",
-        "a percentile is printed that so few samples cannot carry",
+        "a percentile is printed that 300 samples cannot support",
         Setup(serve=QUIET, load=ClosedLoad(users=2), measured=WholeRun(total_requests=300)),
         ("samples",),
         Setup(measured=WholeRun(duration_s=SECONDS)),
@@ -288,10 +291,10 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         26,
         "a retry hidden in the client",
-        "the client sends a lost request again, and says nothing",
+        "the client resends a lost request without counting it",
         Setup(serve=("--work", "100us", "--reset", "share=0.01"), rig="hidden-retry", needs=("rigged",)),
         ("counts",),
         Setup(),
-        plain=False,
+        other_tools=False,
     ),
 )

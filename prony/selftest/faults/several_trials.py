@@ -1,5 +1,5 @@
-"""The lies that need more than one trial, or that are refused before one starts. Must not judge: the same
-commands and comparisons are used that a user uses.
+"""Faults that take several trials to show, or that are refused before a trial starts. Must not judge: the
+commands and comparisons are those that a user runs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from prony.compare.ratio import Verdict
 from prony.host.partition import partition
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.selftest.lies.model import Setup, Staged
-from prony.selftest.lies.plain import plain
-from prony.selftest.lies.prove import Told
-from prony.selftest.lies.stage import spec_of, stage
-from prony.selftest.lies.stored import averaged_percentiles, two_machines
-from prony.selftest.lies.strangers import another_process
+from prony.selftest.faults.model import Setup, SetupResult
+from prony.selftest.faults.other_process import another_process
+from prony.selftest.faults.other_tools import run_tools
+from prony.selftest.faults.single_trial import EntryResult
+from prony.selftest.faults.stored import averaged_percentiles, two_machines
+from prony.selftest.faults.trial import run_setup, spec_of
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
@@ -30,23 +30,25 @@ DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 SHORT = WholeRun(duration_s=1.0)
 
 
-def descriptors(_tools: bool) -> Told:
+def descriptors(_tools: bool) -> EntryResult:
     """8: more users than descriptors."""
     with launch(Built(spec_of(Setup())), cpus=partition().server) as server:
         server.wait_ready(status_probe(server.host, server.port), 20.0)
         many, few = (_load_with_descriptors(server.url, users) for users in (1000, 20))
-    faults = []
+    failures = []
     if many.returncode == 0 or "descriptors" not in many.stderr:
-        faults.append(f"1000 users with 256 descriptors were not refused: {many.stderr[-200:]}")
+        failures.append(f"1000 users with 256 descriptors were not refused: {many.stderr[-200:]}")
     if "descriptors:" in few.stderr:
-        faults.append(f"20 users with 256 descriptors were refused: {few.stderr[-200:]}")
-    return Told(
+        failures.append(f"20 users with 256 descriptors were refused: {few.stderr[-200:]}")
+    return EntryResult(
         8,
         "too few descriptors",
         "1000 users, and 256 descriptors to hold their connections",
-        said=many.stderr.strip().splitlines()[-1] if many.stderr.strip() else f"exit code {many.returncode}",
-        twin="20 users: runs",
-        faults=tuple(faults),
+        reported=many.stderr.strip().splitlines()[-1]
+        if many.stderr.strip()
+        else f"exit code {many.returncode}",
+        clean="20 users: runs",
+        failures=tuple(failures),
     )
 
 
@@ -76,49 +78,50 @@ def _load_with_descriptors(url: str, users: int) -> subprocess.CompletedProcess[
 
 
 SLOW_STARTS = {"a": (True, False, False, True, False, True), "b": (False, False, True, True, True, False)}
-"""Three slow starts of six for each server, as one start in two means. Placed and not drawn: a draw can give
-one server five of them and the other one, and would then be believed by anybody, once in twenty times.
+"""Three slow starts in six for each server. Fixed and not drawn: a draw can give one server five and the
+other one, which any method would call a difference.
 """
 QUICK, DEAR = ("--work", "200us"), ("--work", "600us")
 SLOW_FACTOR = 1.3
 
 
-def start_lottery(tools: bool) -> Told:
+def start_lottery(tools: bool) -> EntryResult:
     """22: one start in two is 30 % slow."""
     slow, quick = ((*QUICK, "--start-lottery", f"share={n},factor={SLOW_FACTOR}") for n in (1, 0))
-    lucky = [plain(Setup(serve=start)) for start in (quick, slow)] if tools else []
+    lucky = [run_tools(Setup(serve=start)) for start in (quick, slow)] if tools else []
     starts: dict[str, list[tuple[str, ...]]] = {
         name: [slow if s else quick for s in drawn] for name, drawn in SLOW_STARTS.items()
     }
     unsure = compare(_trials(starts), band=0.02)
     steady = compare(_trials({"a": [QUICK] * 5, "b": [DEAR] * 5}), band=0.02)
     pair, clear = unsure.pairs[0], steady.pairs[0]
-    faults = []
+    failures = []
     if pair.verdict in {Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT}:
-        faults.append(f"servers whose starts differ by 30 % were called {pair.verdict.value}")
+        failures.append(f"servers whose starts differ by 30 % were called {pair.verdict.value}")
     if pair.high is None or pair.low is None or pair.high < pair.low * WIDE:
-        faults.append("the starts differ by 30 %, and the interval does not show it")
+        failures.append("the starts differ by 30 %, and the interval does not show it")
     if clear.verdict not in DIFFERENT:
-        faults.append(f"a server that does three times as much was called {clear.verdict.value}")
-    return Told(
+        failures.append(f"a server that does three times as much was called {clear.verdict.value}")
+    return EntryResult(
         22,
         "the luck of a start",
         "one start in two is 30 % slower for good, and the best run is quoted",
-        plain=" | ".join(lucky),
-        said=pair.sentence,
-        twin=clear.sentence,
-        faults=tuple(faults),
+        other_tools=" | ".join(lucky),
+        reported=pair.sentence,
+        clean=clear.sentence,
+        failures=tuple(failures),
     )
 
 
 WIDE = 1.2
 """The interval of the start lottery: its upper end ÷ its lower one, at least. Without noise it is 1.4."""
 ROUNDS = 3
-"""How often one server may be compared with itself until it is not called different: a 95 % interval misses
-one time in twenty, in the same direction three times in a row one time in 30,000."""
+"""Comparisons of a server with itself before a difference counts as a failure: a 95 % interval misses 1 in
+20, three in a row in the same direction 1 in 30,000.
+"""
 
 
-def same_twice(tools: bool) -> Told:
+def same_twice(tools: bool) -> EntryResult:
     """23: one server under two names."""
     called: list[Verdict] = []
     while len(called) < ROUNDS:
@@ -129,19 +132,19 @@ def same_twice(tools: bool) -> Told:
             break
     said = f"the same server was called {called[0].value} {ROUNDS} times in a row"
     different = len(called) == ROUNDS and len(set(called)) == 1 and called[0] in DIFFERENT
-    return Told(
+    return EntryResult(
         23,
         "the same server under two names",
         "two rows of a table differ, and one of them is called the faster",
-        plain=" | ".join(plain(Setup(serve=QUICK)) for _ in "ab") if tools else "",
-        said=pair.sentence + ("" if len(called) == 1 else f" (comparison {len(called)})"),
-        faults=(said,) if different else (),
+        other_tools=" | ".join(run_tools(Setup(serve=QUICK)) for _ in "ab") if tools else "",
+        reported=pair.sentence + ("" if len(called) == 1 else f" (comparison {len(called)})"),
+        failures=(said,) if different else (),
     )
 
 
 def _trials(servers: dict[str, list[tuple[str, ...]]], seed: int = 0) -> list[Sample]:
-    """Interleaved fresh processes, as an experiment makes them; each server's words start by start. What
-    another process on this machine did to one of them is no lie of the servers: the trial still counts here.
+    """Interleaved fresh processes, as in an experiment; each server's arguments start by start. A trial that
+    another process disturbed still counts here: that is not the servers' difference.
     """
     drawn = random.Random(5 + seed)
     samples: list[Sample] = []
@@ -150,13 +153,13 @@ def _trials(servers: dict[str, list[tuple[str, ...]]], seed: int = 0) -> list[Sa
         drawn.shuffle(order)
         for name, words in order:
             setup = Setup(serve=words, load=ClosedLoad(users=8), measured=SHORT)
-            staged: Staged = stage(setup, seed=block + 1)
-            answered = staged.status("errors") is Status.VALID
-            samples.append(Sample(name, block, staged.figures.get("requests_per_s"), answered))
+            outcome: SetupResult = run_setup(setup, seed=block + 1)
+            answered = outcome.status("errors") is Status.VALID
+            samples.append(Sample(name, block, outcome.figures.get("requests_per_s"), answered))
     return samples
 
 
-MANY: dict[int, Callable[[bool], Told]] = {
+MANY: dict[int, Callable[[bool], EntryResult]] = {
     8: descriptors,
     19: another_process,
     22: start_lottery,

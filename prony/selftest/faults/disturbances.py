@@ -1,5 +1,5 @@
-"""What can be done to a machine while something is measured on it: burners, quotas, namespaces. Everything is
-undone when the context ends. Must not know which lie it serves.
+"""What can be done to a host while something is measured on it: CPU burners, quotas, namespaces. Each is
+undone when its context ends. Must not know which entry uses it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from prony.selftest.lies.model import Scene, Side, Trouble
+from prony.selftest.faults.model import Context, Disturbance, Side
 
 CLONE_NEWNET = 0x40000000
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-def burner(side: Side) -> Trouble:
+def burner(side: Side) -> Disturbance:
     """A process that burns one CPU of this side."""
 
     @contextmanager
-    def burn(scene: Scene) -> Iterator[None]:
-        cpus = scene.server_cpus if side == "server" else scene.client_cpus
+    def burn(context: Context) -> Iterator[None]:
+        cpus = context.server_cpus if side == "server" else context.client_cpus
         place = f"import os; os.sched_setaffinity(0, {{{cpus[0]}}})"
-        # It ends with us, too, should nobody be left to end it.
+        # Ends with this process even when nobody is left to kill it.
         burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
         process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"])
         try:
@@ -40,7 +40,7 @@ def burner(side: Side) -> Trouble:
 
 @contextmanager
 def port_range(first: int, last: int) -> Iterator[None]:
-    """A network namespace of our own, with so many ephemeral ports; what is started within belongs to it."""
+    """A network namespace with this range of ephemeral ports; processes started inside belong to it."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/self/ns/net").open("rb") as home:
         if libc.unshare(CLONE_NEWNET) != 0:
@@ -58,19 +58,19 @@ def port_range(first: int, last: int) -> Iterator[None]:
 PERIOD_US = 100_000
 
 
-def cpu_quota(share: float) -> Trouble:
+def cpu_quota(share: float) -> Disturbance:
     """A control group in which the server may use this share of one CPU."""
 
     @contextmanager
-    def hold(scene: Scene) -> Iterator[None]:
+    def hold(context: Context) -> Iterator[None]:
         root = _quota_root()
-        if root is None or scene.server_pid is None:
+        if root is None or context.server_pid is None:
             raise OSError("control groups with a CPU quota cannot be made here")
-        home = root / _group_of(scene.server_pid, root).lstrip("/")
+        home = root / _group_of(context.server_pid, root).lstrip("/")
         group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
         try:
             _limit(group, share)
-            (group / "cgroup.procs").write_text(str(scene.server_pid))
+            (group / "cgroup.procs").write_text(str(context.server_pid))
             yield
         finally:
             with suppress(OSError):

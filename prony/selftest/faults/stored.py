@@ -1,5 +1,5 @@
-"""The lies that are told of good trials afterwards: percentiles averaged (25), two machines in one row (27).
-Real trials are stored, and shown by the commands that a user types. Must not know how these work.
+"""Good trials reported wrongly afterwards: percentiles averaged (25), two machines compared (27). Real trials
+are stored and shown by the commands that a user types. Must not know how these work.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from prony.judge.verdict import verdict_of
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.spec import ExperimentPlan
 from prony.plan.trial import TrialPlan
-from prony.selftest.lies.model import Setup, Staged, hello
-from prony.selftest.lies.prove import Told
-from prony.selftest.lies.stage import stage
-from prony.selftest.lies.twins import BUSY
+from prony.selftest.faults.clean_run import BUSY
+from prony.selftest.faults.model import Setup, SetupResult, hello
+from prony.selftest.faults.single_trial import EntryResult
+from prony.selftest.faults.trial import run_setup
 from prony.store import Store
 
 DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
@@ -45,7 +45,7 @@ SLOW, QUICK = (("--delay", f"fixed:{ms}ms") for ms in (50, 5))
 
 
 class Shown:
-    """A store for a while, and what the commands say of it."""
+    """A temporary store, and the commands' output for it."""
 
     def __init__(self, folder: Path) -> None:
         self._file, self._page = folder / "results.db", folder / "page.html"
@@ -64,7 +64,7 @@ class Shown:
         return json.loads(done.stdout)
 
     def page(self, identifier: str) -> str:
-        """The words of the report, a row of a table on a line."""
+        """The report's text, one table row per line."""
         self.command("report", identifier, "-o", str(self._page))
         page = re.sub(r"\s*\n\s*", " ", self._page.read_text(encoding="utf-8")).replace("</tr>", "\n")
         return re.sub(r"<[^>]*>", " ", page)
@@ -80,7 +80,9 @@ def _shown() -> Iterator[Shown]:
             shown.store.close()
 
 
-def keep(store: Store, trials: Sequence[tuple[str, Staged]], machine: Fingerprint, load: ClosedLoad) -> str:
+def keep(
+    store: Store, trials: Sequence[tuple[str, SetupResult]], machine: Fingerprint, load: ClosedLoad
+) -> str:
     """These trials as one experiment on this machine, (server, trial) in the order of blocks; its id."""
     servers = tuple(dict.fromkeys(server for server, _ in trials))
     plan = ExperimentPlan(
@@ -95,7 +97,7 @@ def keep(store: Store, trials: Sequence[tuple[str, Staged]], machine: Fingerprin
         name=plan.title, spec=plan_dict(plan), fingerprint=machine, seed=plan.seed, quick=False
     )
     now = datetime.now(UTC)
-    for number, (server, staged) in enumerate(trials):
+    for number, (server, outcome) in enumerate(trials):
         record = TrialRecord(
             id=f"{experiment}-{number + 1:03d}",
             experiment_id=experiment,
@@ -107,30 +109,30 @@ def keep(store: Store, trials: Sequence[tuple[str, Staged]], machine: Fingerprin
             seed=number + 1,
             started_at=now,
             ended_at=now,
-            evidence=staged.evidence,
+            evidence=outcome.evidence,
             fingerprint_key=machine.key,
         )
         ended = conclude(record)
-        store.add_trial(record, whoever_was_beside(ended.judgement), ended.figures)
+        store.add_trial(record, without_disturbances(ended.judgement), ended.figures)
     store.finish_experiment(experiment)
     return experiment
 
 
-def whoever_was_beside(judgement: Judgement) -> Judgement:
-    """Without the findings that a neighbour on the same CPUs causes: it is not asked here how good the trials
-    are, but what becomes of them in a table, and a rejected one is in none.
+def without_disturbances(judgement: Judgement) -> Judgement:
+    """Without the findings that another process can cause: this entry is about how trials are tabulated, and
+    a rejected one is in no table.
     """
     findings = tuple(f for f in judgement.findings if f.check not in BUSY)
     return Judgement(verdict=verdict_of(findings), findings=findings, bound_by=judgement.bound_by)
 
 
-def averaged_percentiles(_tools: bool) -> Told:
+def averaged_percentiles(_tools: bool) -> EntryResult:
     """25: percentiles averaged over trials."""
     trials = [
-        ("a", stage(Setup(serve=SLOW if number == 1 else QUICK, load=CROWD, measured=WINDOW), number + 1))
+        ("a", run_setup(Setup(serve=SLOW if number == 1 else QUICK, load=CROWD, measured=WINDOW), number + 1))
         for number in range(3)
     ]
-    own = [value for _, staged in trials if (value := staged.figures.get(P99)) is not None]
+    own = [value for _, outcome in trials if (value := outcome.figures.get(P99)) is not None]
     mean = sum(own) / max(1, len(own))
     with _shown() as shown:
         identifier = keep(shown.store, trials, fingerprint({}), CROWD)
@@ -140,23 +142,23 @@ def averaged_percentiles(_tools: bool) -> Told:
             "page": shown.page(identifier),
         }
     summary = server["summary"].get(P99)
-    faults = [] if summary is None else _not_their_own(summary, own)
+    failures = [] if summary is None else _not_their_own(summary, own)
     for name, text in texts.items():
         line = _row(text)
         if line is None or summary is None:
-            faults.append(f"the {name} has no p99, or the JSON none")
+            failures.append(f"the {name} has no p99, or the JSON none")
         elif _close(line, mean, own):
-            faults.append(f"the {name} has an average of percentiles: {line}")
-    return Told(
+            failures.append(f"the {name} has an average of percentiles: {line}")
+    return EntryResult(
         25,
         "percentiles averaged",
         f"one start in three is slow: the p99 of three runs, {_listed(own)} ms, is reported as {mean:.3g} ms",
-        plain="wrk and ab report each run's own; the average is made in the spreadsheet",
-        said=""
+        other_tools="wrk and ab report each run's own; the average is made in the spreadsheet",
+        reported=""
         if summary is None
         else f"median {summary['median']:.3g} ms, from {summary['min']:.3g} to {summary['max']:.3g} ms over "
         f"{summary['n']} trials; so in the table, the page and the JSON",
-        faults=tuple(faults),
+        failures=tuple(failures),
     )
 
 
@@ -187,10 +189,10 @@ def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.3g}" for value in values)
 
 
-def two_machines(_tools: bool) -> Told:
+def two_machines(_tools: bool) -> EntryResult:
     """27: results of two machines compared."""
     trials = [
-        (name, stage(Setup(serve=("--work", f"{work}us"), load=FEW, measured=WINDOW)))
+        (name, run_setup(Setup(serve=("--work", f"{work}us"), load=FEW, measured=WINDOW)))
         for name, work in (("a", 200), ("b", 600))
     ]
     here = fingerprint({})
@@ -205,25 +207,25 @@ def two_machines(_tools: bool) -> Told:
         found = shown.json("compare-results", *whole)
         table = shown.command("compare-results", *whole).stdout
         one_each = shown.command("compare-results", *apart)
-    rates = [staged.figures["requests_per_s"] for _, staged in trials]
+    rates = [outcome.figures["requests_per_s"] for _, outcome in trials]
     pair = compare(
         Sample(name, block, rate, machine=machine.key)
         for (name, _), rate, machine in zip(trials, rates, (here, there), strict=True)
         for block in range(6)
     ).pairs[0]
-    faults = []
+    failures = []
     if not found["confounded"] or "CONFOUNDED" not in table:
-        faults.append("two results of different fingerprints are not called confounded")
+        failures.append("two results of different fingerprints are not called confounded")
     if found["ratios"]:
-        faults.append(f"a ratio of two results with a trial each: {found['ratios']}")
+        failures.append(f"a ratio of two results with a trial each: {found['ratios']}")
     if one_each.returncode == 0 and f"{rates[0] / rates[1]:.2f}" in one_each.stdout:
-        faults.append("one server here and the other there were divided by each other")
+        failures.append("one server here and the other there were divided by each other")
     if pair.verdict in DIFFERENT or pair.p_value is not None or pair.low is not None:
-        faults.append(f"a verdict across machines: {pair.verdict.value}")
-    return Told(
+        failures.append(f"a verdict across machines: {pair.verdict.value}")
+    return EntryResult(
         27,
         "two machines compared",
         "the servers ran on different hosts, and the ratio is given to the servers",
-        said=f"{pair.sentence}; of two whole results: {found['words']}",
-        faults=tuple(faults),
+        reported=f"{pair.sentence}; of two whole results: {found['words']}",
+        failures=tuple(failures),
     )

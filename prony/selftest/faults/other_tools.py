@@ -1,4 +1,4 @@
-"""What wrk and ab print when they are pointed at the same set-up. Must not judge it."""
+"""What wrk and ab print for the same set-up. Must not judge it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from prony.peers.ab import Ab
 from prony.peers.running import Ran, run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
-from prony.selftest.lies.model import Scene, Setup
-from prony.selftest.lies.stage import spec_of
+from prony.selftest.faults.model import Context, Setup
+from prony.selftest.faults.trial import spec_of
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
@@ -21,11 +21,11 @@ from prony.server.probe import status_probe
 SECONDS = 2
 TOOLS: tuple[Tool, ...] = (Wrk(), Ab())
 LONGEST = 80
-"""Characters of the line with which a tool gave up."""
+"""Characters kept of a tool's last error line."""
 
 
-def plain(setup: Setup) -> str:
-    """One line: what each tool that is installed says of the rate, and what else it complains about."""
+def run_tools(setup: Setup) -> str:
+    """One line: the rate and the errors that each installed tool prints."""
     there = [(tool, program) for tool in TOOLS if (program := tool.find()) is not None]
     said = [f"{tool.name} {words(_run(tool, program, setup))}" for tool, program in there]
     return "; ".join(said) or "neither wrk nor ab is installed"
@@ -37,8 +37,8 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
     server_cpus = chosen.client if setup.shared_cpus else chosen.server
     with setup.around(), launch(Built(spec_of(setup)), cpus=server_cpus) as server:
         server.wait_ready(status_probe(server.host, server.port, tls=setup.tls), 20.0)
-        scene = Scene(server_cpus, chosen.client, server.pid)
-        with setup.trouble(scene) if setup.trouble is not None else nullcontext():
+        context = Context(server_cpus, chosen.client, server.pid)
+        with setup.disturbance(context) if setup.disturbance is not None else nullcontext():
             asked = Request(
                 Asked(users, SECONDS, tls=setup.tls), f"{server.url}/", SECONDS, 0.0, "", chosen.client[0]
             )
@@ -46,7 +46,7 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
 
 
 def words(ran: Ran) -> str:
-    """The rate that it prints, and what it says of errors."""
+    """The rate it prints, and its errors."""
     if ran.failure is not None or ran.claim.per_s is None:
         return f"ended without a rate ({(ran.failure or 'it printed none')[:LONGEST]})"
     errors = f" ({ran.claim.errors:,} errors)" if ran.claim.errors else ""

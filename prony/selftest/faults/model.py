@@ -1,4 +1,4 @@
-"""What an entry of the catalogue is. Must not know how one is staged."""
+"""What an entry of the catalogue is. Must not know how one is run."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from prony.plan.load import ClosedLoad, Connections, Load, Measured, WholeRun
 from prony.plan.workload import Expectation, Step, Workload
 
 BODY = "x" * 64
-"""What the reference server answers unless it is told otherwise."""
+"""The reference server's default response body."""
 SECONDS = 3.0
 
 
 def hello(expect: bool = True, delay_ms: float | None = None) -> Workload:
-    """One request whose right answer is declared, or not."""
+    """One GET; `expect` declares the correct response."""
     right = Expectation(status=(200,), body_bytes=len(BODY)) if expect else None
     return Workload(name="hello", delay_ms=delay_ms, steps=(Step(name="hello", path="/", expect=right),))
 
 
 Side = Literal["server", "client"]
-Trouble = Callable[["Scene"], AbstractContextManager[None]]
-"""Something that is done to the machine while a set-up runs."""
+Disturbance = Callable[["Context"], AbstractContextManager[None]]
+"""Something that is done to the host while a set-up runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """What a trouble may act on: where both sides run, the server's process and its port."""
+class Context:
+    """What a disturbance may act on: the CPUs of both sides, the server's process and its port."""
 
     server_cpus: tuple[int, ...]
     client_cpus: tuple[int, ...]
@@ -40,12 +40,12 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A server, a load and a trouble: one trial."""
+    """A server, a load and a disturbance: one trial."""
 
     serve: tuple[str, ...] = ("--work", "100us")
-    """Words for `prony-engine serve`; by default it burns CPU, so that the server is what is busy."""
+    """Arguments of `prony-engine serve`; the default burns CPU, so that the server is the bottleneck."""
     command: tuple[str, ...] | None = None
-    """Another server than the reference one, with {host} and {port} to be filled in."""
+    """Another server in place of the reference one; {host} and {port} are filled in."""
     load: Load = field(default_factory=lambda: ClosedLoad(users=8))
     measured: Measured = field(default_factory=lambda: WholeRun(duration_s=SECONDS))
     workload: Workload = field(default_factory=hello)
@@ -59,17 +59,17 @@ class Setup:
     """A defect of the rigged engine (engine/src/rig.rs)."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered before anything is started."""
-    trouble: Trouble | None = None
+    disturbance: Disturbance | None = None
     """Entered when the server is started."""
     in_window: bool = False
-    """The trouble begins only when the load is there."""
+    """The disturbance begins when the window opens."""
     needs: tuple[str, ...] = ()
-    """Of the machine: `root`, `cgroup`, `two-cpus`, `rigged`."""
+    """Of the host: `root`, `cgroup`, `two-cpus`, `rigged`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """What came of a set-up."""
+class SetupResult:
+    """The judged trial of a set-up."""
 
     evidence: Evidence
     judgement: Judgement
@@ -92,28 +92,28 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What was put on beside the lie itself: what Prony said, and what was wrong with that."""
+class ExtraCase:
+    """A second case of the same entry: what Prony reported, and how it failed."""
 
-    said: str
-    fault: str | None = None
+    reported: str
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A lie, its twin, and what Prony must say of the lie."""
+    """An injected fault, its clean run, and the finding that must detect it."""
 
     number: int
     name: str
-    lie: str
+    fault: str
     """What is wrong, in one sentence."""
     setup: Setup
     named_by: tuple[str, ...]
-    """One of these checks must accuse it."""
-    twin: Setup
-    also: Callable[[Staged], str | None] = lambda _: None
-    """What else must hold of the lie; a sentence when it does not."""
-    beside: Callable[[Staged], Beside | None] = lambda _: None
-    """The other half of a lie that one trial cannot show."""
-    plain: bool = True
+    """One of these checks must be suspect or invalid."""
+    clean: Setup
+    also: Callable[[SetupResult], str | None] = lambda _: None
+    """What else must hold of the faulty trial; a sentence when it does not."""
+    beside: Callable[[SetupResult], ExtraCase | None] = lambda _: None
+    """The second case of an entry that one trial cannot show."""
+    other_tools: bool = True
     """Whether wrk and ab can be pointed at this set-up."""

@@ -1,0 +1,96 @@
+"""Runs an entry that takes one trial and compares the findings with the expected ones. Must not know how a
+trial is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.selftest.faults.clean_run import CleanResult, run_clean
+from prony.selftest.faults.model import Entry, SetupResult
+from prony.selftest.faults.other_tools import run_tools
+from prony.selftest.faults.trial import missing_for, run_setup
+
+
+@dataclass(frozen=True, slots=True)
+class EntryResult:
+    """A row of the table: a fault, what other tools printed, what Prony reported, and how that failed."""
+
+    number: int
+    name: str
+    fault: str
+    other_tools: str = ""
+    reported: str = ""
+    clean: str = ""
+    failures: tuple[str, ...] = ()
+    missing: str = ""
+    """What this host lacks; the entry was then not run."""
+
+
+def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
+    """Run the faulty trial once, and the clean one until it is valid (`prony.selftest.faults.clean_run`)."""
+    told = EntryResult(entry.number, entry.name, entry.fault)
+    absent = missing_for(entry.setup) or missing_for(entry.clean)
+    if absent:
+        return with_(told, missing=absent)
+    printed = run_tools(entry.setup) if tools and entry.other_tools else ""
+    outcome = run_setup(entry.setup)
+    other = entry.beside(outcome)
+    clean = run_clean(entry.clean)
+    failures = (
+        _undetected(entry, outcome),
+        entry.also(outcome),
+        other.failure if other is not None else None,
+        _false_alarms(clean),
+    )
+    return with_(
+        told,
+        other_tools=printed,
+        reported=_finding(entry, outcome) + (f"; {other.reported}" if other is not None else ""),
+        clean=clean.summary,
+        failures=tuple(failure for failure in failures if failure),
+    )
+
+
+def with_(told: EntryResult, **changes: object) -> EntryResult:
+    """The same row with these cells changed."""
+    values = {name: getattr(told, name) for name in EntryResult.__slots__}
+    return EntryResult(**(values | changes))
+
+
+def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
+    if any(check in outcome.accused for check in entry.named_by):
+        return None
+    found = ", ".join(outcome.accused) or "nothing"
+    return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
+
+
+def _false_alarms(clean: CleanResult) -> str | None:
+    if not clean.false_alarms:
+        return None
+    findings = "; ".join(f"{check}: {reason}" for check, reason in clean.false_alarms.items())
+    return f"false alarm in the clean run, {clean.attempts} of {clean.attempts} attempts: {findings}"
+
+
+def _finding(entry: Entry, outcome: SetupResult) -> str:
+    check = next((c for c in entry.named_by if c in outcome.accused), None)
+    if check is None:
+        return outcome.judgement.verdict.value
+    return f"{outcome.accused[check].value}, {check}: {outcome.reason(check)}"
+
+
+def markdown(rows: Sequence[EntryResult]) -> str:
+    """The table of docs/truth.md."""
+    lines = [
+        "| | injected fault | other tools | Prony | clean run |",
+        "|---|---|---|---|---|",
+    ]
+    for told in rows:
+        if told.missing:
+            reported, clean = f"not run: needs {told.missing}", ""
+        else:
+            reported, clean = told.reported + "".join(f" **{why}**" for why in told.failures), told.clean
+        cells = (str(told.number), f"**{told.name}**: {told.fault}", told.other_tools, reported, clean)
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,102 @@
+"""Which findings of a clean run are false alarms and which another process explains: the rule on made-up
+findings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from prony.evidence.host import CpuPartition
+from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.verdict import verdict_of
+from prony.selftest.faults import clean_run
+from prony.selftest.faults.clean_run import conclude, run_clean
+from prony.selftest.faults.model import Setup, SetupResult
+from tests.judge import factory as f
+
+QUIET, BUSY = 0.0, 0.3
+
+
+def attempt(others: float = QUIET, **statuses: Status) -> SetupResult:
+    """A trial with these findings, on a machine of which other processes take this share."""
+    findings = tuple(
+        Finding(check=check, status=status, limit="", reason=f"of {check}", source="", essential=True)
+        for check, status in statuses.items()
+    )
+    evidence = f.part(f.healthy(), "host_window", others_on_server_cpus=others, others_on_client_cpus=0.0)
+    return SetupResult(
+        evidence, Judgement(verdict=verdict_of(findings), findings=findings, bound_by="cpu"), {}
+    )
+
+
+def test_valid_at_once() -> None:
+    told = conclude([attempt(errors=Status.VALID)])
+    assert not told.false_alarms
+    assert told.summary == "valid"
+
+
+def test_what_disappears_was_the_machines() -> None:
+    told = conclude([attempt(steady=Status.SUSPECT), attempt(steady=Status.VALID)])
+    assert not told.false_alarms
+    assert "attempt 2" in told.summary
+    assert "steady" in told.summary
+
+
+def test_what_stays_is_a_false_alarm() -> None:
+    told = conclude([attempt(steady=Status.SUSPECT, client=Status.SUSPECT), attempt(steady=Status.INVALID)])
+    assert told.false_alarms == {"steady": "of steady"}
+    assert told.gone == ("client",)
+
+
+def test_another_process_in_every_attempt_explains_its_effects() -> None:
+    told = conclude([attempt(BUSY, schedule=Status.SUSPECT)] * 4)
+    assert not told.false_alarms
+    assert told.summary.startswith("not valid")
+    assert "schedule" in told.summary
+    once_quiet = [attempt(BUSY, schedule=Status.SUSPECT), attempt(QUIET, schedule=Status.SUSPECT)]
+    assert "schedule" in conclude(once_quiet).false_alarms
+
+
+def test_on_one_cpu_client_and_server_disturb_each_other() -> None:
+    quiet = attempt(isolation=Status.SUSPECT, client=Status.SUSPECT, errors=Status.SUSPECT)
+    shared = CpuPartition(server=(0,), client=(0,), shared=True)
+    one_cpu = replace(quiet, evidence=quiet.evidence.model_copy(update={"partition": shared}))
+    assert set(conclude([quiet] * 4).false_alarms) == {"isolation", "client", "errors"}
+    assert set(conclude([one_cpu] * 4).false_alarms) == {"errors"}
+
+
+@pytest.mark.parametrize("check", ["errors", "connections", "content", "counts", "arrivals"])
+def test_another_process_explains_nothing_else(check: str) -> None:
+    assert check in conclude([attempt(BUSY, **{check: Status.SUSPECT})] * 4).false_alarms
+
+
+def test_too_noisy_to_tell_is_no_false_alarm() -> None:
+    assert not conclude([attempt(steady=Status.UNKNOWN)] * 4).false_alarms
+    assert "client" in conclude([attempt(client=Status.UNKNOWN)] * 4).false_alarms
+    assert "steady" in conclude([attempt(steady=Status.UNKNOWN), attempt(steady=Status.SUSPECT)]).false_alarms
+
+
+def test_a_clean_run_is_repeated_until_it_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = iter([attempt(errors=Status.SUSPECT), attempt(errors=Status.VALID)])
+    monkeypatch.setattr(clean_run, "run_setup", lambda _setup, _seed: next(results))
+    monkeypatch.setattr(clean_run, "PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(clean_run, "_known", [])
+    setup = Setup(serve=("--work", "77us"))
+    assert run_clean(setup).attempts == 2
+    assert run_clean(setup).attempts == 2, "it was run again although it had been valid"
+
+
+def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome: list[int] = []
+
+    def guilty(_setup: Setup, seed: int) -> SetupResult:
+        outcome.append(seed)
+        return attempt(errors=Status.SUSPECT)
+
+    monkeypatch.setattr(clean_run, "run_setup", guilty)
+    monkeypatch.setattr(clean_run, "PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(clean_run, "_known", [])
+    assert run_clean(Setup()).false_alarms == {"errors": "of errors"}
+    assert outcome == [1, 2, 3, 4]
