@@ -16,6 +16,7 @@ use crate::fault::Fault;
 use crate::log::LogReport;
 use crate::measure::counters::ErrorKind;
 use crate::script::Script;
+use crate::tls::config::TlsReady;
 
 /// One line on stdout.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,20 +57,6 @@ pub enum Transport {
     Tcp,
     /// Connections have no ports that could run out.
     Unix,
-}
-
-/// What the handshakes of the run ask for.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct TlsReady {
-    /// Any certificate is taken: who answers is not proved.
-    pub insecure: bool,
-    /// Whose certificates are trusted: `system`, `file` (target.tls.ca) or `any`.
-    pub trust: String,
-    /// The name in the certificate, and in the handshake where it is no IP address.
-    pub server_name: String,
-    pub resumption: bool,
-    pub alpn: Vec<String>,
-    pub client_certificate: bool,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]

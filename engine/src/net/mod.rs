@@ -7,7 +7,6 @@ pub mod address;
 mod buffers;
 pub mod epoll;
 pub mod faulty;
-pub mod luajit;
 pub mod outgoing;
 pub mod probe;
 pub mod rings;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Variadic};
 
+use super::luajit;
 use super::shared::Shared;
 use super::thread::{self, AddressObject};
 use super::watch::{Call, Watchdog, Watched};
 use crate::net::address::Address;
-use crate::net::luajit;
 use crate::plan::{ScriptPlan, Step};
 use crate::target::Target;
 

@@ -2,6 +2,7 @@
 //! `done`. It knows nothing of connections, users or time.
 
 mod interpreter;
+mod luajit;
 pub mod pipeline;
 pub mod shared;
 pub mod stats;

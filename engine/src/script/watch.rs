@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use mlua::{Error, Lua};
 
+use super::luajit::{TRAPPED, Trap};
 use super::sentence;
-use crate::net::luajit::{TRAPPED, Trap};
 use crate::run::EXIT_INTERNAL;
 
 /// The watching thread looks so often within the longest time of a call.

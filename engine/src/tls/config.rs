@@ -16,10 +16,12 @@ use rustls::{
     SupportedProtocolVersion,
 };
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::PROTOCOLS;
 use crate::plan::{Tls, TlsVersion};
 use crate::refusal::{PlanError, refuse};
-use crate::report::TlsReady;
 
 /// Servers whose sessions a thread remembers: there is one target.
 const REMEMBERED: usize = 16;
@@ -31,6 +33,20 @@ enum Trust {
     File,
     /// Any certificate is taken.
     Anybody,
+}
+
+/// What the handshakes of the run ask for.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TlsReady {
+    /// Any certificate is taken: who answers is not proved.
+    pub insecure: bool,
+    /// Whose certificates are trusted: `system`, `file` (target.tls.ca) or `any`.
+    pub trust: String,
+    /// The name in the certificate, and in the handshake where it is no IP address.
+    pub server_name: String,
+    pub resumption: bool,
+    pub alpn: Vec<String>,
+    pub client_certificate: bool,
 }
 
 /// A checked configuration, shared by all threads.
