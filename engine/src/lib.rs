@@ -9,6 +9,7 @@ mod log;
 mod measure;
 mod net;
 mod pace;
+mod payload;
 mod plan;
 mod population;
 #[cfg(any(test, feature = "properties"))]

@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use super::accepted::Accepted;
-use super::outgoing::Outgoing;
 use super::sys::{Waker, checked, monotonic_ns, raise_file_limit, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+use crate::payload::Outgoing;
 
 /// Ready connections taken from the kernel at a time: with more, the last would wait too long for their turn.
 const BATCH: usize = 512;

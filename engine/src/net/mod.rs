@@ -7,7 +7,6 @@ pub mod address;
 mod buffers;
 pub mod epoll;
 pub mod faulty;
-pub mod outgoing;
 pub mod probe;
 pub mod rings;
 pub mod sys;
@@ -19,9 +18,9 @@ use std::io;
 use std::sync::Arc;
 
 use address::Address;
-use outgoing::Outgoing;
 
 use crate::fault::Faults;
+use crate::payload::Payload;
 use crate::tls::Secured;
 use crate::tls::config::ClientTls;
 
@@ -58,15 +57,6 @@ fn source(sources: &[Address], conn: ConnId) -> Option<&Address> {
         0 => None,
         count => sources.get(conn as usize % count),
     }
-}
-
-/// What is sent.
-#[derive(Debug)]
-pub enum Payload {
-    /// The byte string of this index in [`Config::fixed`].
-    Fixed(u32),
-    /// Bytes made for this send.
-    Owned(Outgoing),
 }
 
 /// Something that happened.

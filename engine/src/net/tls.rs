@@ -8,9 +8,9 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use super::outgoing::Outgoing;
 use super::sys::Waker;
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+use crate::payload::Outgoing;
 use crate::tls::session::Session;
 
 /// See the module.

@@ -13,7 +13,7 @@ use rand::Rng;
 use super::redirect::Sent;
 use super::template::{Place, Template};
 use super::vars::{Shared, Vars};
-use crate::net::outgoing::{Outgoing, Rest};
+use crate::payload::{Outgoing, Rest};
 use crate::plan::{CachePlan, CacheRules, HttpVersion};
 
 /// See the module.

@@ -7,7 +7,7 @@ use super::Worker;
 use crate::http::response::Answer;
 use crate::measure::counters::ErrorKind;
 use crate::net::Driver;
-use crate::net::outgoing::Outgoing;
+use crate::payload::Outgoing;
 use crate::scenario::redirect::{Sent, becomes_get, is_redirect};
 use crate::scenario::request::Again;
 

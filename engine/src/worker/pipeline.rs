@@ -8,8 +8,9 @@ use crate::http::head::BadAnswer;
 use crate::http::response::{Answer, Exchange};
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
-use crate::net::outgoing::Outgoing;
-use crate::net::{Driver, Payload, Received};
+use crate::net::{Driver, Received};
+use crate::payload::Outgoing;
+use crate::payload::Payload;
 use crate::user::Phase;
 
 /// See the module.

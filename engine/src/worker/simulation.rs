@@ -22,8 +22,9 @@ use crate::measure::recorder::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::schedule::Span;
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
-use crate::net::{Config, ConnId, Driver, Event, Payload, Received, sys::Waker};
+use crate::net::{Config, ConnId, Driver, Event, Received, sys::Waker};
 use crate::pace::arrivals::Share;
+use crate::payload::Payload;
 use crate::worker::News;
 
 const MS: u64 = 1_000_000;

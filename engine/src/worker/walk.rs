@@ -7,7 +7,8 @@ use super::scenes::{LONGEST_HELD_NS, Moved};
 use crate::fault::Fault;
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
-use crate::net::{ConnId, Driver, Payload};
+use crate::net::{ConnId, Driver};
+use crate::payload::Payload;
 use crate::tls::Secured;
 use crate::user::{NOT_SINCE, Phase};
 

@@ -6,9 +6,9 @@ use io_uring::squeue::Flags;
 use io_uring::types::Fixed;
 
 use super::Uring;
-use crate::net::outgoing::Outgoing;
 use crate::net::tags::*;
 use crate::net::{ConnId, Direction, Event};
+use crate::payload::Outgoing;
 
 /// A payload of one send alone.
 pub(super) struct Owned {

@@ -1,9 +1,19 @@
-//! Bytes that are sent once: a request that was written for this send, and, behind it, a file that is read while it goes out.
+//! What is sent on a connection: bytes by number, which are sent again and again, or bytes that were written for one send, with a
+//! file behind them that is read while it goes out. It knows nothing of sockets or requests.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+
+/// What is sent.
+#[derive(Debug)]
+pub enum Payload {
+    /// The byte string of this index among those that the driver was given before it started.
+    Fixed(u32),
+    /// Bytes made for this send.
+    Owned(Outgoing),
+}
 
 /// A file is read and sent in pieces of this size.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -48,7 +58,7 @@ impl Rest {
     }
 }
 
-/// See the module.
+/// Bytes for one send, and the file that follows them.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     bytes: Vec<u8>,
