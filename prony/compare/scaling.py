@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prony.compare.scaling_region import Region, region
+
 Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 4
 """Different numbers of users below which three parameters describe anything."""
 POINTS_FOR_INTERVALS = 5
-RESAMPLES = 300
-SEED = 20261121
 ENOUGH = 0.95
 """The sweet spot reaches this share of the highest throughput within the measured range."""
 RISING = 0.9
@@ -90,12 +90,12 @@ class Scaling:
         return float(_law(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
 
 
-def scaling(points: Sequence[Point], *, confidence: float = 0.95, seed: int = SEED) -> Scaling | None:
+def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | None:
     """The law fitted to the points by bounded least squares on logarithms; None below four different N.
 
-    Intervals are percentiles of a bootstrap: trials resampled within each N where every N has at least three,
-    else residuals, widened for the three parameters that were fitted. Raises ValueError for a point that is
-    not positive. Source: Gunther 1993, "A Simple Capacity Model of Massively Parallel Transaction Systems".
+    Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Raises ValueError
+    for a point that is not positive. Source: Gunther 1993, "A Simple Capacity Model of Massively Parallel
+    Transaction Systems".
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
         raise ValueError("a point needs at least one user and a positive, finite throughput")
@@ -107,18 +107,18 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95, seed: int = SE
     found = _fit(users, logs)
     fitted = np.log(_law(users, *found))
     residuals = logs - fitted
-    draws = _draws(found, users, logs, fitted, residuals, np.random.default_rng(seed))
-
-    most_likely, drawn = _derived(found, users), [_derived(draw, users) for draw in draws]
+    most_likely = _derived(found, users)
+    laws = None
+    if len({p.users for p in points}) >= POINTS_FOR_INTERVALS:
+        laws = region(users, logs, found, confidence)
+    values = None if laws is None else _ranges(laws, users)
 
     def estimate(pick: int) -> Estimate:
-        value, values = most_likely[pick], [each[pick] for each in drawn]
-        if not values:
+        value = most_likely[pick]
+        if values is None:
             return Estimate(value)
-        tail = (1 - confidence) / 2
-        # An order statistic, not an interpolation: some of the values may be infinite.
-        low, high = np.quantile(values, [tail, 1 - tail], method="inverted_cdf")
-        return Estimate(value, min(float(low), value), max(float(high), value))
+        low, high = values[pick]
+        return Estimate(value, min(low, value), max(high, value))
 
     return Scaling(
         rate_1=estimate(0),
@@ -139,12 +139,8 @@ def _law(users: Floats, rate_1: float, alpha: float, beta: float) -> Floats:
     )
 
 
-def _fit(
-    users: Floats, logs: Floats, near: tuple[float, float, float] | None = None
-) -> tuple[float, float, float]:
-    """(rate of one user, α, β), α and β at least 0. Starts `near` a known law, or else from several places,
-    as the valley is curved.
-    """
+def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
+    """(rate of one user, α, β), α and β at least 0. Starts from several places, as the valley is curved."""
 
     from scipy import optimize as untyped_optimize  # a quarter of a second: only for who fits a law
 
@@ -161,8 +157,6 @@ def _fit(
     first = float(logs[0] - np.log(users[0]))
     best: tuple[float, tuple[float, float, float]] | None = None
     starts = [(first, alpha, bent) for alpha in (0.02, 0.5) for bent in (0.01, 1.0)]
-    if near is not None:
-        starts = [(math.log(near[0]), max(near[1], 1e-4), max(near[2] * widest, 1e-4))]
     for start in starts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the covariance at a bound, which is not used
@@ -199,30 +193,15 @@ def _derived(law: tuple[float, float, float], users: Floats) -> tuple[float, flo
     return rate_1, alpha, beta, max(1.0, peak), spot
 
 
-def _draws(
-    law: tuple[float, float, float],
-    users: Floats,
-    logs: Floats,
-    fitted: Floats,
-    residuals: Floats,
-    rng: np.random.Generator,
-) -> list[tuple[float, float, float]]:
-    """Fits to resampled points; empty when there are too few to resample."""
-    different, counts = np.unique(users, return_counts=True)
-    if different.size < POINTS_FOR_INTERVALS:
-        return []
-    fits = []
-    within = [np.flatnonzero(users == n) for n in different]
-    # n trials spread less around their mean than around the truth, and so do n points around a fitted curve.
-    wide = math.sqrt(logs.size / max(1, logs.size - 3))
-    for _ in range(RESAMPLES):
-        if counts.min() >= 3:
-            sample = np.empty_like(logs)
-            for places in within:
-                centre = logs[places].mean()
-                factor = math.sqrt(places.size / (places.size - 1))
-                sample[places] = centre + factor * (rng.choice(logs[places], places.size) - centre)
-        else:
-            sample = fitted + wide * rng.choice(residuals - residuals.mean(), logs.size)
-        fits.append(_fit(users, sample, law))
-    return fits
+def _ranges(laws: Region, users: Floats) -> list[tuple[float, float]]:
+    """Smallest and largest of what is read off a law, over the region."""
+    derived = [
+        _derived((float(rate), float(alpha), float(beta)), users)
+        for rate, alpha, beta in zip(laws.rate_1, laws.alpha, laws.beta, strict=True)
+    ]
+    ranges = [(min(values), max(values)) for values in zip(*derived, strict=True)]
+    ranges[0] = (
+        float((laws.rate_1 * np.exp(-laws.slack)).min()),
+        float((laws.rate_1 * np.exp(laws.slack)).max()),
+    )
+    return ranges

@@ -62,28 +62,43 @@ def test_a_line_that_still_rises_has_no_sweet_spot_in_its_range() -> None:
     assert not fitted(1000.0, 0.5, 0.0).rising
 
 
-def test_intervals_hold_the_truth() -> None:
-    """Twenty seeded curves with 4 % noise: at 95 % nearly all, and never fewer than four fifths."""
-    inside = dict.fromkeys(("alpha", "beta", "peak"), 0)
-    truth = {"alpha": 0.05, "beta": 1e-3, "peak": math.sqrt(0.95 / 1e-3)}
-    for seed in range(20):
-        found = scaling(points(1000.0, 0.05, 1e-3, noise=0.04, seed=seed))
+@pytest.mark.parametrize(("alpha", "beta"), [(0.05, 1e-3), (0.02, 0.0)])
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_intervals_hold_the_truth(alpha: float, beta: float, repeats: int) -> None:
+    """Sixty seeded sweeps with 4 % noise: a coverage of 95 % misses more than eight in one case of 400; the
+    83 % of a percentile bootstrap misses more than eight in two of three.
+    """
+    truth = {
+        "rate_1": 1000.0,
+        "alpha": alpha,
+        "beta": beta,
+        "peak": math.sqrt((1 - alpha) / beta) if beta else math.inf,
+    }
+    missed = dict.fromkeys(truth, 0)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        found = scaling(
+            [
+                Point(n, law(n, 1000.0, alpha, beta) * math.exp(rng.normal(0, 0.04)))
+                for n in USERS
+                for _ in range(repeats)
+            ]
+        )
         assert found is not None
-        for name in inside:
+        for name, value in truth.items():
             estimate = getattr(found, name)
             assert estimate.low <= estimate.value <= estimate.high
-            inside[name] += estimate.low <= truth[name] <= estimate.high
-    assert min(inside.values()) >= 16
+            missed[name] += not estimate.low <= value <= estimate.high
+    assert max(missed.values()) <= 8, missed
 
 
-def test_repeated_trials_are_resampled_within_their_point() -> None:
-    many = [p for seed in range(4) for p in points(1000.0, 0.1, 1e-4, noise=0.03, seed=seed)]
-    found = scaling(many)
-    assert found is not None
-    assert found.points == 36
-    assert found.alpha.low is not None
-    assert found.alpha.low <= 0.1 * 1.05
-    assert found == scaling(many)
+def test_more_trials_narrow_the_interval() -> None:
+    once = fitted(1000.0, 0.1, 1e-4, noise=0.03)
+    many = scaling([p for seed in range(4) for p in points(1000.0, 0.1, 1e-4, noise=0.03, seed=seed)])
+    assert many is not None
+    assert many.points == 36
+    widths = [(found.alpha.high or 0.0) - (found.alpha.low or 0.0) for found in (once, many)]
+    assert 0 < widths[1] < widths[0]
 
 
 def test_few_points_get_no_interval_and_fewer_no_law() -> None:
