@@ -14,7 +14,7 @@ pub use self::histogram::HistogramReport;
 pub use self::window::{GapReport, StepReport, ThreadReport, WindowReport};
 use crate::fault::Fault;
 use crate::log::LogReport;
-use crate::measure::counters::ErrorKind;
+use crate::measure::counters::{Counters, ErrorKind};
 use crate::script::Script;
 use crate::tls::config::TlsReady;
 
@@ -159,6 +159,23 @@ pub struct Finished {
     pub values: BTreeMap<String, String>,
     /// As in `ready`.
     pub injected_faults: Vec<Fault>,
+}
+
+impl Finished {
+    /// Of a run that was told to end while it was being prepared: nothing was sent.
+    pub fn without_a_load(reason: Reason) -> Self {
+        Self {
+            reason,
+            elapsed_ms: 0.0,
+            totals: CounterReport::new(&Counters::default(), 0, 0),
+            window: None,
+            log: None,
+            rates: None,
+            script: None,
+            values: BTreeMap::new(),
+            injected_faults: Vec::new(),
+        }
+    }
 }
 
 /// What a script did beside its requests.

@@ -4,12 +4,13 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 
+use super::Message;
 use super::collect::Collector;
 use super::input::Input;
 use super::output::Output;
+use super::prepare::Prepared;
 use super::team::Team;
 use super::window::{Names, Open};
-use super::{Message, Prepared};
 use crate::check::{check_window_ms, ms_to_ns};
 use crate::fault::Fault;
 use crate::job::Job;
@@ -17,7 +18,7 @@ use crate::log::{Log, LogReport, Started};
 use crate::measure::schedule::Span;
 use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
-use crate::plan::{Command, Plan, Window};
+use crate::plan::{Command, Window};
 use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport};
 use crate::script::Script;
 use crate::units::ms;
@@ -46,14 +47,15 @@ pub struct Coordinator<'a> {
 }
 
 impl<'a> Coordinator<'a> {
-    /// Starts the threads and the load.
+    /// Starts the threads and the load; then it hears what was said before.
     pub fn new(
-        plan: &Plan,
         prepared: Prepared,
+        early: Vec<Message>,
         output: &'a Output,
         sender: Sender<Message>,
         inbox: Receiver<Message>,
     ) -> Result<Self, String> {
+        let plan = &prepared.plan;
         if plan.threads.pin && !plan.threads.cpus.is_empty() {
             // What little the coordinator does belongs on the load's CPUs, not on the server's. Refused: it stays where it is.
             let _ = set_affinity(&plan.threads.cpus);
@@ -69,19 +71,19 @@ impl<'a> Coordinator<'a> {
                 prepared.job.open.as_ref().map(Open::of),
             ),
             finished: vec![None; team.len()],
+            window_mode: plan.window,
+            injected_faults: plan.injected_faults.clone(),
             prepared,
             team,
             threads,
-            window_mode: plan.window,
-            injected_faults: plan.injected_faults.clone(),
             windows: 0,
             started_ns: 0,
             ending: None,
             log: None,
         };
-        let early = coordinator.wait_until_ready()?;
+        let meanwhile = coordinator.wait_until_ready()?;
         coordinator.start()?;
-        for message in early {
+        for message in early.into_iter().chain(meanwhile) {
             coordinator.hear(message)?;
         }
         Ok(coordinator)
@@ -232,6 +234,8 @@ impl<'a> Coordinator<'a> {
             Message::Input(Input::Command(Command::Stop)) => self.end(Reason::Stopped),
             Message::Input(Input::Unreadable(sentence)) => eprintln!("prony-engine: {sentence}"),
             Message::Input(Input::Closed) => self.end(Reason::StdinClosed),
+            // Both came before the coordinator.
+            Message::Input(Input::Plan(_)) | Message::Prepared(_) => {}
             Message::Signal => self.end(Reason::Signal),
             Message::OutputClosed => self.end(Reason::Stopped),
         }

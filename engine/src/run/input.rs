@@ -4,47 +4,59 @@ use std::io::{self, BufRead};
 use std::sync::mpsc::Sender;
 
 use super::Message;
-use crate::check::PlanError;
 use crate::plan::Command;
 
 #[derive(Debug)]
 pub enum Input {
+    /// The first line, or why it cannot be read.
+    Plan(Result<String, String>),
     Command(Command),
     /// A line that is no command, with what is wrong about it.
     Unreadable(String),
     Closed,
 }
 
-/// Waits for the plan.
-pub fn first_line() -> Result<String, PlanError> {
-    let mut line = String::new();
-    match io::stdin().lock().read_line(&mut line) {
-        Ok(_) => Ok(line),
-        Err(error) => Err(PlanError(format!(
-            "the plan cannot be read from stdin: {error}"
-        ))),
+/// Reads stdin until it closes, in a thread of its own.
+pub fn start(sender: Sender<Message>) {
+    std::thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let mut line = Vec::new();
+        let first = stdin.read_until(b'\n', &mut line);
+        let plan = match first {
+            Ok(_) => String::from_utf8(line).map_err(|error| not_utf8(error.utf8_error())),
+            Err(error) => Err(error.to_string()),
+        };
+        let mut open = sender.send(Message::Input(Input::Plan(plan))).is_ok();
+        while open {
+            let mut line = Vec::new();
+            let input = match stdin.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => Input::Closed,
+                Ok(_) if line.trim_ascii().is_empty() => continue,
+                Ok(_) => command(&line),
+            };
+            open = !matches!(input, Input::Closed);
+            // A coordinator that has ended by itself needs to hear nothing more.
+            open &= sender.send(Message::Input(input)).is_ok();
+        }
+    });
+}
+
+fn command(line: &[u8]) -> Input {
+    let refused = |what: &str| {
+        let line = String::from_utf8_lossy(line.trim_ascii());
+        Input::Unreadable(format!(
+            "a line on stdin was ignored: {what}; expected a command such as {{\"command\":\"stop\"}}: {line}"
+        ))
+    };
+    match std::str::from_utf8(line) {
+        Ok(text) => match serde_json::from_str(text) {
+            Ok(command) => Input::Command(command),
+            Err(error) => refused(&error.to_string()),
+        },
+        Err(error) => refused(&not_utf8(error)),
     }
 }
 
-/// Reads commands until stdin closes.
-pub fn start(sender: Sender<Message>) {
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if line.trim().is_empty() {
-                continue;
-            }
-            let input = match serde_json::from_str(&line) {
-                Ok(command) => Input::Command(command),
-                Err(error) => {
-                    Input::Unreadable(format!("a line on stdin is no command: {error}: {line}"))
-                }
-            };
-            if sender.send(Message::Input(input)).is_err() {
-                return;
-            }
-        }
-        // The coordinator may have ended by itself; then nobody needs to hear it.
-        let _ = sender.send(Message::Input(Input::Closed));
-    });
+fn not_utf8(error: std::str::Utf8Error) -> String {
+    format!("byte {} is not UTF-8", error.valid_up_to() + 1)
 }

@@ -4,21 +4,20 @@ mod collect;
 mod coordinator;
 mod input;
 mod output;
+mod prepare;
 mod team;
 mod window;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use crate::check::{PlanError, check, read_plan};
-use crate::job::Job;
+use crate::check::PlanError;
 use crate::net::sys::StopSignals;
-use crate::plan::Plan;
-use crate::report::{ErrorEvent, Event};
+use crate::report::{ErrorEvent, Event, Finished};
 use crate::worker::News;
 use coordinator::Coordinator;
 use output::Output;
+use prepare::{Outcome, Prepared, prepare};
 
 /// Options of `prony-engine run`: all that matters comes in the plan on stdin.
 #[derive(Debug, clap::Args)]
@@ -33,6 +32,8 @@ enum Message {
     News(News),
     Input(input::Input),
     Signal,
+    /// The plan is ready to run, or refused; `None`: preparing it panicked.
+    Prepared(Option<Result<Box<Prepared>, PlanError>>),
     /// Nobody reads stdout any more.
     OutputClosed,
 }
@@ -42,17 +43,20 @@ pub fn command(_args: Args) -> ExitCode {
     let signals = StopSignals::block();
     let (sender, inbox) = channel();
     let output = Output::start(sender.clone());
-    let plan = match input::first_line().and_then(|line| read_plan(&line)) {
-        Ok(plan) => plan,
-        Err(refusal) => return refuse(&output, &refusal),
-    };
-    let prepared = match prepare(&plan) {
-        Ok(prepared) => prepared,
-        Err(refusal) => return refuse(&output, &refusal),
-    };
     wait_for_signals(signals, sender.clone());
     input::start(sender.clone());
-    match Coordinator::new(&plan, prepared, &output, sender, inbox).and_then(Coordinator::run) {
+    let done = match prepare(&sender, &inbox) {
+        Outcome::Prepared(prepared, early) => {
+            Coordinator::new(*prepared, early, &output, sender, inbox).and_then(Coordinator::run)
+        }
+        Outcome::Refused(refusal) => return refuse(&output, &refusal),
+        Outcome::Stopped(reason) => {
+            output.write(&Event::Finished(Box::new(Finished::without_a_load(reason))));
+            Ok(())
+        }
+        Outcome::Failed(message) => Err(message),
+    };
+    match done {
         Ok(()) if output.finish() => ExitCode::SUCCESS,
         Ok(()) => {
             eprintln!(
@@ -70,24 +74,6 @@ pub fn command(_args: Args) -> ExitCode {
             ExitCode::from(EXIT_INTERNAL)
         }
     }
-}
-
-/// A plan with its driver chosen.
-struct Prepared {
-    job: Arc<Job>,
-    driver: team::Chosen,
-}
-
-fn prepare(plan: &Plan) -> Result<Prepared, PlanError> {
-    check(plan)?;
-    let threads = plan.threads.cpus.len().max(1);
-    let driver = if plan.injected_faults.is_empty() {
-        team::choose_driver(plan.driver)?
-    } else {
-        team::Chosen::for_faults()
-    };
-    let job = Arc::new(Job::new(plan, threads)?);
-    Ok(Prepared { job, driver })
 }
 
 fn refuse(output: &Output, refusal: &PlanError) -> ExitCode {

@@ -78,16 +78,24 @@ impl Engine {
     pub fn start_in_shell(plan: &Value, script: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", script, env!("CARGO_BIN_EXE_prony-engine")]);
-        Self::spawn(shell, &plan.to_string())
+        let mut engine = Self::spawn(shell);
+        engine.write_line(plan.to_string().as_bytes());
+        engine
     }
 
     pub fn start_with_line(line: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_prony-engine"));
-        command.arg("run");
-        Self::spawn(command, line)
+        let mut engine = Self::start_without_a_plan();
+        engine.write_line(line.as_bytes());
+        engine
     }
 
-    fn spawn(mut command: Command, line: &str) -> Self {
+    pub fn start_without_a_plan() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_prony-engine"));
+        command.arg("run");
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -105,11 +113,9 @@ impl Engine {
                 }
             }
         });
-        let mut stdin = child.stdin.take().unwrap();
-        writeln!(stdin, "{line}").unwrap();
         Self {
+            stdin: child.stdin.take(),
             child,
-            stdin: Some(stdin),
             lines,
             events: Vec::new(),
         }
@@ -120,7 +126,16 @@ impl Engine {
     }
 
     pub fn command(&mut self, command: &Value) {
-        writeln!(self.stdin.as_mut().unwrap(), "{command}").unwrap();
+        self.write_line(command.to_string().as_bytes());
+    }
+
+    /// Whatever its bytes are.
+    pub fn write_line(&mut self, line: &[u8]) {
+        self.stdin
+            .as_mut()
+            .unwrap()
+            .write_all(&[line, b"\n"].concat())
+            .unwrap();
     }
 
     pub fn close_stdin(&mut self) {

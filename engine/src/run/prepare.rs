@@ -1,0 +1,108 @@
+//! Before the load: the plan is read, checked and resolved in a thread of its own, so that a signal, a command or a closed stdin ends
+//! the engine at once whatever a resolver, a file or a script's `setup` is waiting for. It starts no load.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::input::Input;
+use super::{Message, team};
+use crate::check::{PlanError, check, read_plan};
+use crate::job::Job;
+use crate::plan::{Command, Plan};
+use crate::report::Reason;
+
+/// A run that is to end before it began waits so long for its preparation: as a rule it is through by then, and a plan that cannot be
+/// run is refused even where stdin was closed behind it.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// As much as the main thread has: scripts run here.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// A plan with all that it needs.
+#[derive(Debug)]
+pub struct Prepared {
+    pub plan: Plan,
+    pub job: Arc<Job>,
+    pub driver: team::Chosen,
+}
+
+/// How the preparation ended.
+pub enum Outcome {
+    /// With what was heard meanwhile.
+    Prepared(Box<Prepared>, Vec<Message>),
+    Refused(PlanError),
+    /// Told to stop before everything was there.
+    Stopped(Reason),
+    Failed(String),
+}
+
+/// Waits for the plan and prepares it.
+pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>) -> Outcome {
+    let mut early = Vec::new();
+    let mut stop: Option<(Reason, Instant)> = None;
+    loop {
+        let message = match stop {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some((_, at)) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
+        };
+        match (message, stop) {
+            (Ok(Message::Input(Input::Plan(Ok(line)))), _) => {
+                if let Err(error) = begin(line, sender.clone()) {
+                    return Outcome::Failed(format!("a thread cannot be started: {error}"));
+                }
+            }
+            (Ok(Message::Input(Input::Plan(Err(reason)))), _) => {
+                let sentence = format!("the plan cannot be read from stdin: {reason}");
+                return Outcome::Refused(PlanError(sentence));
+            }
+            (Ok(Message::Prepared(Some(Ok(prepared)))), _) => {
+                return Outcome::Prepared(prepared, early);
+            }
+            (Ok(Message::Prepared(Some(Err(refusal)))), _) => return Outcome::Refused(refusal),
+            (Ok(Message::Prepared(None)), _) => {
+                return Outcome::Failed(
+                    "preparing the plan panicked; this is a defect of the engine".to_owned(),
+                );
+            }
+            (Ok(message), _) => {
+                let reason = match &message {
+                    Message::Signal => Some(Reason::Signal),
+                    Message::Input(Input::Closed) => Some(Reason::StdinClosed),
+                    Message::Input(Input::Command(Command::Stop)) => Some(Reason::Stopped),
+                    _ => None,
+                };
+                stop = stop.or(reason.map(|reason| (reason, Instant::now() + GRACE)));
+                early.push(message);
+            }
+            (Err(_), Some((reason, _))) => return Outcome::Stopped(reason),
+            (Err(_), None) => return Outcome::Failed("stdin is no longer read".to_owned()),
+        }
+    }
+}
+
+fn begin(line: String, sender: Sender<Message>) -> std::io::Result<()> {
+    std::thread::Builder::new()
+        .name("prepare".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            let prepared = catch_unwind(AssertUnwindSafe(|| all(&line))).ok();
+            // Nobody waits any more when the engine was told to stop.
+            let _ = sender.send(Message::Prepared(prepared));
+        })
+        .map(drop)
+}
+
+fn all(line: &str) -> Result<Box<Prepared>, PlanError> {
+    let plan = read_plan(line)?;
+    check(&plan)?;
+    let threads = plan.threads.cpus.len().max(1);
+    let driver = if plan.injected_faults.is_empty() {
+        team::choose_driver(plan.driver)?
+    } else {
+        team::Chosen::for_faults()
+    };
+    let job = Arc::new(Job::new(&plan, threads)?);
+    Ok(Box::new(Prepared { plan, job, driver }))
+}
