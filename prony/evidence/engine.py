@@ -256,6 +256,8 @@ class Ready(EngineRecord):
     addresses: tuple[str, ...] = ()
     transport: str | None = None
     """`tcp`, or `unix`: then connections have no ports that could run out."""
+    injected_faults: tuple[str, ...] = ()
+    """Faults that the engine was told to have (docs/engine.md); empty but in the self-test."""
     tls: TlsReady | None = None
     threads: tuple[ReadyThread, ...] = ()
     started_unix_ns: int

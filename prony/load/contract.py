@@ -55,6 +55,8 @@ class EngineLoad(Record):
     """A file for one row per request; read by `prony.load.request_log`."""
     report: tuple[str, ...] = ()
     """Names of captured values that the engine is to tell."""
+    injected_faults: tuple[str, ...] = ()
+    """Faults that the engine is to have, for the self-test (docs/engine.md)."""
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:
@@ -94,6 +96,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "parts": load.parts,
         "log": _file(load.log),
         **({"report": list(load.report)} if load.report else {}),
+        "injected_faults": list(load.injected_faults),
     }
 
 

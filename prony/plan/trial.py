@@ -96,6 +96,10 @@ class TrialPlan(Record):
     """A load of its own that ends before this one begins; nothing of it is judged."""
     after: Stage | None = None
     """One that begins when this one has ended."""
+    injected_faults: tuple[str, ...] = ()
+    """Faults that the engine is to have (docs/engine.md). Only `prony selftest` sets them; a trial with
+    any is invalid.
+    """
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -283,6 +283,7 @@ class TrialRun:
             request_timeout_ms=plan.request_timeout_ms,
             marks=(plan.published_requests,) if plan.published_requests else (),
             seed=self.seed,
+            injected_faults=plan.injected_faults,
         )
 
     def _services(self) -> tuple[ServiceUse, ...]:

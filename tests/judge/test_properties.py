@@ -15,7 +15,7 @@ from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
 from prony.judge.verdict import judge, verdict_of
 from tests.judge import factory as f
-from tests.judge.test_every_check import QUIET
+from tests.judge.test_every_check import QUIET, SAYS_NOTHING
 
 LIMITS = CheckLimits()
 BASES = (f.healthy(), f.open_model("constant"), f.open_model("poisson"), f.by_url())
@@ -168,4 +168,4 @@ def test_absurd_numbers_end_in_a_judgement(
 
 def test_every_check_is_covered_by_the_bases() -> None:
     said = {finding.check for base in BASES for finding in judge(base).findings}
-    assert said == {check.name for check in CHECKS}
+    assert said == {check.name for check in CHECKS} - SAYS_NOTHING

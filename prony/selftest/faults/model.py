@@ -55,8 +55,8 @@ class Setup:
     """Declared in its server.yaml."""
     shared_cpus: bool = False
     """Server and client on the same CPU."""
-    rig: str | None = None
-    """A defect of the rigged engine (engine/src/rig.rs)."""
+    injected_faults: tuple[str, ...] = ()
+    """Faults that the engine is to have (docs/engine.md); the reference server is never touched."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered before anything is started."""
     disturbance: Disturbance | None = None
@@ -64,7 +64,7 @@ class Setup:
     in_window: bool = False
     """The disturbance begins when the window opens."""
     needs: tuple[str, ...] = ()
-    """Of the host: `root`, `cgroup`, `two-cpus`, `rigged`."""
+    """Of the host: `root`, `cgroup`, `two-cpus`."""
 
 
 @dataclass(frozen=True, slots=True)

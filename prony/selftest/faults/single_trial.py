@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prony.judge.finding import Status
 from prony.selftest.faults.clean_run import CleanResult, run_clean
 from prony.selftest.faults.model import Entry, SetupResult
 from prony.selftest.faults.other_tools import run_tools
@@ -40,6 +41,7 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
     clean = run_clean(entry.clean)
     failures = (
         _undetected(entry, outcome),
+        _unmarked(entry, outcome),
         entry.also(outcome),
         other.failure if other is not None else None,
         _false_alarms(clean),
@@ -64,6 +66,16 @@ def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
         return None
     found = ", ".join(outcome.accused) or "nothing"
     return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
+
+
+def _unmarked(entry: Entry, outcome: SetupResult) -> str | None:
+    """A run with injected faults says so and is invalid, whatever else its figures look like."""
+    injected = ", ".join(entry.setup.injected_faults)
+    if outcome.reason("injected_faults").endswith(injected) and bool(injected) == (
+        outcome.status("injected_faults") is Status.INVALID
+    ):
+        return None
+    return f"its injected faults ({injected or 'none'}) are not what the run reports"
 
 
 def _false_alarms(clean: CleanResult) -> str | None:

@@ -5,8 +5,8 @@ experiment uses. Must not know which fault it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
@@ -17,7 +17,6 @@ from prony.host.limits import limits_to_own_servers
 from prony.host.partition import partition
 from prony.judge.figures import figures
 from prony.judge.verdict import judge
-from prony.load.engine import find_engine
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.disturbances import can_limit_cpu
 from prony.selftest.faults.model import Context, Setup, SetupResult
@@ -30,9 +29,6 @@ from prony.trial.surroundings import Surroundings
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
 SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}", "--driver", "epoll")
 TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
-RIGGED = "PRONY_ENGINE_RIGGED"
-"""Names the engine that was built with `--features rigged`; else it is looked for where make leaves it."""
-RIGGED_BUILT = Path(__file__).resolve().parents[3] / "engine" / "target" / "prony-engine-rigged"
 
 
 def missing_for(setup: Setup) -> str | None:
@@ -44,24 +40,14 @@ def missing_for(setup: Setup) -> str | None:
             "a control group with a CPU quota that we may make",
         ),
         "two-cpus": (not partition().shared, "two CPUs, one for each side"),
-        "rigged": (
-            rigged_engine() is not None,
-            "the rigged engine: make rigged builds it",
-        ),
     }
     missing = [have[need][1] for need in setup.needs if not have[need][0]]
     return "; ".join(missing) or None
 
 
-def rigged_engine() -> Path | None:
-    """The engine build with injectable faults; None when it was not built."""
-    named = Path(os.environ.get(RIGGED) or RIGGED_BUILT)
-    return named if os.access(named, os.X_OK) else None
-
-
 def run_setup(setup: Setup, seed: int = 1) -> SetupResult:
     """One trial of this set-up, judged. Raises EnvironmentFault and UsageError as an experiment does."""
-    with setup.around(), _engine(setup.rig):
+    with setup.around():
         return _run(setup, seed)
 
 
@@ -94,6 +80,7 @@ def _run(setup: Setup, seed: int) -> SetupResult:
         measured=setup.measured,
         connections=setup.connections,
         warm_up=WARM_UP,
+        injected_faults=setup.injected_faults,
     )
     server = launch(Built(spec), cpus=chosen.server)
     context = Context(chosen.server, chosen.client, server.pid, server.port)
@@ -134,25 +121,3 @@ def spec_of(setup: Setup) -> ServerSpec:
         ceilings=Ceilings(worker_threads=setup.worker_threads),
         counts=CountKeys(path="/__prony/stats", pointer="/requests"),
     )
-
-
-@contextmanager
-def _engine(rig: str | None) -> Iterator[None]:
-    """The rigged engine offers the load; the server stays the ordinary one."""
-    if rig is None:
-        yield
-        return
-    rigged = rigged_engine()
-    if rigged is None:
-        raise EnvironmentFault(f"{RIGGED} names no executable file; make rigged builds the rigged engine")
-    before = {name: os.environ.get(name) for name in ("PRONY_ENGINE", "PRONY_RIG")}
-    os.environ |= {"PRONY_ENGINE": str(rigged), "PRONY_RIG": rig}
-    try:
-        find_engine()
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

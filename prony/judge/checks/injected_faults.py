@@ -1,0 +1,28 @@
+"""injected_faults: was the load generator told to misbehave. Must not know what a fault does to a figure."""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, check
+from prony.judge.finding import Finding, Status
+
+CHECK = "injected_faults"
+SOURCE = "an engine with injected faults exists for the self-test alone"
+
+
+@check(DeclaredLimits, order=5)
+def injected_faults(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
+    """Any injected fault is invalid. Left out of a run without one: all but those of the self-test."""
+    del limits
+    faults = evidence.engine.ready.injected_faults if evidence.engine is not None else ()
+    if not faults:
+        return None
+    return Finding(
+        check=CHECK,
+        status=Status.INVALID,
+        value=", ".join(faults),
+        limit="none",
+        reason=f"the load generator ran with injected faults: {', '.join(faults)}",
+        advice="measure without them: they exist for prony selftest",
+        source=SOURCE,
+    )
