@@ -1,0 +1,44 @@
+"""Orders of servers: every position and every predecessor equally often."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import islice, pairwise
+
+import pytest
+
+from prony.plan.balanced import balanced_orders, williams_square
+
+
+@pytest.mark.parametrize("items", range(1, 10))
+def test_a_square_balances_positions_and_predecessors(items: int) -> None:
+    rows = williams_square(items)
+    assert all(sorted(row) == list(range(items)) for row in rows)
+    places = Counter((at, item) for row in rows for at, item in enumerate(row))
+    assert len(set(places.values())) == 1
+    follows = Counter(pair for row in rows for pair in pairwise(row))
+    assert len(follows) == items * (items - 1)
+    assert len(set(follows.values())) <= 1
+
+
+@pytest.mark.parametrize("items", [2, 3, 4, 5])
+def test_after_so_many_blocks_as_items_everyone_was_first_once(items: int) -> None:
+    for seed in range(20):
+        orders = list(islice(balanced_orders(items, random.Random(seed)), items))
+        assert sorted(order[0] for order in orders) == list(range(items))
+
+
+def test_two_servers_take_turns() -> None:
+    for seed in range(20):
+        first = [order[0] for order in islice(balanced_orders(2, random.Random(seed)), 6)]
+        assert all(set(first[at : at + 2]) == {0, 1} for at in (0, 2, 4))
+
+
+def test_who_begins_is_drawn() -> None:
+    begins = Counter(next(balanced_orders(3, random.Random(seed)))[0] for seed in range(300))
+    assert min(begins.values()) > 60
+
+
+def test_one_server_is_its_own_order() -> None:
+    assert list(islice(balanced_orders(1, random.Random(1)), 2)) == [(0,), (0,)]
