@@ -112,6 +112,7 @@ def _plan_file(row: ExperimentRow, _trials: Sequence[StoredTrial]) -> Plan:
         cpus=CpuKeys.model_validate(spec.get("cpus", {})),
         seed=spec.get("seed", 0),
         quick=spec.get("quick", False),
+        orders="independent",
     )
 
 
@@ -214,6 +215,7 @@ def _plan(row: ExperimentRow, command: str, parts: Sequence[Part], cells: Sequen
         cells=tuple(cells),
         seed=row.seed,
         quick=row.quick,
+        orders="independent",
     )
 
 

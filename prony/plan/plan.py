@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from prony.evidence.base import Record
+from prony.plan.balanced import balanced_orders
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.planfile import CpuKeys, NeedKeys
 from prony.plan.target import Launch, Target
@@ -209,6 +210,10 @@ class Plan(Record):
     cpus: CpuKeys = CpuKeys()
     seed: int = 0
     quick: bool = False
+    orders: Literal["balanced", "independent"] = "balanced"
+    """Of the cells within blocks: Williams squares (prony.plan.balanced), or each block by itself, as
+    experiments of version 1 were run.
+    """
     repeat_disturbed: int = Field(default=0, ge=0)
     """A trial that was rejected for what happened outside of it is run again, at most so often in a run."""
 
@@ -259,9 +264,13 @@ class Plan(Record):
         cells = self.of(part.name)
         most = {cell.id: part.until_clear or cell.trials for cell in cells}
         blocks = max(most.values(), default=0)
+        orders = balanced_orders(len(cells), source) if self.orders == "balanced" and cells else None
         for block in range(blocks):
-            row = [cell.id for cell in cells if most[cell.id] > block]
-            source.shuffle(row)
+            if orders is None:
+                row = [cell.id for cell in cells if most[cell.id] > block]
+                source.shuffle(row)
+            else:
+                row = [cells[at].id for at in next(orders) if most[cells[at].id] > block]
             yield from ((cell, block, position, False) for position, cell in enumerate(row))
         for control in range(max((cell.controls for cell in cells), default=0)):
             row = [cell.id for cell in cells if cell.controls > control]

@@ -1,4 +1,4 @@
-"""An effect of position is found where there is one, rarely where there is none, and not taken for a server."""
+"""An effect of position is found where there is one and rarely where there is none."""
 
 from __future__ import annotations
 

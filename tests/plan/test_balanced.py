@@ -9,6 +9,11 @@ from itertools import islice, pairwise
 import pytest
 
 from prony.plan.balanced import balanced_orders, williams_square
+from prony.plan.load import ClosedLoad, SteadyWindow
+from prony.plan.plan import Part, Plan, cell_of
+from prony.plan.target import Launch
+from prony.plan.trial import TrialPlan
+from prony.plan.workload import from_url
 
 
 @pytest.mark.parametrize("items", range(1, 10))
@@ -42,3 +47,25 @@ def test_who_begins_is_drawn() -> None:
 
 def test_one_server_is_its_own_order() -> None:
     assert list(islice(balanced_orders(1, random.Random(1)), 2)) == [(0,), (0,)]
+
+
+def two_servers(seed: int) -> Plan:
+    trial = TrialPlan(workload=from_url("/"), load=ClosedLoad(users=1), measured=SteadyWindow(window_s=1.0))
+    cells = tuple(cell_of("main", name, Launch(address=name), trial, 3) for name in "ab")
+    return Plan(
+        name="t",
+        command="compare",
+        title="t",
+        parts=(Part(name="main", title="t", shape="comparison"),),
+        cells=cells,
+        seed=seed,
+    )
+
+
+def test_a_plan_alternates_its_two_servers() -> None:
+    """At three trials one of two servers goes first twice, never three times."""
+    for seed in range(20):
+        plan = two_servers(seed)
+        first = Counter(one.cell for one in plan.order() if one.position == 0)
+        assert max(first.values()) == 2
+        assert plan.order() == two_servers(seed).order()
