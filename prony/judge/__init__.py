@@ -1,2 +1,3 @@
-"""From evidence to findings, verdict and figures. Pure functions; must not know processes, files or how
-results are shown."""
+"""From evidence to findings, verdict and figures: pure functions. Must not know processes, files
+or reports.
+"""

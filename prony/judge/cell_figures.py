@@ -1,6 +1,6 @@
-"""Figures of a trial that only tables of a plan show: per user, per request, by session, by socket.
+"""Figures that only a plan's tables show: per user, per request, by session. Must not know tables.
 
-Pure; derived from the evidence when they are shown. A figure whose counters are missing is absent.
+Derived from the evidence when shown; a figure whose counters are missing is absent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from prony.judge.words import measured
 
 
 def cell_figures(evidence: Evidence) -> dict[str, float]:
-    """Figures by name, as far as the evidence supports them."""
+    """Figures by name, those that the evidence supports."""
     window = measured(evidence)
     found: dict[str, float] = {}
     if window is None:

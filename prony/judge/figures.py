@@ -1,8 +1,6 @@
-"""The figures of one trial, derived from its evidence alone.
+"""The figures of one trial, computed from its evidence alone. Must not know the verdict.
 
-Must not know whether they may be printed: that is the verdict's. Every name carries its unit. A figure
-whose counters
-are missing is absent (None), never zero.
+Every name carries its unit. A figure whose counters are missing is absent (None), never zero.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """How one figure is shown. `higher_is_better` is None where neither direction is."""
+    """How a figure is printed. `higher_is_better` is None where neither direction is."""
 
     name: str
     label: str
@@ -37,8 +35,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one trial; names as in FIGURES. Times of the open model are latencies (from the
-    intended send)."""
+    """The figures of one trial; names as in FIGURES. Times of the open model are latencies (from the intended
+    send).
+    """
 
     requests_per_s: float | None = None
     mean_ms: float | None = None
@@ -84,7 +83,7 @@ class Figures:
     published_requests_per_s: float | None = None
     published_mean_ms: float | None = None
     reported: Mapping[str, float] = field(default_factory=dict)
-    """What the application itself reported at ready, under its own names."""
+    """What the application reported about itself at ready, under its own names."""
 
     def numbers(self) -> dict[str, float]:
         """The figures that are known, by their names in FIGURES, without what the application reported."""
@@ -118,7 +117,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("server_cpu_share", "server CPU in use", "of granted", 2, None),
     Figure("client_cpu_share", "busiest client thread", "of a CPU", 2, None),
     Figure("peak_rss_mib", "peak memory (RSS)", "MiB", 0, False),
-    Figure("requests_per_s_per_gib", "requests per second and GiB", "1/s/GiB", 0, True),
+    Figure("requests_per_s_per_gib", "requests per second per GiB", "1/s/GiB", 0, True),
     Figure("threads", "threads under load", "", 0, None),
     Figure("service_cpu_us_per_request", "CPU of services per request", "µs", 1, False),
     Figure("service_cpu_share", "services' CPU in use", "of a CPU", 2, None),
@@ -128,7 +127,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("gc_share", "time in garbage collection", "of the window", 4, False),
     Figure("jit_share", "compilation in the window", "of server CPU", 4, None),
     Figure("time_to_listen_s", "time to listen", "s", 2, False),
-    Figure("time_to_ready_s", "time to first right answer", "s", 2, False),
+    Figure("time_to_ready_s", "time to first correct response", "s", 2, False),
     Figure("time_to_steady_s", "time to steady", "s", 0, False),
     Figure("start_rss_mib", "memory at ready (RSS)", "MiB", 0, False),
     Figure("start_heap_used_mib", "heap used at ready", "MiB", 0, False),
@@ -137,7 +136,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("published_requests_per_s", "requests per second, as published", "1/s", 0, True),
     Figure("published_mean_ms", "mean time per request, as published", "ms", 3, False),
 )
-"""Every figure of `Figures.numbers()`, in the order in which a table prints them."""
+"""Every figure of `Figures.numbers()`, in the order of the tables."""
 
 FIGURE: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
 """The same by name."""
@@ -166,7 +165,7 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
 
 
 def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | None]:
-    """Right answers per second, times, client cost."""
+    """Correct responses per second, times, client CPU."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
     shares = [share for t in window.threads if (share := t.busy_share) is not None]
@@ -179,9 +178,7 @@ def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | 
 
 
 def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
-    """Of an open load of users who walk a scenario: how many came, how many got to its end, how long it
-    took them.
-    """
+    """Sessions begun, completed, and their times; empty without sessions."""
     if window.sessions_begun is None or window.sessions_completed is None:
         return {}
     times = times_ms(window.session_time, limits)
@@ -252,7 +249,7 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
         if wall_s > 0:
             values["gc_share"] = max(0.0, closed.gc_time_s - opened.gc_time_s) / wall_s
         if closed.jit_time_s is not None and opened.jit_time_s is not None and server.cpu_s:
-            # The JVM counts how long compilations took; they cannot have used more than there was.
+            # The JVM counts elapsed compilation time, which may exceed the CPU that there was.
             took_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
             values["jit_share"] = min(took_s / server.cpu_s, 1.0)
     return values
@@ -294,8 +291,9 @@ def _start_up(evidence: Evidence) -> dict[str, float | None]:
 
 
 def published_mark(evidence: Evidence) -> Mark | None:
-    """The mark that stands for the published protocol: so many requests to a fresh process, warm-up
-    included."""
+    """The mark that stands for the published protocol: so many requests to a fresh process,
+    warm-up included.
+    """
     marks = evidence.engine.marks if evidence.engine is not None else ()
     return next((mark for mark in marks if mark.elapsed_ms > 0 and mark.requests > 0), None)
 

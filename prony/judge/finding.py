@@ -1,4 +1,4 @@
-"""The words of a judgement: finding and verdict. Must not know any particular check."""
+"""Finding, judgement and their status. Must not know any particular check."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prony.evidence.base import Record
 
 
 class Status(StrEnum):
-    """How one check ended. `unknown`: a counter it needs could not be read; that is never a pass."""
+    """The result of a check. `unknown`: a counter it needs could not be read, which is never a pass."""
 
     VALID = "valid"
     SUSPECT = "suspect"
@@ -17,13 +17,13 @@ class Status(StrEnum):
 
 
 class Finding(Record):
-    """One check: what was measured, what the limit is, and what to do about it."""
+    """The result of one check: the measured value, the limit, and what to do."""
 
     check: str
     status: Status
     value: float | str | None = None
     limit: str = ""
-    """The limit in words and numbers, as it stood for this trial."""
+    """The limit that was in force for this trial, as text."""
     unit: str = ""
     reason: str
     """One sentence: what was found."""
@@ -32,8 +32,7 @@ class Finding(Record):
     source: str = ""
     """Where the rule comes from."""
     essential: bool = False
-    """Whether a figure cannot be called valid while this check is unknown (decided by the judge, see
-    docs/method.md)."""
+    """Whether the trial cannot be valid while this check is unknown (docs/method.md)."""
 
 
 class Judgement(Record):
@@ -42,11 +41,11 @@ class Judgement(Record):
     verdict: Status
     findings: tuple[Finding, ...]
     bound_by: str = "unknown"
-    """What bound the throughput: server-cpu, service-cpu, client, a ceiling's name, offered-load, unknown."""
+    """The bottleneck: server-cpu, service-cpu, client, a ceiling's name, offered-load, unknown."""
 
     @property
     def worst(self) -> Finding | None:
-        """The finding that decided the verdict (the first one that did), None when the verdict is valid."""
+        """The first finding that decided the verdict; None when the verdict is valid."""
         deciding = (f for f in self.findings if f.status is self.verdict and self.verdict is not Status.VALID)
         if self.verdict is Status.UNKNOWN:
             return next((f for f in deciding if f.essential), None)

@@ -1,6 +1,6 @@
-"""HdrHistograms of the engine as arrays: percentiles, moments, gap fill. Must not know who recorded them.
+"""HdrHistograms as arrays: percentiles, moments, gap fill. Must not know who recorded them.
 
-Histograms may be merged for display within one trial only: a percentile over several trials has no meaning.
+Histograms are merged within one trial only, for display: a percentile over several trials has no meaning.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ HdrHistogram: Any = UntypedHistogram
 PERCENTILES: tuple[float, ...] = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 """The percentiles that may be printed, if the sample supports them."""
 FILL_POINTS = 512
-"""Into so many equal steps the uniform waits of one gap are laid out: finer than any printed digit needs."""
+"""Number of equal steps for the uniform waits of one gap: finer than any printed digit."""
 
 
 class HistogramError(ValueError):
-    """The text is not an HdrHistogram in V2 compressed base64."""
+    """Not an HdrHistogram in V2 compressed base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +165,11 @@ def percentile_series(
 
 
 def fill_gaps(histogram: Decoded, gaps: Sequence[Gap], throughput_per_s: float) -> Decoded:
-    """An estimate of what requests sent at an even pace would have seen, the gaps not sparing anybody.
+    """An estimate of the distribution that requests sent at an even pace would have seen.
 
     For each gap, throughput x duration samples uniform in (0, gap] are added: a request due at a random
-    moment of
-    a freeze waits for the rest of it (the reasoning of HdrHistogram's correction of coordinated omission,
-    on the
-    gaps that were seen instead of on an assumed interval).
+    moment of a freeze waits for the rest of it (the reasoning of HdrHistogram's correction of coordinated
+    omission, on the gaps that were seen instead of on an assumed interval).
     """
     extra: list[Decoded] = []
     steps = (np.arange(FILL_POINTS) + 1.0) / FILL_POINTS

@@ -1,4 +1,4 @@
-"""From findings to one verdict. Must not know any formula.
+"""From findings to a verdict. Must not know any formula.
 
 Rule: *invalid* if any finding is invalid; else *suspect* if any is suspect; else *unknown* if a check that is
 essential for this trial is unknown; else *valid*. Other unknown findings are printed and do not decide.
@@ -28,7 +28,7 @@ def verdict_of(findings: Sequence[Finding]) -> Status:
 
 
 def judge(evidence: Evidence, limits: CheckLimits | None = None) -> Judgement:
-    """All findings that apply to this trial, and what follows from them. Never raises on missing evidence."""
+    """All findings that apply to this trial, and the verdict. Never raises on missing evidence."""
     limits = limits or CheckLimits()
     findings = tuple(
         finding.model_copy(update={"essential": check.essential(evidence)})

@@ -1,5 +1,6 @@
-"""Small helpers that every check shares: how numbers are written, how *unknown* is said. Must not know any
-formula."""
+"""What every check shares: the measured window, the *unknown* finding, number formats. Must not know any
+formula.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from prony.numbers import milliseconds, number, percent
 __all__ = ["SHORTEST_S", "measured", "milliseconds", "no_window", "number", "percent", "unknown", "worst"]
 
 SHORTEST_S = 0.001
-"""A window below a millisecond is a slip of a clock, not a measurement."""
+"""A window below a millisecond is a clock glitch, not a measurement."""
 
 
 def measured(evidence: Evidence) -> Window | None:
-    """The measured window, None when the engine reported none or one without length."""
+    """The measured window; None when the engine reported none, or one of no length."""
     if evidence.engine is None or evidence.engine.window is None:
         return None
     window = evidence.engine.window
@@ -23,7 +24,7 @@ def measured(evidence: Evidence) -> Window | None:
 
 
 def unknown(check: str, reason: str, *, limit: str = "", advice: str = "", source: str = "") -> Finding:
-    """A finding that says what could not be read."""
+    """A finding that names what could not be read."""
     return Finding(
         check=check, status=Status.UNKNOWN, reason=reason, limit=limit, advice=advice, source=source
     )
@@ -35,7 +36,7 @@ def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
 
 
 def worst(*statuses: Status) -> Status:
-    """The worst of several partial results; unknown outweighs valid, never the other way."""
+    """The worst of several partial results; unknown outweighs valid."""
     for status in (Status.INVALID, Status.SUSPECT, Status.UNKNOWN):
         if status in statuses:
             return status

@@ -30,14 +30,14 @@ def test_more_than_were_sent_is_a_hidden_retry_or_another_client() -> None:
     finding = counts(counted(1001), LIMITS)
     assert finding is not None
     assert finding.status is Status.INVALID
-    assert "1 requests more than the client knows of" in finding.advice
+    assert "1 more than the client sent" in finding.advice
 
 
 def test_fewer_than_were_answered_came_from_elsewhere() -> None:
     finding = counts(counted(900, failed=10, abandoned=10), LIMITS)
     assert finding is not None
     assert finding.status is Status.INVALID
-    assert "80 answers did not come from this server" in finding.advice
+    assert "80 responses did not come from this server" in finding.advice
 
 
 def test_left_out_for_a_server_that_does_not_count() -> None:

@@ -118,7 +118,7 @@ class TestLittle:
         broken = f.window(f.healthy(), in_flight_integral_s=120.0, failed=4, errors={"timeout": 4})
         finding = little(broken, LIMITS)
         assert finding.status is Status.SUSPECT
-        assert "5 s spent in each failed request" in finding.reason
+        assert "5 s in each failed request" in finding.reason
 
     def test_the_second_form_alone_cannot_be_a_pass_in_a_closed_loop(self) -> None:
         assert little(f.window(f.healthy(), clipped_cycle_s=None), LIMITS).status is Status.UNKNOWN

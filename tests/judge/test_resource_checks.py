@@ -84,7 +84,7 @@ class TestPortForecast:
     def test_an_unknown_rate_is_unknown_and_says_what_would_fit(self) -> None:
         finding = forecast_ports(per_request(None), DEFAULT_RANGE)
         assert finding.status is Status.UNKNOWN
-        assert "376 new ones/s" in finding.reason
+        assert "376 new connections/s" in finding.reason
         assert forecast_ports(per_request(10), None).status is Status.UNKNOWN
 
 
@@ -207,7 +207,7 @@ class TestDescriptors:
         assert self.open_forecast(6000, 20_000).status is Status.VALID
         doubted = self.open_forecast(6000, 1024)
         assert doubted.status is Status.SUSPECT
-        assert "up to 6,000 may be under way at once" in doubted.reason
+        assert "up to 6,000 in flight" in doubted.reason
 
     def test_an_open_load_is_refused_for_what_it_begins_with(self) -> None:
         assert self.open_forecast(6000, 1024, begins_with=10).status is Status.SUSPECT
@@ -293,11 +293,11 @@ class TestConnections:
         )
         quiet = connections(tls, LIMITS)
         assert "3 ms each (TLS 1.3, TLS13_AES_256_GCM_SHA384)" in quiet.reason
-        assert "insecure" not in quiet.reason
+        assert "--insecure" not in quiet.reason
         assert tls.engine is not None
         ready = tls.engine.ready.model_copy(update={"tls": TlsReady(insecure=True, trust="any")})
         told = connections(f.engine(tls, ready=ready), LIMITS)
-        assert "was not checked (--insecure)" in told.reason
+        assert "--insecure" in told.reason
         assert told.status is quiet.status is Status.VALID
 
     def test_uncounted_is_unknown(self) -> None:

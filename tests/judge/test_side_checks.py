@@ -211,7 +211,7 @@ class TestBoundBy:
         full = half.model_copy(update={"services": (service(2.5, shares=True),)})
         finding = bound_by(full, LIMITS)
         assert finding.status is Status.VALID
-        assert "memcached, which shares it, 25" in finding.reason
+        assert "memcached on the same CPUs 25" in finding.reason
         assert bound(full, LIMITS).name == "server-cpu"
         light = half.model_copy(update={"services": (service(0.5, shares=True),)})
         assert bound_by(light, LIMITS).status is Status.INVALID

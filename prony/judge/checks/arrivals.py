@@ -1,4 +1,4 @@
-"""arrivals: were Poisson arrivals Poisson. Must not know how the gaps were drawn."""
+"""arrivals: were Poisson arrivals really Poisson. Must not know how the gaps were drawn."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from prony.judge.words import measured, no_window, number, unknown
 CHECK = "arrivals"
 SOURCE = "Lancet tests this, against twice the critical value"
 INVALID_ALPHA_FACTOR = 1e-4
-"""Below alpha x this no luck explains the gaps; between the two, one honest run in 1/alpha is merely
-unlucky."""
+"""Below alpha × this, chance does not explain the gaps; between the two, one clean run in 1/alpha
+is unlucky.
+"""
 
 
 class ArrivalsLimits(DeclaredLimits):
     arrivals_alpha: Share = 0.01
-    """Significance of the Kolmogorov-Smirnov test of the gaps (Lancet tests against twice the critical
-    value)."""
+    """Significance level of the Kolmogorov-Smirnov test of the gaps (Lancet: twice the critical value)."""
 
     arrivals_resolution_us: NotNegative = 5.0
-    """One thread cannot make, or tell apart, two sends closer than this: a send and a look at the clock.
-    It moves the distribution of the gaps by up to rate per thread x resolution, which is forgiven."""
+    """The shortest gap between two sends of one thread: one send and one clock reading. It shifts the
+    distribution of the gaps by up to rate per thread × resolution, which is allowed for.
+    """
 
 
 @check(ArrivalsLimits, order=120)
 def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
-    """Kolmogorov-Smirnov test of the gaps between sends. Left out unless Poisson arrivals were asked for."""
+    """Kolmogorov-Smirnov test of the gaps between sends. Left out unless arrivals are Poisson."""
     if evidence.load.model != "open" or evidence.load.arrivals != "poisson":
         return None
     limit = f"p at least {limits.arrivals_alpha:g} (Kolmogorov-Smirnov against exponential gaps)"
@@ -50,18 +51,18 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
         status=status,
         value=distance,
         limit=limit,
-        reason=f"distance {distance:.4f} over {number(gaps)} gaps, of which {forgiven:.4f} is the clock's, "
-        f"p = {chance:.2g}",
+        reason=f"KS distance {distance:.4f} over {number(gaps)} gaps "
+        f"({forgiven:.4f} allowed for send resolution), p = {chance:.2g}",
         advice=""
         if status is Status.VALID
-        else "bursts are missing or added, and with them the queues they make; see schedule",
+        else "arrivals are more or less bursty than a Poisson process, which changes queueing; see schedule",
         source=SOURCE,
     )
 
 
 def _chance(distance: float, gaps: int) -> float:
-    """Of at least this distance by luck. Most loads have no Poisson arrivals, and scipy.stats costs half a
-    second of CPU to import.
+    """p-value of this distance. Imported here: scipy.stats costs half a second of CPU, and few
+    loads need it.
     """
     from scipy import stats as untyped_stats
 
@@ -70,8 +71,8 @@ def _chance(distance: float, gaps: int) -> float:
 
 
 def _resolution(evidence: Evidence, limits: ArrivalsLimits) -> float:
-    """How far the resolution of sends alone can move the distribution of the gaps: its density is at most the
-    rate of a thread.
+    """KS distance that the resolution of sends alone can cause: the density of the gaps is at most a thread's
+    rate.
     """
     rate, engine = evidence.load.offered_per_s, evidence.engine
     if rate is None or engine is None:

@@ -1,7 +1,7 @@
-"""bound_by: what kept the throughput from being higher. Must not excuse a number by a tautology.
+"""bound_by: the bottleneck. Must not explain a rate by a tautology.
 
-In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever bound it. Only declared
-delays count.
+In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever the bottleneck. Only
+declared delays count.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
 SERVICE_CPU = "service-cpu"
 LEAST_LEFT = 0.05
-"""Where others leave less than this of the server's CPUs, its share of the rest is rounding."""
+"""Where others leave less than this share of the server's CPUs, the rest is rounding."""
 
 
 class BoundLimits(ClientLimits):
     bound_cpu_min: Share = 0.75
-    """Server CPU ÷ granted CPU from which a server counts as CPU-bound (the-benchmarker's saturation
-    rule)."""
+    """Server CPU ÷ granted CPU from which a server is CPU-bound (the-benchmarker's saturation rule)."""
     bound_tolerance: Share = 0.05
-    """How near to a declared ceiling, or to the offered rate, counts as bound by it."""
+    """A rate this near to a declared ceiling, or to the offered rate, is bound by it."""
     bound_throttled_periods_min: Share = 0.5
-    """Share of the CPU quota's periods that were throttled from which the quota is the bound."""
+    """Throttled ÷ all periods of the CPU quota from which the quota is the bottleneck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What bound the throughput: its name, the server's CPU share (None when unread), and one sentence."""
+    """The bottleneck: its name, the server's CPU share (None when not read), and one sentence."""
 
     name: str
     cpu_share: float | None
@@ -52,25 +51,26 @@ def server_cpu_share(evidence: Evidence) -> float | None:
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
-    """The bound, looked for in this order: a saturated client, server CPU, CPU quota, declared ceilings,
-    the load."""
+    """The bottleneck, looked for in this order: client, server CPU, services, CPU quota, declared ceilings,
+    load.
+    """
     window = measured(evidence)
     share = server_cpu_share(evidence)
     if window is None:
         return Bound(UNKNOWN, share, "the engine reported no measured window")
     rate = window.completed / window.duration_s
     cpu = (
-        "the server's CPU could not be read"
+        "server CPU could not be read"
         if share is None
-        else f"the server used {percent(share)} of its CPU"
+        else f"server CPU {percent(share)} of what was granted"
     )
     if client_bound(evidence, limits):
-        return Bound(CLIENT, share, f"the load generator was saturated; {cpu}", "see client")
+        return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, cpu)
     left = _left_by_others(evidence)
     if share is not None and left is not None and share >= limits.bound_cpu_min * left:
-        text = f"{cpu}, of which others left it {percent(left)} (see isolation)"
+        text = f"{cpu}, {percent(left)} of it left by other processes (see isolation)"
         return Bound(SERVER_CPU, share, text)
     service = _service(evidence, share, cpu, limits)
     if service is not None:
@@ -89,28 +89,28 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
         and load.offered_per_s
         and rate >= (1 - limits.bound_tolerance) * load.offered_per_s
     ):
-        text = f"{number(rate)}/s is what was offered ({number(load.offered_per_s)}/s); {cpu}"
+        text = f"{number(rate)}/s is the offered rate ({number(load.offered_per_s)}/s); {cpu}"
         return Bound(
-            OFFERED_LOAD, share, text, "offer more, or ask for capacity in a closed loop without think time"
+            OFFERED_LOAD, share, text, "offer more, or measure capacity in a closed loop without think time"
         )
     if share is None:
-        return Bound(UNKNOWN, None, cpu + (", no declared ceiling is near" if evidence.ceilings else ""))
+        return Bound(UNKNOWN, None, cpu + (", no declared ceiling nearby" if evidence.ceilings else ""))
     if load.model == "closed" and load.think_kind != "none":
-        text = f"{number(rate)}/s is what {number(load.users or 0)} thinking users ask for; {cpu}"
-        return Bound(OFFERED_LOAD, share, text, "more users or less think time, until the server is busy")
+        text = f"{number(rate)}/s is all that {number(load.users or 0)} users with think time offer; {cpu}"
+        return Bound(OFFERED_LOAD, share, text, "use more users or less think time until the server is busy")
     return Bound(
         UNKNOWN,
         share,
-        f"{cpu}, no declared ceiling is near",
-        "more users; if the rate then stays, the server waits for something: declare it as a ceiling "
+        f"{cpu}, no declared ceiling nearby",
+        "add users; if the rate does not rise, the server waits for something: declare it as a ceiling "
         "(worker threads ÷ delay, a pool, a database)",
     )
 
 
 def _left_by_others(evidence: Evidence) -> float | None:
-    """What neighbours and the hypervisor left of the server's CPUs, as a share; None where nothing was
-    taken or too little is left to tell. How bad that is, isolation says; here it bounds the server as a
-    smaller machine would.
+    """Share of the server's CPUs that other processes and the hypervisor left; None where nothing was taken
+    or too little is left to tell. Judged by `isolation`; here it bounds the server as a smaller machine
+    would.
     """
     host, sides = evidence.host_window, evidence.partition
     if host is None or sides is None:
@@ -122,8 +122,8 @@ def _left_by_others(evidence: Evidence) -> float | None:
 
 
 def _level_per_s(evidence: Evidence, rate: float) -> float:
-    """The rate to compare with what was offered: of a load with a beginning and an end of its own the median
-    of the full rows, because the first and the last sessions are alone.
+    """The rate to compare with the offered one. Where the load ramps at its ends, the median of the full
+    rows.
     """
     rows = evidence.engine.rows if evidence.engine is not None else ()
     full = sorted(row.completed_per_s for row in rows if row.in_window)
@@ -136,9 +136,9 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
     essential=lambda evidence: evidence.server.owned and evidence.load.claim == "capacity",
 )
 def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
-    """For a capacity claim nothing but the server, or a declared ceiling of it, may be the bound."""
+    """A capacity claim needs the server, its services or a declared ceiling as the bottleneck."""
     limit = (
-        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or within "
+        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or rate within "
         f"{percent(limits.bound_tolerance)} of a declared ceiling"
     )
     if measured(evidence) is None:
@@ -154,13 +154,11 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     elif found.name == UNKNOWN and found.cpu_share is None:
         status = Status.UNKNOWN
     elif found.name == UNKNOWN and not evidence.server.owned:
-        # What such a server was granted, and what it waits for, cannot be seen from outside.
+        # What such a server was granted, and what it waits for, cannot be read from outside.
         status = Status.UNKNOWN
-        reason += (
-            "; what else may bind a server that Prony did not start is not read: no claim about its capacity"
-        )
+        reason += "; Prony did not launch this server and cannot read its other limits: no capacity claim"
     elif not capacity:
-        # How fast an unsaturated server answers, or what a fixed protocol prints, is no claim about capacity.
+        # The latency of an unsaturated server, or the re-run of a fixed protocol, is no capacity claim.
         status, advice = Status.VALID, ""
     else:
         status = Status.INVALID
@@ -177,7 +175,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
-    """What the server stands on is part of what is measured: it may fill its own CPUs, or the server's."""
+    """Backing services are part of what is measured: one may saturate its own CPUs, or the server's."""
     together = share or 0.0
     beside: list[str] = []
     for service in evidence.services:
@@ -186,9 +184,9 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLim
         used = service.cpu_s / service.wall_s / len(service.cpus)
         if service.shares_server_cpus:
             together += used
-            beside.append(f"{service.name}, which shares it, {percent(used)}")
+            beside.append(f"{service.name} on the same CPUs {percent(used)}")
         elif used >= limits.bound_cpu_min:
-            text = f"the service {service.name} used {percent(used)} of its CPU; {cpu}"
+            text = f"backing service {service.name} used {percent(used)} of its CPU; {cpu}"
             return Bound(SERVICE_CPU, share, text)
     if share is not None and beside and together >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}")
@@ -196,22 +194,22 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLim
 
 
 def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
-    """A server that is stopped by its quota in most periods is CPU-bound however low its share of the CPUs
-    is."""
+    """A server throttled in most periods of its quota is CPU-bound, however low its share of the CPUs."""
     throttle = evidence.server_window.throttle if evidence.server_window is not None else None
     if throttle is None or throttle.periods <= 0:
         return None
     share = throttle.throttled_periods / throttle.periods
     return (
-        f"its CPU quota stopped the server in {percent(share)} of the periods"
+        f"the CPU quota throttled the server in {percent(share)} of its periods"
         if (share >= limits.bound_throttled_periods_min)
         else None
     )
 
 
 def _ceiling(evidence: Evidence, rate: float, limits: BoundLimits) -> Ceiling | None:
-    """The nearest declared ceiling within the tolerance, on either side: above it, it was declared
-    wrongly."""
+    """The nearest declared ceiling within the tolerance, on either side: a rate above it means that the
+    declaration is wrong.
+    """
     near = [
         ceiling
         for ceiling in evidence.ceilings

@@ -1,4 +1,4 @@
-"""client: was the load generator itself the bottleneck. Must not know what the server did."""
+"""client: was the load generator the bottleneck. Must not know what the server did."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SOURCE = (
     "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
 )
 SIGNALS_NEEDED = 2
-"""So many independent signals must be readable to acquit the client, and so many must agree to convict it."""
+"""Independent signals that must be readable to clear the client, and that must agree to call it saturated."""
 
 
 class ClientLimits(DeclaredLimits):
     client_cpu_max: Share = 0.85
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0
-    """p99 of the loop lag: how old an event may be before the client looks at it."""
+    """p99 loop lag: the age of an event when the engine looks at it."""
     client_ceiling_max: Share = 0.80
-    """Throughput ÷ what the engine reached with this request shape against the reference server."""
+    """Throughput ÷ this client's calibrated ceiling for the request shape (against the reference server)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
         return [], None
     found: list[Signal] = []
     shares = [share for t in window.threads if (share := t.busy_share) is not None]
-    # One thread that cannot be read may be the busy one, so a part of them acquits nobody.
+    # A thread that cannot be read may be the busiest: some of them prove nothing.
     cpu = max(shares) if shares and len(shares) == len(window.threads) else None
     if cpu is not None:
-        found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread used {percent(cpu)} of its CPU"))
+        found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
     lags = [t.loop_lag_p99_ns for t in window.threads if t.loop_lag_p99_ns is not None]
     if lags and len(lags) == len(window.threads):
         lag_ms = max(lags) / 1e6
@@ -55,7 +55,7 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
         found.append(
             Signal(
                 share >= limits.client_ceiling_max,
-                f"{percent(share)} of what it reaches against the reference server",
+                f"{percent(share)} of its ceiling (calibrated against the reference server)",
             )
         )
     return found, cpu
@@ -63,12 +63,14 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
 
 @check(ClientLimits, order=80, essential=always)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """Thread CPU, loop lag, share of the calibrated ceiling: one over is suspect, two are a saturated
-    client."""
+    """Thread CPU, loop lag, share of the calibrated ceiling: one over the limit is suspect, two
+    are invalid.
+    """
     limit = (
         f"CPU below {percent(limits.client_cpu_max)}, "
         f"loop lag p99 below {milliseconds(limits.client_lag_max_ms)}, "
-        f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; one over suspect, two invalid"
+        f"throughput below {percent(limits.client_ceiling_max)} of the calibrated ceiling; "
+        "one over suspect, two invalid"
     )
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
@@ -77,15 +79,15 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     advice = ""
     if len(over) >= SIGNALS_NEEDED:
         status = Status.INVALID
-        reason = "the load generator was saturated: " + "; ".join(s.text for s in over)
-        advice = "give the client more CPUs (--client-cpus), or a smaller load"
+        reason = "load generator saturated: " + "; ".join(s.text for s in over)
+        advice = "give the client more CPUs (--client-cpus) or reduce the load"
     elif over:
         status = Status.SUSPECT
-        reason = "the load generator may have been a limit: " + "; ".join(s.text for s in over)
-        advice = "repeat with more client CPUs: if the figure rises, this one was the client's"
+        reason = "the load generator may have limited throughput: " + "; ".join(s.text for s in over)
+        advice = "repeat with more client CPUs: if the figure rises, the client was the bottleneck"
     elif len(found) < SIGNALS_NEEDED:
         status = Status.UNKNOWN
-        reason = f"{len(found)} of at least {SIGNALS_NEEDED} signals could be read" + "".join(
+        reason = f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read" + "".join(
             f"; {s.text}" for s in found
         )
     else:
@@ -97,5 +99,5 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
 
 
 def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
-    """Whether two signals say that the client was the bottleneck."""
+    """Whether at least two signals are over their limits."""
     return sum(signal.over for signal in signals(evidence, limits)[0]) >= SIGNALS_NEEDED

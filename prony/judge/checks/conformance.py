@@ -1,4 +1,6 @@
-"""conformance: did a process of its own answer as declared before the first trial. Must not ask a server."""
+"""conformance: did the server answer as declared, in a process of its own before the first trial. Must not
+send requests.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,19 @@ from prony.judge.finding import Finding, Status
 
 CHECK = "conformance"
 SOURCE = "a wrong answer can be fast; docs/conformance.md"
-LIMIT = "every check passed, or declared in the server.yaml; wrong answers are invalid"
+LIMIT = "every check passed, or its deviation declared in the server.yaml; wrong responses are invalid"
 WRONG_ANSWERS = frozenset({"prepare", "answers"})
-"""Checks without which there is nothing to measure; the others leave a figure that needs explaining."""
+"""A failure of these leaves nothing to measure; a failure of others leaves a figure that needs explaining."""
 
 
 @check(DeclaredLimits, order=190)
 def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """What the short part of the suite found. Left out when nobody asked."""
+    """The result of the suite's short part. Left out when it was not run."""
     del limits
     facts = evidence.conformance
     if facts is None:
         return None
-    said = f"passed {facts.passed} of {facts.checks} before the first figure"
+    said = f"passed {facts.passed} of {facts.checks} before the first trial"
     if facts.declared:
         said += f" (as declared: {_listed(facts.declared)})"
     if not facts.failed:
@@ -40,7 +42,7 @@ def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         value=said.split(" before")[0],
         limit=LIMIT,
         reason=f"{said}; {_listed(facts.failed)}",
-        advice=f"`prony servers check {name}` shows everything; mend the server, or declare why it deviates",
+        advice=f"`prony servers check {name}` shows all results; fix the server, or declare the deviation",
         source=SOURCE,
     )
 

@@ -1,6 +1,6 @@
-"""connections: was keep-alive really on (or off) as the plan says. Must not know HTTP.
+"""connections: was keep-alive on or off as the plan says. Must not know HTTP.
 
-The whole run is looked at: keep-alive connections are opened before the window.
+Counts are of the whole run: keep-alive connections are opened before the window.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ class ConnectionsLimits(DeclaredLimits):
     connections_invalid_ratio: Positive = 2.0
     connections_extra_share: Share = 0.001
     """... as long as the unexpected connections are more than this share of the requests: one reconnection in
-    80,000 requests does not bend a figure."""
+    80,000 requests does not bend a figure.
+    """
     connections_invalid_share: Share = 0.05
     """Unexpected connections ÷ requests from which keep-alive is as good as off (fewer than 20 requests
-    each)."""
+    each).
+    """
 
 
 def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
-    """(fewest, most) connections that the plan leads to over the whole run; None when it does not say.
+    """(fewest, most) connections expected over the whole run; None when the plan does not determine it.
 
-    A user who closes after n requests has a started connection left over, hence the room of one per user.
-    In an open load each user of a session has one; where arrivals take over what others left, the
-    connections that are still open at the end were enough, and all that had to be opened besides are extra.
+    A user who closes after n requests may have one started connection left over. In an open load each user of
+    a session has its own connection; where arrivals reuse idle connections, those still open at the end were
+    enough, and all others are extra.
     """
     if not load.keep_alive:
         return float(sent), float(sent)
@@ -48,7 +50,7 @@ def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[
 
 
 def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
-    """Connections that would do if nobody ever closed one before its time."""
+    """Connections that would be enough if none were closed early."""
     if load.users:
         return float(min(load.users, sent))
     if load.own_connections:
@@ -57,16 +59,16 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
     by_client = totals.connections_closed_by_client
     if load.model != "open" or opened is None or by_server is None or by_client is None:
         return None
-    # A request that failed takes its connection along: that is the business of `errors`.
+    # A failed request closes its connection: that is for `errors` to judge.
     return float(max(1, opened - by_server - by_client + totals.failed))
 
 
 @check(ConnectionsLimits, order=140)
 def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
-    """Opened ÷ expected, with the extra ones set against the requests they could have slowed."""
+    """Opened ÷ expected, and the extra ones ÷ requests."""
     limit = (
-        f"more than {limits.connections_suspect_ratio:g} of what the plan leads to suspect, more than "
-        f"{limits.connections_invalid_ratio:g} invalid"
+        f"opened ÷ expected above {limits.connections_suspect_ratio:g} suspect, "
+        f"above {limits.connections_invalid_ratio:g} invalid"
     )
     report = evidence.engine
     if report is None or report.totals.connections_opened is None:
@@ -75,10 +77,10 @@ def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
     opened, sent = report.totals.connections_opened, max(totals.sent, totals.completed)
     expected = expected_connections(evidence.load, sent, totals)
     if expected is None or sent == 0 or min(expected) <= 0:
-        return unknown(CHECK, "how many connections to expect is not known", limit=limit, source=SOURCE)
+        return unknown(CHECK, "the expected number of connections is not known", limit=limit, source=SOURCE)
     fewest, most = expected
     in_window = report.window.connections_opened if report.window is not None else None
-    text = f"{number(opened)} opened for {number(sent)} requests, {_said(fewest, most)}"
+    text = f"{number(opened)} opened for {number(sent)} requests, {_expected(fewest, most)}"
     if in_window:
         text += f" ({number(in_window)} within the window)"
     text += _tls(totals, evidence)
@@ -91,7 +93,7 @@ def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
     )
 
 
-def _said(fewest: float, most: float) -> str:
+def _expected(fewest: float, most: float) -> str:
     return (
         f"{number(round(most))} expected" if most - fewest < 1 else f"{fewest:,.0f} to {most:,.0f} expected"
     )
@@ -108,7 +110,7 @@ def _status(
     few = opened / fewest
     if few < 1 / limits.connections_suspect_ratio:
         status = Status.INVALID if few < 1 / limits.connections_invalid_ratio else Status.SUSPECT
-        return status, "connections were reused, or never opened: see errors, and `connection` in the plan"
+        return status, "connections were reused or never opened: see errors, and `connection` in the plan"
     return Status.VALID, ""
 
 
@@ -124,7 +126,7 @@ def _tls(totals: Counters, evidence: Evidence) -> str:
         text += f" (TLS {agreed.version}, {agreed.cipher_suite})"
     ready = evidence.engine.ready.tls if evidence.engine is not None else None
     if ready is not None and ready.insecure:
-        text += "; whose certificate it is was not checked (--insecure)"
+        text += "; certificate not verified (--insecure)"
     return text
 
 
@@ -133,11 +135,11 @@ def _advice(totals: Counters, evidence: Evidence, opened: int, sent: int) -> str
         return "more connections than requests: see errors"
     each = sent / opened
     by_server, by_client = totals.connections_closed_by_server, totals.connections_closed_by_client
-    whose = "somebody"
+    whose = "one side"
     if by_server is not None and by_client is not None:
         whose = "the server" if by_server >= by_client else "the client"
     return (
         f"{whose} closed connections after about {number(max(1.0, round(each)))} requests each "
-        f"({percent(opened / sent)} of the requests paid for a new one): switch keep-alive on there, or, if "
-        "the server means it, declare `closes_after` in its server.yaml"
+        f"({percent(opened / sent)} of the requests opened a new one): turn keep-alive on there or, if that is "
+        "how the server is meant to work, declare `closes_after` in its server.yaml"
     )

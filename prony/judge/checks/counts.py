@@ -1,7 +1,7 @@
-"""counts: did the server read as many requests as the client says it sent. Must not know why not.
+"""counts: did the server read as many requests as the client sent. Must not know why not.
 
-A client that hides what it does (a request sent again after a failure, a proxy that answers in the server's
-place) can make all of its own counters agree. The server's counter is an independent witness.
+A hidden retry, or a cache that answers in the server's place, leaves all of the client's counters consistent.
+The server's counter is independent.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from prony.judge.words import number
 
 CHECK = "counts"
 SOURCE = "two independent counters of the same thing"
-LIMIT = "as many as were sent; those that failed or were under way at the end may be missing"
+LIMIT = "as many as were sent; those that failed or were in flight at the end may be missing"
 
 
 @check(DeclaredLimits, order=30)
 def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Requests read by the server against requests sent, over the whole run of the engine. Left out for a
-    server that does not count.
+    """Requests read by the server against requests sent, over the engine's whole run. Left out for a server
+    without a request counter.
     """
     del limits
     if evidence.server_count is None or evidence.engine is None:
@@ -32,14 +32,14 @@ def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     if read > most:
         status = Status.INVALID
         advice = (
-            f"{number(read - most)} requests more than the client knows of: a retry that nobody counts (in "
-            "the client, or in a proxy on the way), or another client on the same server"
+            f"{number(read - most)} more than the client sent: an uncounted retry (in the client or in a "
+            "proxy), or another client on the same server"
         )
     elif read < fewest:
         status = Status.INVALID
         advice = (
-            f"{number(fewest - read)} answers did not come from this server: a cache or another server "
-            "answers in its place"
+            f"{number(fewest - read)} responses did not come from this server: a cache or another server "
+            "answered in its place"
         )
     else:
         status, advice = Status.VALID, ""

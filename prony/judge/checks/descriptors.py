@@ -1,5 +1,6 @@
-"""descriptors: are there enough file descriptors for the users, on both sides. Must not know how limits
-are raised."""
+"""descriptors: are there enough file descriptors for the users, on both sides. Must not know how limits are
+raised.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +17,19 @@ from prony.judge.words import number, percent, unknown
 
 CHECK = "descriptors"
 SOURCE = "experiment B: Too many open files at ulimit 1024"
-LIMIT = "one descriptor per connection (in the client only with epoll) and a reserve, on both sides"
+LIMIT = "one descriptor per connection (in the client with epoll only) plus a reserve, on both sides"
 
 
 class DescriptorsLimits(DeclaredLimits):
     descriptors_client_reserve: Annotated[int, Field(ge=0)] = 64
-    """Descriptors the client needs besides one per connection (rings, timers, pipes)."""
+    """Descriptors that the client needs on top of its connections (rings, timers, pipes)."""
     descriptors_ring: Annotated[int, Field(ge=1)] = 4
-    """Descriptors of a ring with its bells. One ring holds as many connections as the process may open files
-    (65,536 at most), without a descriptor each (docs/engine.md)."""
+    """Descriptors of an io_uring ring with its eventfds. A ring holds as many connections as the process may
+    open files, 65,536 at most, without a descriptor for each (docs/engine.md).
+    """
     descriptors_ring_connections: Annotated[int, Field(ge=1)] = 65_536
     descriptors_server_reserve: Annotated[int, Field(ge=0)] = 256
-    """Descriptors a server needs besides its connections (jars, logs, selectors)."""
+    """Descriptors that a server needs on top of its connections (jars, logs, selectors)."""
     descriptors_used_max: Share = 0.90
     """Descriptors in use ÷ limit at the window's end."""
 
@@ -38,17 +40,17 @@ def forecast_descriptors(
     server: ServerIdentity | None,
     limits: DescriptorsLimits | None = None,
 ) -> Finding:
-    """Before the run: what each side needs against its soft limit. Invalid means: refuse.
+    """Before the run: each side's need against its soft limit. Invalid means: refuse the run.
 
-    The server and a client with epoll need a descriptor per user; a client with io_uring needs some per ring.
-    Where `auto` was asked for and no probe said which it will be, the client's need is the higher one, and
-    what exceeds the limit is unknown instead of invalid.
+    The server, and a client with epoll, need a descriptor per user; a client with io_uring a few per ring.
+    With driver `auto` and no probe result the client's need is taken as epoll's, and exceeding the limit is
+    unknown and not invalid.
     """
     limits = limits or DescriptorsLimits()
     if load.users is None and load.most_at_once is not None:
         return _forecast_open(load, load.most_at_once, host, server, limits)
     if load.users is None:
-        return unknown(CHECK, "how many connections will be open is not known", limit=LIMIT, source=SOURCE)
+        return unknown(CHECK, "the number of open connections is not known", limit=LIMIT, source=SOURCE)
     unread: list[str] = []
     fits: list[str] = []
     client_soft = None if host is None else host.descriptors_soft
@@ -67,8 +69,8 @@ def forecast_descriptors(
         elif need > soft and side == "client" and direct is None:
             return unknown(
                 CHECK,
-                f"the client needs {number(need)} descriptors with epoll and may open {number(soft)}; "
-                "with io_uring it needs none per connection, and which it will be was not probed",
+                f"the client needs {number(need)} descriptors with epoll, limit {number(soft)}; io_uring "
+                "needs none per connection, but which driver will be used was not probed",
                 limit=LIMIT,
                 source=SOURCE,
             )
@@ -80,7 +82,7 @@ def forecast_descriptors(
                 value=float(need),
                 limit=LIMIT,
                 source=SOURCE,
-                reason=f"the {side} needs {number(need)} descriptors and may open {number(soft)}",
+                reason=f"the {side} needs {number(need)} descriptors, limit {number(soft)}",
                 advice=_advice(need, hard),
             )
         else:
@@ -100,8 +102,8 @@ def forecast_descriptors(
 def _forecast_open(
     load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: DescriptorsLimits
 ) -> Finding:
-    """An open load opens as many connections as slow answers make it: refused only when those that it begins
-    with do not fit, doubted when the most that it may come to do not.
+    """An open load opens more connections the slower the server is: refused only when its initial connections
+    do not fit, suspect when its maximum does not.
     """
     worst = forecast_descriptors(load.model_copy(update={"users": most}), host, server, limits)
     if worst.status is not Status.INVALID:
@@ -110,12 +112,12 @@ def _forecast_open(
         first = forecast_descriptors(load.model_copy(update={"users": load.at_once}), host, server, limits)
         if first.status is Status.INVALID:
             return first
-    reason = f"up to {number(most)} may be under way at once, and then {worst.reason}"
+    reason = f"with up to {number(most)} in flight {worst.reason}"
     return worst.model_copy(update={"status": Status.SUSPECT, "reason": reason})
 
 
 def _direct(load: LoadFacts, host: Limits | None) -> bool | None:
-    """Whether the client's connections are entries of io_uring's tables; None when that is not known."""
+    """Whether the client's connections are direct descriptors of io_uring; None when that is not known."""
     if load.driver != "auto":
         return load.driver == "io_uring"
     return None if host is None else host.io_uring
@@ -130,7 +132,7 @@ def _client_need(users: int, direct: bool, soft: int | None, limits: Descriptors
 
 @check(DescriptorsLimits, order=70)
 def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
-    """During the run: EMFILE on the client, how full the server's table was, and the forecast once more."""
+    """During the run: EMFILE on the client, the server's descriptors in use, and the forecast once more."""
     report = evidence.engine
     if report is None:
         return unknown(CHECK, "the engine reported nothing", limit=LIMIT, source=SOURCE)
@@ -142,7 +144,7 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
             value=float(refused),
             limit=LIMIT,
             source=SOURCE,
-            reason=f"the client ran out of descriptors: refused {number(refused)} times (EMFILE)",
+            reason=f"the client ran out of descriptors: {number(refused)} × EMFILE",
             advice=_advice((evidence.load.users or 0) + limits.descriptors_client_reserve, None),
         )
     used = evidence.server_window.descriptors_end if evidence.server_window is not None else None
@@ -154,12 +156,12 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
             value=used / soft,
             limit=LIMIT,
             source=SOURCE,
-            reason=f"the server had {percent(used / soft)} of its {number(soft)} descriptors in use",
+            reason=f"the server used {percent(used / soft)} of its {number(soft)} descriptors",
             advice=_advice(2 * used, None),
         )
     if report.totals.emfile is None:
-        return unknown(CHECK, "refused descriptors were not counted", limit=LIMIT, source=SOURCE)
-    # With a refusal counted the kernel has spoken; without one a forecast that fails did no harm to this run.
+        return unknown(CHECK, "EMFILE was not counted", limit=LIMIT, source=SOURCE)
+    # Refusals were counted and there were none: a forecast that fails did no harm to this run.
     load = evidence.load
     if load.users is None:
         at_once = max((row.connections_open or 0 for row in report.rows), default=0)
@@ -169,13 +171,13 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     forecast = forecast_descriptors(load, evidence.limits, evidence.server, limits)
     if forecast.status is Status.INVALID:
         return forecast.model_copy(
-            update={"status": Status.SUSPECT, "reason": forecast.reason + ", yet nothing was refused"}
+            update={"status": Status.SUSPECT, "reason": forecast.reason + ", but none was refused"}
         )
     return forecast
 
 
 def _advice(need: int, hard: int | None) -> str:
     if hard is not None and need <= hard:
-        return f"ulimit -n {need} in this shell (the hard limit of {number(hard)} allows it)"
+        return f"ulimit -n {need} in this shell (the hard limit is {number(hard)})"
     limit = f"raise the hard limit to at least {number(need)}"
-    return f"{limit} (limits.conf: nofile, systemd: LimitNOFILE), or fewer users"
+    return f"{limit} (limits.conf: nofile, systemd: LimitNOFILE) or use fewer users"

@@ -1,5 +1,4 @@
-"""errors: which share of the requests did not get their answer. Must not know what a right answer looks
-like."""
+"""errors: the share of requests that failed. Must not know what a correct response is."""
 
 from __future__ import annotations
 
@@ -18,23 +17,22 @@ FIRST_ERROR_STATUS = 400
 
 class ErrorsLimits(DeclaredLimits):
     errors_suspect_share: Share = 0.0
-    """More failed requests than this: suspect. Any failure is worth a word."""
+    """Failed ÷ all requests above this: suspect."""
     errors_invalid_share: Share = 0.01
-    """More than this: the figure describes the errors."""
+    """Above this the figure describes the errors."""
 
 
 def expectations_missed(counters: Counters) -> int:
-    """Answers that were read and were not what the workload declares, a value to capture included."""
+    """Responses that missed an expectation or lacked a value to capture."""
     return sum(
         count for kind, count in counters.errors.items() if kind.startswith("expect_") or kind == "capture"
     )
 
 
 def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict[str, int]]:
-    """(failed, all, by kind). Nobody having declared what is right, an answer with status 400 or above is
-    a failure.
+    """(failed, all, by kind). Where the workload declares nothing, a status of 400 or above is a failure.
 
-    An answer that missed an expectation is in `completed` and in `failed`; it is one request.
+    A response that missed an expectation is in `completed` and in `failed`; it is one request.
     """
     kinds = Counter({kind: count for kind, count in counters.errors.items() if count > 0})
     expected = expectations_missed(counters)
@@ -49,10 +47,10 @@ def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict
 
 @check(ErrorsLimits, order=10, essential=always)
 def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
-    """Failed ÷ all requests of the window, with their kinds."""
+    """Failed ÷ all requests of the window, by kind."""
     limit = (
-        f"more than {percent(limits.errors_suspect_share)} suspect, "
-        f"more than {percent(limits.errors_invalid_share)} invalid"
+        f"above {percent(limits.errors_suspect_share)} suspect, "
+        f"above {percent(limits.errors_invalid_share)} invalid"
     )
     window = measured(evidence)
     if window is None:
@@ -64,8 +62,8 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
             status=Status.INVALID,
             limit=limit,
             source=SOURCE,
-            reason=f"not one request ended in {number(window.duration_s)} s",
-            advice="look at the server's log: it accepted the load and answered nothing",
+            reason=f"no request completed in {number(window.duration_s)} s",
+            advice="the server sent no response: see its log",
         )
     share = failed / everything
     if failed == 0:
@@ -75,7 +73,7 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
             value=0.0,
             limit=limit,
             source=SOURCE,
-            reason=f"none in {number(everything)} requests{_outside(evidence)}",
+            reason=f"0 of {number(everything)} requests failed{_outside(evidence)}",
         )
     named = ", ".join(
         f"{kind} {number(count)}" for kind, count in sorted(kinds.items(), key=lambda k: -k[1])[:5]
@@ -101,7 +99,7 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
 
 
 def _reasons(window: Counters) -> str:
-    """What the engine found out about a kind, in its own words."""
+    """The engine's own message for each kind of error."""
     return "".join(
         f"; {kind}: {reason}"
         for kind, reason in window.error_reasons.items()
@@ -110,7 +108,7 @@ def _reasons(window: Counters) -> str:
 
 
 def _outside(evidence: Evidence) -> str:
-    """Errors before or after the window do not touch the figure, and are not hidden either."""
+    """Errors before or after the window do not decide; they are printed."""
     if evidence.engine is None or evidence.engine.window is None:
         return ""
     outside = evidence.engine.totals.failed - evidence.engine.window.failed
@@ -120,22 +118,22 @@ def _outside(evidence: Evidence) -> str:
 def _advice(kinds: dict[str, int]) -> str:
     most = max(kinds, key=lambda kind: kinds[kind], default="")
     if most == "address_unavailable":
-        return "the client ran out of ports: see the ports finding"
+        return "the client ran out of ephemeral ports: see ports"
     if most == "descriptors":
-        return "the client ran out of descriptors: see the descriptors finding"
+        return "the client ran out of descriptors: see descriptors"
     if most.startswith("connect"):
-        return "the server did not take the connections: is it running, is its accept queue long enough?"
+        return "the server did not accept connections: is it running, is its listen backlog long enough?"
     if most == "tls":
         return (
-            "handshakes that took too long: a slower ramp-up, or more CPU for the server; a certificate that "
-            "is not trusted: --ca FILE or --insecure; a server without TLS: http:// in place of https://"
+            "handshake timeouts: ramp up more slowly or give the server more CPU; untrusted certificate: "
+            "--ca FILE or --insecure; server without TLS: http:// in place of https://"
         )
     if most == "timeout":
-        return "fewer users, or a longer request timeout if such answers still count for you"
+        return "use fewer users, or a longer request timeout if such slow responses are acceptable"
     if most.startswith("status_"):
-        return "look at the server's log; if this status is right for the workload, declare it in `expect`"
+        return "see the server's log; if this status is correct for the workload, declare it in `expect`"
     if most.startswith("expect_"):
-        return "compare an answer by hand with what the workload declares"
+        return "compare a response with what the workload declares"
     if most in {"read", "premature_close", "write"}:
-        return "the server closed connections in the middle of a request: look at its log and limits"
-    return "look at the server's log"
+        return "the server closed connections in the middle of a request: see its log and limits"
+    return "see the server's log"

@@ -1,4 +1,4 @@
-"""host: did the machine itself change during the window. Must not know what ran on it."""
+"""host: did the host itself change during the window. Must not know what ran on it."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ SOURCE = "krun"
 
 class HostLimits(DeclaredLimits):
     host_frequency_drop: Share = 0.05
-    """How far the CPU clock may fall from the window's start to its end."""
+    """Allowed drop of the CPU clock from the window's start to its end."""
 
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """Frequency drop, swap, kernel log, changed settings."""
+    """CPU clock, swap-ins, kernel log, changed kernel settings."""
     clock = percent(limits.host_frequency_drop)
     limit = f"CPU clock within {clock}, no swap, no kernel warnings, no changed settings"
     window = evidence.host_window
     if window is None:
-        return unknown(CHECK, "the machine was not watched", limit=limit, source=SOURCE)
+        return unknown(CHECK, "the host was not sampled", limit=limit, source=SOURCE)
     bad: list[str] = []
     unread: list[str] = []
     if window.mhz_open is None or window.mhz_close is None or window.mhz_open <= 0:
         unread.append("CPU clock")
     elif window.mhz_close < (1 - limits.host_frequency_drop) * window.mhz_open:
         drop = 1 - window.mhz_close / window.mhz_open
-        bad.append(f"the CPU clock fell by {percent(drop)} to {number(window.mhz_close)} MHz")
+        bad.append(f"CPU clock down {percent(drop)} to {number(window.mhz_close)} MHz")
     if window.swap_in_bytes is None:
         unread.append("swap")
     elif window.swap_in_bytes > 0:
-        bad.append(f"{number(window.swap_in_bytes / 2**20)} MiB were swapped in")
+        bad.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
     if window.kernel_log_lines is None:
         unread.append("kernel log")
     elif window.kernel_log_lines > 0:
@@ -42,10 +42,10 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
     if window.sysctls_changed is None:
         unread.append("kernel settings")
     elif window.sysctls_changed:
-        bad.append(f"changed settings: {', '.join(window.sysctls_changed[:5])}")
+        bad.append(f"changed kernel settings: {', '.join(window.sysctls_changed[:5])}")
     said = "; ".join(bad) or "nothing changed"
     if unread:
-        said += f"; not readable here: {', '.join(unread)}"
+        said += f"; not readable: {', '.join(unread)}"
     status = Status.SUSPECT if bad else Status.UNKNOWN if unread else Status.VALID
     return Finding(
         check=CHECK,
@@ -53,6 +53,6 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
         value=float(len(bad)),
         limit=limit,
         reason=said,
-        advice="cool it, give it memory, read `dmesg`, and repeat" if bad else "",
+        advice="check cooling, free memory and `dmesg`, then repeat" if bad else "",
         source=SOURCE,
     )

@@ -1,4 +1,4 @@
-"""isolation: did server and client have their CPUs to themselves. Must not know who the neighbours are."""
+"""isolation: did server and client have their CPUs to themselves. Must not know which other processes run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from prony.judge.finding import Finding, Status
 from prony.judge.words import percent, unknown, worst
 
 CHECK = "isolation"
-SOURCE = "disjoint processor sets, as in experiment E; krun for the neighbours"
+SOURCE = "disjoint processor sets, as in experiment E; krun for other processes"
 
 
 class IsolationLimits(DeclaredLimits):
     isolation_steal: Share = 0.01
-    """CPU time that the hypervisor gave to somebody else, on any CPU of the trial."""
+    """CPU time that the hypervisor gave to other guests, on any CPU of the trial."""
     isolation_others: Share = 0.05
-    """CPU time of foreign processes on the server's or the client's CPUs."""
+    """CPU time of other processes on the server's or the client's CPUs."""
     isolation_throttled: Share = 0.01
-    """Share of the window in which the CPU quota held the server back."""
+    """Share of the window in which the CPU quota throttled the server."""
     isolation_invalid_factor: Annotated[float, Field(ge=1.0)] = 5.0
-    """So many times these limits and the disturbance is no longer small beside the effect measured."""
+    """This many times those limits is invalid: the disturbance is as large as the effects measured."""
 
 
 @check(IsolationLimits, order=40, essential=owned)
@@ -32,10 +32,10 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     """CPU sets, pinning, steal, other processes, CPU quota."""
     limit = (
         f"disjoint CPU sets, steal below {percent(limits.isolation_steal)}, other processes below "
-        f"{percent(limits.isolation_others)}, quota stops below {percent(limits.isolation_throttled)}"
+        f"{percent(limits.isolation_others)}, throttled below {percent(limits.isolation_throttled)}"
     )
     if not evidence.server.owned:
-        reason = "where a server that Prony did not start runs, and beside whom, is not read"
+        reason = "not read: Prony did not launch this server"
         return unknown(CHECK, reason, limit=limit, source=SOURCE)
     parts = [
         _sets(evidence.partition),
@@ -66,12 +66,12 @@ Part = tuple[Status, str, float | None]
 
 def _sets(partition: CpuPartition | None) -> Part:
     if partition is None:
-        return Status.UNKNOWN, "the CPU sets are not known", None
+        return Status.UNKNOWN, "CPU sets not known", None
     common = sorted(set(partition.server) & set(partition.client))
     if partition.shared or not partition.server or not partition.client:
         return (
             Status.SUSPECT,
-            "client and server share their CPUs: the host has too few to keep them apart",
+            "client and server share CPUs: too few on this host to separate them",
             None,
         )
     if common:
@@ -80,21 +80,21 @@ def _sets(partition: CpuPartition | None) -> Part:
 
 
 def _services(evidence: Evidence) -> Part | None:
-    """Said and not judged: a service that shares the server's CPUs is part of what is measured."""
+    """Reported, not judged: a backing service on the server's CPUs is part of what is measured."""
     sharing = [service.name for service in evidence.services if service.shares_server_cpus]
     if sharing:
-        return Status.VALID, f"{', '.join(sharing)} shares the server's CPUs: there was none for it", None
+        return Status.VALID, f"{', '.join(sharing)} shares the server's CPUs: none was left for it", None
     placed = [f"{service.name} on {list(service.cpus)}" for service in evidence.services]
     return (Status.VALID, ", ".join(placed), None) if placed else None
 
 
 def _pinned(evidence: Evidence) -> Part | None:
-    """Where the engine's threads really are; a thread that could not be pinned may run anywhere."""
+    """Where the engine's threads run; an unpinned thread may run anywhere."""
     if evidence.engine is None or evidence.partition is None or evidence.partition.shared:
         return None
     threads = evidence.engine.ready.threads
     if not threads or any(thread.pinned is None for thread in threads):
-        return Status.UNKNOWN, "whether the client's threads are pinned was not reported", None
+        return Status.UNKNOWN, "pinning of client threads was not reported", None
     loose = sum(not thread.pinned for thread in threads)
     if loose:
         return Status.SUSPECT, f"{loose} client threads could not be pinned", None
@@ -108,7 +108,7 @@ def _neighbours(
     host: HostWindow | None, partition: CpuPartition | None, limits: IsolationLimits
 ) -> list[Part]:
     if host is None:
-        return [(Status.UNKNOWN, "the CPUs were not watched", None)]
+        return [(Status.UNKNOWN, "the CPUs were not sampled", None)]
     parts: list[Part] = []
     used = set(partition.server) | set(partition.client) if partition is not None else set()
     steals = [cpu.steal for cpu in host.cpus if not used or cpu.cpu in used]
@@ -129,11 +129,11 @@ def _neighbours(
 def _quota(evidence: Evidence, limits: IsolationLimits) -> Part | None:
     window = evidence.server_window
     if window is None or window.throttle is None or window.wall_s <= 0:
-        # No quota is set on this group, or it cannot be told: the server's CPU share shows its effect.
+        # No quota is set, or it cannot be read: the server's CPU share shows its effect.
         return None
     share = window.throttle.throttled_s / window.wall_s
     return _graded(
-        share, limits.isolation_throttled, limits, "a CPU quota stopped the server for {} of the window"
+        share, limits.isolation_throttled, limits, "a CPU quota throttled the server for {} of the window"
     )
 
 
@@ -149,12 +149,12 @@ def _graded(share: float, limit: float, limits: IsolationLimits, text: str) -> P
 def _advice(evidence: Evidence, parts: list[Part]) -> str:
     bad = " ".join(text for status, text, _ in parts if status in {Status.INVALID, Status.SUSPECT})
     if "quota" in bad:
-        return "measure outside of the quota, or tell Prony the granted CPUs"
+        return "measure without the quota, or tell Prony the granted CPUs"
     if "steal" in bad:
-        return "the hypervisor gave the CPUs to somebody else: repeat, or use a dedicated machine"
+        return "the hypervisor gave CPU time to other guests: repeat, or use a dedicated host"
     if "other processes" in bad:
         name = evidence.host_window.busiest_other if evidence.host_window is not None else None
         return "stop the other load and repeat" + (f"; the busiest was {name}" if name else "")
     if "too few" in bad:
-        return "use a machine with two or more CPUs"
-    return "give client and server CPU sets of their own (--server-cpus, --client-cpus)"
+        return "use a host with two or more CPUs"
+    return "give client and server separate CPU sets (--server-cpus, --client-cpus)"

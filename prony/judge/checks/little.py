@@ -1,6 +1,5 @@
-"""little: did all the users exist, and do independent counters tell the same story (Little's law, twice).
-
-Must not know why users went missing.
+"""little: were all users simulated, and do two counters agree (Little's law, in two forms). Must not know why
+users are missing.
 """
 
 from __future__ import annotations
@@ -20,24 +19,25 @@ from prony.judge.words import measured, no_window, number, percent, worst
 CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
 EDGE_SIGMAS = 4.0
-"""How many standard deviations of the border effect are allowed for: 1 honest window in 16,000 exceeds it."""
-CAME_AND_WENT = " (mean: they came or went within the window)"
-"""Said where the yardstick is the engine's own count of users over time."""
+"""Standard deviations of the edge effect that are allowed: 1 clean window in 16,000 exceeds it."""
+CAME_AND_WENT = " (mean: users came or went within the window)"
+"""Printed where the reference is the engine's own count of users over time."""
 UNSEEN = 1e5
-"""The outermost bound looks as far into the tail as so many requests would."""
+"""The outermost bound extrapolates the tail to this many requests."""
 
 
 class LittleLimits(DeclaredLimits):
     little_deviation: Share = 0.01
     """Two-sided. Faban allows 2.5 % on one side of unclipped cycles; clipped cycles need no such slack."""
     little_turnaround_us: NotNegative = 10.0
-    """User time that is missing per request, all users being alive: up to this suspect, beyond it invalid. A
-    send takes the engine about 1 µs outside of the request's own time, a script in Lua a few more."""
+    """Client turn-around per request, with all users alive: up to this suspect, above it invalid. A send
+    takes the engine about 1 µs outside the request's own time, a Lua script a few more.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the two forms: its status, relative deviation (None when unknown) and what to say."""
+    """One of the two forms: its status, relative deviation (None when unknown) and text."""
 
     status: Status
     deviation: float | None
@@ -46,10 +46,12 @@ class Part:
 
 @check(LittleLimits, order=90, essential=always)
 def little(evidence: Evidence, limits: LittleLimits) -> Finding:
-    """Form 1 (users who come back, or walk): simulated users against those that were there. Form 2: mean in
-    flight against throughput x service time."""
+    """Form 1 (closed loops and sessions): users simulated against users expected. Form 2: mean in flight
+    against throughput × service time.
+    """
     limit = (
-        f"within {percent(limits.little_deviation)}, both ways, plus what requests astride the border explain"
+        f"within ±{percent(limits.little_deviation)}, "
+        "plus what requests that span the window's edge can explain"
     )
     window = measured(evidence)
     if window is None or evidence.engine is None:
@@ -71,12 +73,12 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
 
 
 def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> Part:
-    """Σ(residence + think, clipped to the window) ÷ window against the number of users that was asked for."""
+    """Σ(residence + think time, clipped to the window) ÷ window against the number of users expected."""
     asked, note = expected_users(window, report, evidence)
     if window.clipped_cycle_s is None or asked is None:
-        return Part(Status.UNKNOWN, None, "the users' cycles could not be read")
+        return Part(Status.UNKNOWN, None, "user cycles could not be read")
     if asked <= 0:
-        return Part(Status.UNKNOWN, None, "no users were asked for")
+        return Part(Status.UNKNOWN, None, "no users expected")
     simulated = window.clipped_cycle_s / window.duration_s
     deviation = simulated / asked - 1
     lacking = limits.little_deviation + _tail_allowance(window, report)
@@ -92,15 +94,16 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
         text += f", {number(window.users)} alive at the end"
     turnaround_us = _turnaround_us(window, asked, counted=note == CAME_AND_WENT)
     if broken and turnaround_us is not None and turnaround_us <= limits.little_turnaround_us:
-        text += f"; the rest is {number(turnaround_us)} µs per request between an answer and the next send"
+        text += f"; the rest is the client's turn-around, {number(turnaround_us)} µs per request"
         return Part(Status.SUSPECT, deviation, text)
     return Part(Status.INVALID if broken else Status.VALID, deviation, text)
 
 
 def _turnaround_us(window: Window, asked: float, *, counted: bool) -> float | None:
-    """How long, per request, users were in no cycle, if that can have been the client's own work between an
-    answer and the next send: no request failed, and all were alive at the end or are `counted` only while
-    they were. None where it cannot."""
+    """User time outside any cycle, per request in µs, where it can be the client's own turn-around: no
+    request failed, and all users were alive at the end or are `counted` only while they were. None where it
+    cannot.
+    """
     missing_s = asked * window.duration_s - (window.clipped_cycle_s or 0.0)
     if missing_s <= 0 or window.completed <= 0 or window.failed > 0:
         return None
@@ -110,12 +113,13 @@ def _turnaround_us(window: Window, asked: float, *, counted: bool) -> float | No
 
 
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
-    """Users that should have been there: those asked for, or their mean where the plan itself lets the
-    number vary."""
+    """Expected users: the plan's number, or the mean where the plan itself lets the number vary;
+    and a note.
+    """
     load = evidence.load
     planned = planned_users(window, load)
     if planned is not None:
-        return planned, " (mean: groups come and go by the plan)"
+        return planned, " (mean: groups of users start and end by the plan)"
     ramp_in_window = load.ramp_up_s * 1000 > window.opened_ms
     comes_and_goes = load.model == "open" or load.ramp_down_s > 0 or report.reason == "iterations"
     comes_and_goes = comes_and_goes or _sent_home(window, report, load)
@@ -139,15 +143,15 @@ def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> 
 
 
 def _sent_home(window: Window, report: EngineReport, load: LoadFacts) -> bool:
-    """Whether a script ended users by `thread:stop()`, which is its right; its faults are no such thing."""
+    """Whether a script ended users by `thread:stop()`; a script that failed does not count."""
     if report.script is None or report.script.error is not None:
         return False
     return window.users is not None and load.users is not None and window.users < load.users
 
 
 def planned_users(window: Window, load: LoadFacts) -> float | None:
-    """Mean number of users over the window by the plan of their groups: the sum over groups of the time from
-    each user's start to the group's end. None without groups, and where a group ends by its iterations.
+    """Mean number of users over the window by the plan of their groups: Σ (group's end − user's start) ÷
+    window. None without groups, and where a group ends by its iterations.
     """
     if not load.populations or any(one.iterations_per_user is not None for one in load.populations):
         return None
@@ -165,7 +169,9 @@ def planned_users(window: Window, load: LoadFacts) -> float | None:
 
 
 def _last_answers(window: Window, evidence: Evidence) -> float:
-    """By how much the mean number of users may be larger: one whose group ends waits for its answer."""
+    """By how much the mean number of users may be higher: a user whose group ends waits for its last
+    response.
+    """
     ended = [one.users for one in evidence.load.populations if one.end_s is not None]
     if not ended or window.service_time is None or window.service_time.max_ns is None:
         return 0.0
@@ -173,24 +179,21 @@ def _last_answers(window: Window, evidence: Evidence) -> float:
 
 
 def _tail_allowance(window: Window, report: EngineReport) -> float:
-    """With an exact total of requests the last user works while the others have nothing left to do."""
+    """With an exact total of requests the last user may still be busy while the others have none left."""
     if report.reason != "total_requests" or window.service_time is None or window.service_time.max_ns is None:
         return 0.0
     return window.service_time.max_ns * 1e-9 / window.duration_s
 
 
 def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> Part:
-    """∫ in-flight dt against Σ service time (= throughput x mean service time x window).
+    """∫ in-flight dt against Σ service time (= throughput × mean service time × window).
 
-    The integral ends at the window's borders, the service times do not: requests in flight when the window
-    opens bring
-    their past along, those in flight when it closes are missing. In expectation both cancel. The age of
-    what is in
-    flight at one moment sums to a variable whose variance is at most λE[S³]/3 (Poisson arrivals; fixed
-    users have
-    less), so two borders differ by at most EDGE_SIGMAS x sqrt(2λE[S³]/3) request-seconds unless
-    completions are not
-    independent; the bound that nothing can exceed is users x longest service time.
+    The integral stops at the window's edges, service times do not: a request in flight at the opening
+    contributes its time before the window, one in flight at the close contributes nothing. In expectation
+    both cancel. The ages of the requests in flight at one moment sum to a variable of variance at most
+    λE[S³]/3 (equality for Poisson arrivals; fixed users have less), so the two edges differ by at most
+    EDGE_SIGMAS × sqrt(2λE[S³]/3) request-seconds, unless completions are correlated; nothing can exceed users
+    × longest service time.
     """
     measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
     if measured_s is None or service_s is None:
@@ -200,30 +203,28 @@ def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> 
         text = (
             "nothing was in flight"
             if same
-            else "in flight and service time disagree about there being any load"
+            else "one counter saw load and the other none (in flight, service time)"
         )
         return Part(Status.UNKNOWN if same else Status.INVALID, None, text)
     deviation = measured_s / service_s - 1
     text = (
-        f"{number(measured_s / window.duration_s)} in flight against {number(service_s / window.duration_s)} "
-        "by throughput x service time"
+        f"mean in flight {number(measured_s / window.duration_s)}, "
+        f"throughput × service time {number(service_s / window.duration_s)}"
     )
     allowed_s, most_s = _edges_s(window, evidence)
     beyond_s = abs(measured_s - service_s) - limits.little_deviation * service_s
     if beyond_s <= allowed_s:
         return Part(Status.VALID, deviation, text)
     if beyond_s <= most_s:
-        return Part(Status.SUSPECT, deviation, text + ", which requests astride the border may explain")
+        return Part(Status.SUSPECT, deviation, text + ": may be requests that span the window's edge")
     if measured_s > service_s and window.failed > 0:
         spent_s = (measured_s - service_s) / window.failed
-        return Part(
-            Status.SUSPECT, deviation, text + f", or {number(spent_s)} s spent in each failed request"
-        )
+        return Part(Status.SUSPECT, deviation, text + f": may be {number(spent_s)} s in each failed request")
     return Part(Status.INVALID, deviation, text)
 
 
 def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
-    """(what the borders are likely to explain at most, what they can explain at all), in request-seconds."""
+    """(likely bound of the edge effect, its absolute bound), in request-seconds."""
     histogram = window.service_time
     if histogram is None or window.completed <= 0:
         return 0.0, 0.0
@@ -234,9 +235,8 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
         return 0.0, 0.0
     if decoded.count <= 0:
         return 0.0, 0.0
-    # What is in flight at the border is longer than the usual request and may be longer than any that was
-    # seen:
-    # the longest counts once more, and the outermost bound follows an exponential tail to one in UNSEEN.
+    # A request in flight at an edge is longer than average and may be longer than any seen: the longest is
+    # counted once more, and the absolute bound extrapolates an exponential tail to 1 in UNSEEN.
     third_moment = (decoded.moment(3) * decoded.count + longest_s**3) / (decoded.count + 1)
     likely_s = EDGE_SIGMAS * math.sqrt(2 * window.completed / window.duration_s * third_moment / 3)
     unseen_s = longest_s + decoded.moment(1) * max(0.0, math.log(UNSEEN / decoded.count))
@@ -252,12 +252,12 @@ def _advice(parts: list[Part]) -> str:
     users = parts[0] if len(parts) > 1 else None
     if users is not None and users.status is Status.INVALID:
         if users.deviation is not None and users.deviation < 0:
-            return "users died, waited for the client or were connecting: see errors, client, connections"
-        return "more user time than users: a fault of the engine, please report it with the evidence"
+            return "users stopped, waited for the client or were connecting: see errors, client, connections"
+        return "more user time than users: a defect in the engine, please report it with the evidence"
     if any(part.status is Status.INVALID for part in parts):
-        return "two counters of the engine contradict each other: do not use the figure, please report it"
-    if users is not None and users.status is Status.SUSPECT:
         return (
-            "the server answers so fast that the client's own work between two requests shows: use more users"
+            "two counters of the engine disagree: do not use the figure; please report it with the evidence"
         )
-    return "measure a longer window, so that its borders matter less"
+    if users is not None and users.status is Status.SUSPECT:
+        return "the server responds so fast that the client's turn-around shows: use more users"
+    return "measure a longer window, so that its edges matter less"

@@ -1,5 +1,6 @@
-"""ports: will, and did, the client run out of ephemeral ports. Must not know how ports are read or
-widened."""
+"""ports: will, and did, the client run out of ephemeral ports. Must not know how ports are read
+or widened.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ WIDEST_RANGE = (1024, 65535)
 
 class PortsLimits(DeclaredLimits):
     ports_suspect_share: Positive = 0.80
-    """Forecast need ÷ ports per (source, destination)."""
+    """Ports needed ÷ ports available per (source, destination)."""
     ports_refuse_share: Positive = 1.0
     ports_hold_s: Positive = 60.0
-    """How long a closed connection keeps its port: TCP_TIMEWAIT_LEN of Linux, not settable."""
+    """How long a closed connection holds its port: Linux's TCP_TIMEWAIT_LEN, not configurable."""
     ports_hold_reused_s: Positive = 1.0
     """The same where the kernel may reuse a port in TIME_WAIT (net.ipv4.tcp_tw_reuse)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Ports in use or in TIME_WAIT at the same time, against those there are."""
+    """Ports in use or in TIME_WAIT at the same time, and the ports available."""
 
     ports: float
     available: float
@@ -43,8 +44,9 @@ class Need:
 
 
 def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | None = None) -> Finding:
-    """Before the run: connections held open plus those in TIME_WAIT against the ports. Invalid means:
-    refuse."""
+    """Before the run: connections held open plus those in TIME_WAIT against the ports. Invalid
+    means: refuse.
+    """
     limits = limits or PortsLimits()
     limit = _limit(limits)
     if load.transport == "unix":
@@ -56,21 +58,21 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | N
     rate = connections_per_s(load)
     held = load.users or load.at_once
     if rate is None and held is not None and held > available * limits.ports_suspect_share:
-        rate = 0.0  # however many come anew: those that are open at once are too many already
+        rate = 0.0  # the open connections alone are too many, whatever the rate of new ones
     if rate is None:
         most = available * limits.ports_suspect_share / hold_s
         return unknown(
             CHECK,
-            f"a connection per request at a rate nobody forecast; up to {most:,.0f} new ones/s will fit",
+            f"a connection per request at an unknown rate; up to {most:,.0f} new connections/s fit",
             limit=limit,
             source=SOURCE,
         )
     if held is None and rate == 0:
-        return unknown(CHECK, "how many connections will be open is not known", limit=limit, source=SOURCE)
+        return unknown(CHECK, "the number of open connections is not known", limit=limit, source=SOURCE)
     spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
     need = Need(rate * spell_s + (held or 0), available, hold_s)
     new = (
-        f"{number(rate)} new connections/s held {number(spell_s)} s"
+        f"{number(rate)} new connections/s, each holding its port for {number(spell_s)} s"
         if rate > 0
         else f"{number(held or 0)} connections stay open"
     )
@@ -78,7 +80,7 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | N
 
 
 def connections_per_s(load: LoadFacts) -> float | None:
-    """New connections per second that the plan leads to; None when that depends on a rate nobody knows."""
+    """New connections per second under this plan; None when that depends on an unknown rate."""
     if load.own_connections and load.keep_alive and load.max_requests_per_connection is None:
         return load.sessions_per_s
     per_connection = (
@@ -109,18 +111,16 @@ def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
             value=float(refused),
             limit=limit,
             source=SOURCE,
-            reason=f"the client ran out of ports: {number(refused)} times none was left (EADDRNOTAVAIL)",
+            reason=f"the client ran out of ports: {number(refused)} × EADDRNOTAVAIL",
             advice=_remedies(evidence.load, host, None),
         )
     if totals.eaddrnotavail is None or totals.connections_opened is None or report.elapsed_ms < 1:
-        return unknown(
-            CHECK, "connections and refused addresses were not counted", limit=limit, source=SOURCE
-        )
+        return unknown(CHECK, "connections and EADDRNOTAVAIL were not counted", limit=limit, source=SOURCE)
     if host is None or host.ports is None:
         return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
     need = _used(evidence, host, limits, totals, report.elapsed_ms / 1000)
     return _judged(
-        need, evidence.load, host, limits, f"about {number(need.ports)} ports were taken at the same time"
+        need, evidence.load, host, limits, f"about {number(need.ports)} ports in use at the same time"
     )
 
 
@@ -130,19 +130,20 @@ def _no_ports(limit: str) -> Finding:
         status=Status.VALID,
         value=0.0,
         limit=limit,
-        reason="connections to a Unix socket take no ports",
+        reason="connections to a Unix socket use no ports",
         advice="",
         source=SOURCE,
     )
 
 
 def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counters, elapsed_s: float) -> Need:
-    """Ports in use or waiting at the end: open ones, and those that the client closed within the last hold
-    time.
+    """Ports in use or in TIME_WAIT at the end: open connections, and those that the client closed within the
+    hold time.
 
-    Who closes first keeps the port: connections that the server closed cost the client none. Who that was,
-    the client cannot always tell (both may close at once), so no more is believed than the kernel counted in
-    TIME_WAIT; and as that count is of the whole machine, no more of it than this run can have left behind.
+    The side that closes first holds the port: a connection that the server closed costs the client none. The
+    client cannot always tell which side was first (both may close at once), so the estimate is capped by the
+    kernel's count of TIME_WAIT; that count covers the whole host, so it is capped by what this run can have
+    left.
     """
     hold_s = _hold_s(host, limits)
     opened = totals.connections_opened or 0
@@ -159,7 +160,7 @@ def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counter
 
 
 def _seen_waiting(evidence: Evidence) -> int | None:
-    """The most sockets in TIME_WAIT that the kernel was seen to count; None when nobody looked."""
+    """The highest number of sockets in TIME_WAIT that was read; None when none was."""
     seen = [row.time_wait for row in evidence.host_rows if row.time_wait is not None]
     if evidence.host_window is not None:
         borders = (evidence.host_window.sockets_open, evidence.host_window.sockets_close)
@@ -186,8 +187,8 @@ def _judged(need: Need, load: LoadFacts, host: Limits, limits: PortsLimits, text
 
 def _limit(limits: PortsLimits) -> str:
     return (
-        f"more than {percent(limits.ports_suspect_share)} of the ports suspect, "
-        f"more than {percent(limits.ports_refuse_share)} refused"
+        f"above {percent(limits.ports_suspect_share)} of the ports suspect, "
+        f"above {percent(limits.ports_refuse_share)} refused"
     )
 
 
@@ -214,11 +215,11 @@ def _time_wait(sockets: dict[str, int]) -> int:
 
 
 def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
-    """The three that help: fewer new connections, more ports, more addresses."""
+    """The three remedies: fewer new connections, more ports, more addresses."""
     size = host.ports.size if host is not None and host.ports is not None else None
     keep = "1. find out why connections are not reused (see connections)"
     if need is not None and (load.users or load.at_once or 0) > 0.8 * need.available:
-        keep = "1. fewer users"
+        keep = "1. use fewer users"
     elif not load.keep_alive:
         keep = "1. keep connections alive (reuse: keep_alive)"
     widest = WIDEST_RANGE[1] - WIDEST_RANGE[0] + 1
@@ -226,9 +227,9 @@ def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
         f'2. widen the range: sysctl -w net.ipv4.ip_local_port_range="{WIDEST_RANGE[0]} {WIDEST_RANGE[1]}"'
     )
     if size is not None and size >= widest:
-        wider = "2. the range is as wide as it can be: lower the rate"
-    addresses = "3. more source addresses (127.0.0.2, 127.0.0.3 ... on loopback)"
+        wider = "2. the port range is at its maximum: lower the rate"
+    addresses = "3. use more source addresses (127.0.0.2, 127.0.0.3 ... on loopback)"
     if need is not None and size:
         least = math.ceil(need.ports / (0.8 * size))
-        addresses = f"3. at least {least} source addresses (127.0.0.2, ... on loopback)"
+        addresses = f"3. use at least {least} source addresses (127.0.0.2, ... on loopback)"
     return f"{keep}; {wider}; {addresses}"

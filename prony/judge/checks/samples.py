@@ -1,4 +1,4 @@
-"""samples: is there enough to print each percentile, and is the window whole. Must not know the values."""
+"""samples: does the sample support each percentile, and is the window complete. Must not know the values."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ SOURCE = "MLPerf LoadGen: binomial"
 LOWEST_PERCENTILE = 50.0
 PRINTED = (50.0, 90.0, 95.0, 99.0, 99.9)
 COUNT_TOLERANCE = 0.01
-"""How far the histogram's count may be from the counter of completed requests; failed ones may be in it
-too."""
+"""The histogram's count may differ by this share from the counter of completed requests; it may also hold
+failed ones.
+"""
 
 
 class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.99
     """With this confidence at least one sample lies beyond a printed percentile (MLPerf LoadGen)."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The highest percentile that the reader asked for; not being able to print it is suspect."""
+    """The highest percentile that must be printable; otherwise suspect."""
 
 
 @check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
-    """Which percentiles the sample supports; suspect when one that was asked for is not among them."""
+    """Which percentiles the sample supports; suspect when the required one is not among them."""
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
     needed = needed_samples(required, confidence)
@@ -53,15 +54,15 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     least = window.completed * (1 - COUNT_TOLERANCE)
     most = (window.completed + window.failed) * (1 + COUNT_TOLERANCE)
     if count < needed_samples(LOWEST_PERCENTILE, confidence):
-        status, advice = Status.INVALID, "measure longer: so few answers carry no figure at all"
+        status, advice = Status.INVALID, "measure longer: the sample supports no percentile at all"
     elif not least <= count <= most:
         status = Status.INVALID
         reason += f", but {number(window.completed)} requests completed"
-        advice = "the histogram lost samples: a fault of the engine, please report it with the evidence"
+        advice = "the histogram lost samples: a defect in the engine, please report it with the evidence"
     elif not window.complete or _ended_early(evidence):
         status = Status.SUSPECT
         reason += f"; the window was cut short after {number(window.duration_s)} s"
-        advice = "let the window run to its end"
+        advice = "let the window run to its planned end"
     elif count < needed:
         status, advice = Status.SUSPECT, "measure longer"
     return Finding(
@@ -76,6 +77,6 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
 
 
 def _ended_early(evidence: Evidence) -> bool:
-    """A whole run ends by itself, when what its protocol asks for is done; else somebody ended it."""
+    """A whole run ends when its protocol is complete; any other end was an interruption."""
     ended = evidence.engine.reason if evidence.engine is not None else ""
     return evidence.load.claim == "protocol" and ended in ("stopped", "signal", "stdin_closed")

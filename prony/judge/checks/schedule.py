@@ -1,4 +1,4 @@
-"""schedule: open model: was every request sent, and when it was due. Must not know how the pacer works."""
+"""schedule (open loop): was every request sent, and on time. Must not know how the pacer works."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from prony.steady.detector import full_rows
 CHECK = "schedule"
 SOURCE = "k6, wrk2 and vegeta exit 0 when they do not reach the rate"
 ROUNDING_REQUESTS = 1
-"""A request due at a row's last moment may be sent in the next one; with them all that are due within the
-lag that is allowed."""
+"""A request due at the end of a row may be sent in the next one, as may all that are due within the allowed
+lag.
+"""
 LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
-"""Of the send lag the highest is judged that the sample supports, by the rule of the check `samples`: the
-p99.9 of 600 requests would be the latest of them all, and one late request is no late client."""
+"""The highest of these that the sample supports is judged, by the rule of the check `samples`: the p99.9 of
+600 requests would be the single latest one.
+"""
 
 
 class ScheduleLimits(SamplesLimits):
     schedule_achieved_min: Share = 0.99
     """Sent ÷ due in every row. k6, wrk2 and vegeta end with exit code 0 below it."""
     schedule_lag_floor_ms: NotNegative = 1.0
-    """The p99.9 send lag may always be this much ..."""
+    """Send lag (p99.9) that is always allowed ..."""
     schedule_lag_share: Share = 0.10
-    """... or this share of the median latency, whichever is more."""
+    """... or this share of the median latency, whichever is higher."""
 
 
 @check(ScheduleLimits, order=110, essential=lambda evidence: evidence.load.model == "open")
 def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
-    """Sent ÷ due in every row, send lag, due but unsent, blocked. Left out in a closed loop."""
+    """Sent ÷ due in every row, send lag, due and unsent, blocked arrivals. Left out in a closed loop."""
     if evidence.load.model != "open":
         return None
     limit = (
-        f"sent at least {percent(limits.schedule_achieved_min)} of what was due in every row, "
+        f"at least {percent(limits.schedule_achieved_min)} of due requests sent in every row, "
         "none unsent or blocked, send lag (p99.9, or what the sample supports) up to "
         f"{number(limits.schedule_lag_floor_ms)} ms or "
-        f"{percent(limits.schedule_lag_share)} of the median latency"
+        f"{percent(limits.schedule_lag_share)} of median latency"
     )
     window = measured(evidence)
     if window is None or evidence.engine is None:
@@ -51,12 +53,12 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
     statuses: list[Status] = []
     if share is None:
         statuses.append(Status.UNKNOWN)
-        said.append("what was due was not counted")
+        said.append("due requests were not counted")
     elif missing > 0:
         statuses.append(Status.INVALID)
-        said.append(f"{missing} rows fell behind, the worst sent {percent(share)} of what was due")
+        said.append(f"{missing} rows behind schedule, the worst with {percent(share)} of due requests sent")
     else:
-        said.append(f"every row sent at least {percent(min(share, 1.0))} of what was due")
+        said.append(f"at least {percent(min(share, 1.0))} of due requests sent in every row")
     for count, what in (
         (window.due_unsent, "due and never sent"),
         (window.blocked, "blocked by the cap on users"),
@@ -84,7 +86,7 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         value=share,
         limit=limit,
         reason="; ".join(said),
-        advice="the client could not offer this rate: more client CPUs, a lower rate, a higher cap on users"
+        advice="the client could not offer this rate: more client CPUs, a lower rate or a higher cap on users"
         if status in {Status.INVALID, Status.SUSPECT}
         else "",
         source=SOURCE,
@@ -94,10 +96,10 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
 def _lowest_row(
     window: Window, evidence: Evidence, limits: ScheduleLimits, allowed_ms: float
 ) -> tuple[float | None, int]:
-    """(lowest sent ÷ due of a row, how many rows are below the limit after rounding); (None, 0) when not
+    """(lowest sent ÷ due of a row, number of rows below the limit after rounding); (None, 0) when not
     counted.
 
-    Constant arrivals need no counter of what was due; for others the engine must say it.
+    For constant arrivals due requests follow from the rate; for others the engine must count them.
     """
     rate = (
         evidence.load.offered_per_s
@@ -126,7 +128,7 @@ def _lowest_row(
 
 
 def _lag(window: Window, limits: ScheduleLimits) -> tuple[float, float, float] | None:
-    """(percentile, send lag there in ms, what is allowed in ms); None where a histogram is missing."""
+    """(percentile, its send lag in ms, allowed lag in ms); None where a histogram is missing."""
     median_of = window.latency or window.service_time
     if window.send_lag is None or median_of is None:
         return None

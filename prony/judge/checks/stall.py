@@ -1,6 +1,6 @@
-"""stall: did everything stand still for a while. Must not know why.
+"""stall: was there a time in which nothing completed. Must not know why.
 
-A closed loop hides a freeze: while the server is silent its users send nothing, so few samples are long.
+A closed loop hides a stall: its users send nothing while they wait, so few samples are long.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SOURCE = "coordinated omission (Tene)"
 
 class StallLimits(DeclaredLimits):
     stall_p99_factor: Positive = 10.0
-    """A gap counts as a stall when it is this many times p99 ..."""
+    """A gap is a stall when it is longer than this many times p99 ..."""
     stall_floor_ms: NotNegative = 50.0
-    """... and longer than this."""
+    """... and than this."""
 
 
 def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
@@ -31,8 +31,7 @@ def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
 
 @check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps without a completion although requests were in flight, and the percentiles with the gaps filled
-    in."""
+    """Gaps in which nothing completed although requests were in flight, and percentiles with the gaps filled."""
     limit = f"no gap above {limits.stall_p99_factor:g} x p99 and {number(limits.stall_floor_ms)} ms"
     window = measured(evidence)
     if window is None:
@@ -56,8 +55,8 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     silent_ms = sum(gap.duration_ms for gap in found)
     share = silent_ms / 1000 / window.duration_s
     reason = (
-        f"{len(found)} times nothing completed, {milliseconds(longest_ms)} at the longest, "
-        f"{percent(share)} of the window in all"
+        f"{len(found)} stall{'s' if len(found) > 1 else ''} "
+        f"(nothing completed for {milliseconds(longest_ms)} at most), {percent(share)} of the window"
     )
     open_loop = evidence.load.model == "open"
     return Finding(
@@ -65,14 +64,14 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
         status=Status.VALID if open_loop else Status.SUSPECT,
         value=longest_ms,
         limit=limit,
-        reason=reason + ("; latency is counted from the intended send and shows it" if open_loop else ""),
+        reason=reason + ("; latency, from the intended send, includes them" if open_loop else ""),
         advice="" if open_loop else _filled(histogram, found, window),
         source=SOURCE,
     )
 
 
 def _filled(histogram: Decoded, found: list[Gap], window: Window) -> str:
-    """What users who come at their own pace would have felt, as an estimate."""
+    """Percentiles that users arriving at their own pace would have seen: an estimate."""
     filled = fill_gaps(histogram, found, window.completed / window.duration_s)
     said = []
     for percentile in (99.0, 99.9):
@@ -80,6 +79,6 @@ def _filled(histogram: Decoded, found: list[Gap], window: Window) -> str:
         if now is not None and then is not None:
             said.append(f"p{percentile:g} {milliseconds(then / 1e6)} instead of {milliseconds(now / 1e6)}")
     return (
-        f"users who do not wait for each other would have seen about {', '.join(said)} (an estimate); "
-        "look for collections, swapping or a pause of the machine, and measure latency in an open loop"
+        f"users who arrive independently would have seen about {', '.join(said)} (an estimate); look for "
+        "garbage collection, swapping or a pause of the host, and measure latency in an open loop"
     )

@@ -1,5 +1,6 @@
-"""steady: did the server keep one pace through the window. Must not know how it was warmed up, only what
-is left of it."""
+"""steady: were throughput and p50 level through the window. Must not know how the server was warmed up, only
+what is left of it.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ from prony.steady.limits import SteadyLimits
 
 CHECK = "steady"
 LONE_SHARE = 0.1
-"""No more rows than this may be left out to see better."""
+"""At most this share of the rows may be left out as outliers."""
 SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
 
 
 class SteadyWindowLimits(DeclaredLimits):
     steady_change: Share = SteadyLimits().change
-    """A difference between the levels of two segments, or a trend over the window, that may not be
-    exceeded."""
+    """A difference between the levels of two segments, or a trend over the window, that may not
+    be exceeded.
+    """
     steady_change_invalid: Share = 0.10
     """From here on the mean over the window describes neither level."""
     steady_penalty: Positive = SteadyLimits().penalty
@@ -38,15 +40,15 @@ class SteadyWindowLimits(DeclaredLimits):
 
     @property
     def steady(self) -> SteadyLimits:
-        """What the detector of `prony.steady` goes by under these limits."""
+        """These limits as those of the detector in `prony.steady`."""
         return SteadyLimits(change=self.steady_change, penalty=self.steady_penalty)
 
 
 @check(SteadyWindowLimits, order=150, essential=lambda evidence: evidence.load.claim != "protocol")
 def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
-    """Change points and trend of throughput and of p50 over the window's full rows in which the load itself
-    was level; of an open load only of p50, for its throughput is the schedule's. Left out where the rate of
-    arrivals changes by plan. The re-run of a fixed protocol, warm-up and all, is suspect at the most.
+    """Change points and trend of throughput and p50 over the window's full rows in which the load itself was
+    level. In an open loop of p50 only: the schedule sets its throughput. Left out where the rate of arrivals
+    changes by plan. The re-run of a fixed protocol, which includes the warm-up, is suspect at most.
     """
     if evidence.load.phased:
         return None
@@ -64,7 +66,7 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     if len(rows) < limits.steady_min_rows:
         return unknown(
             CHECK,
-            f"{len(rows)} of at least {limits.steady_min_rows} full rows in the window: too short to tell",
+            f"{len(rows)} full rows in the window, needs {limits.steady_min_rows}: too short to tell",
             limit=limit,
             source=SOURCE,
             advice=f"measure for at least {limits.steady_min_rows + 2} s",
@@ -74,13 +76,12 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
         named.insert(0, ("throughput", rate_changes(rows, limits.steady)))
     found = [(name, changes) for name, changes in named if changes is not None]
     if not found:
-        return unknown(CHECK, "p50 is missing in too many rows", limit=limit, source=SOURCE)
+        return unknown(CHECK, "too many rows without p50", limit=limit, source=SOURCE)
     name, changes = max(found, key=lambda item: abs(item[1].largest))
     largest = abs(math.expm1(changes.largest))
     restless = evidence.warm_up is not None and evidence.warm_up.steady is False
-    # Noise alone can keep the watch over the warm-up from saying *steady*, and a short window can miss a
-    # slow drift.
-    # Each is weak; both together are a suspicion, unless the trend is no more than noise makes of nothing.
+    # Noise alone can keep a warm-up from ever looking steady, and a short window can miss a slow drift. Each
+    # is weak evidence; both together are suspect, unless the trend is within its own standard error.
     never = restless and any(abs(c.trend) > max(limits.steady_change, c.trend_error) for _, c in found)
     said = "no change above the limit"
     status = Status.VALID
@@ -95,13 +96,13 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
         status = Status.SUSPECT
     elif len(found) < len(named):
         status = Status.UNKNOWN
-        said += " of throughput; p50 is missing in too many rows"
+        said += " of throughput; too many rows without p50"
     said += f" in {number(len(rows))} rows"
     finest = _resolution(found)
     if largest <= limits.steady_change < finest:
         said += f" (a step below about {percent(finest)} would not show)"
         if status is Status.VALID and _blind(evidence, rows, limits):
-            status = Status.UNKNOWN  # what would make the figure invalid could not have been seen
+            status = Status.UNKNOWN  # a change that is invalid would not have been detected
     if restless and evidence.warm_up is not None:
         said += f"; never steady within {number(evidence.warm_up.cap_s)} s of warm-up"
     said += _drift(found, window.duration_s) + _whole_trial(evidence)
@@ -117,7 +118,7 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
 
 
 LONG_S = 600.0
-"""From this length on a window is a soak, and how fast it drifts is a figure of its own."""
+"""From this length on a window is a soak, and its drift per hour is reported."""
 
 
 def _drift(found: Sequence[tuple[str, Changes]], duration_s: float) -> str:
@@ -138,7 +139,7 @@ def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) 
 
 
 def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow]:
-    """Rows over which the load was what was asked for: all users there, or arrivals at their full rate."""
+    """Rows in which the full load was on: all users active, or arrivals at their full rate."""
     if load.model == "open":
         end_ms = math.inf if load.arrivals_end_s is None else load.arrivals_end_s * 1000
         return [
@@ -154,8 +155,8 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
 
 
 def _blind(evidence: Evidence, rows: list[IntervalRow], limits: SteadyWindowLimits) -> bool:
-    """Whether a step of the size that is invalid would not have shown, even without the few rows that stand
-    alone (those are for the check `stall`).
+    """Whether a step large enough to be invalid would not have been detected, even without the few outlier
+    rows (which are for the check `stall`).
     """
     lone = lone_rows(log_levels([row.completed_per_s for row in rows]))
     if len(lone) <= LONE_SHARE * len(rows):
@@ -166,15 +167,13 @@ def _blind(evidence: Evidence, rows: list[IntervalRow], limits: SteadyWindowLimi
 
 
 def _resolution(found: list[tuple[str, Changes]]) -> float:
-    """The finest step that the series with content would have shown: of throughput, and in an open model,
-    whose rate is given, of p50.
-    """
+    """The smallest detectable step: of throughput; in an open loop, whose rate is given, of p50."""
     return found[0][1].resolution
 
 
 def _whole_trial(evidence: Evidence) -> str:
-    """The class of the whole trial on the CPUs on which it is measured; empty when there is no more to see
-    than the window.
+    """The class of the whole trial on the CPUs of the window; empty when it is little more than
+    the window.
     """
     whole = whole_trial(evidence)
     if whole is None:
@@ -184,11 +183,11 @@ def _whole_trial(evidence: Evidence) -> str:
 
 
 def whole_trial(evidence: Evidence) -> Classified | None:
-    """What became of the trial from its first request to the window's end.
+    """The class of the trial from its first request to the window's end.
 
-    Rows from while the server had other CPUs (a warm-up on all CPUs) are left out: the step when it is moved
-    is our doing. None when little more than the window is left, and in an open model, whose throughput is
-    the schedule.
+    Rows in which the server had other CPUs (a warm-up on all CPUs) are left out: Prony causes the step when
+    it moves the server. None when little more than the window is left, and in an open loop, whose schedule
+    sets the throughput.
     """
     window = measured(evidence)
     if window is None or evidence.engine is None or evidence.load.model == "open":
@@ -207,13 +206,13 @@ def whole_trial(evidence: Evidence) -> Classified | None:
 
 def _advice(status: Status, changes: Changes, never: bool, protocol: bool) -> str:
     if status is Status.UNKNOWN:
-        return "measure longer, or on a quieter machine: rows that differ so much hide a step"
+        return "measure longer or on a quieter host: this much noise hides a step"
     if status is Status.VALID:
         return ""
     if protocol:
-        return "the figure is that of this protocol, all levels mixed: for one level measure a steady window"
+        return "this protocol's figure averages several levels: measure a steady window for one level"
     if never:
-        return "let it warm up longer, or accept that this server has no steady state and say so"
+        return "warm up longer, or report that this server has no steady state"
     if changes.largest > 0:
         return "warm up longer: it was still changing when the window opened"
-    return "measure longer: a step down may be a collection, a leak, a neighbour (see isolation, host, stall)"
+    return "measure longer: may be garbage collection, a leak or another process (see isolation, host, stall)"

@@ -1,5 +1,4 @@
-"""think: were the think times that were drawn also kept. Must not know the distribution they were drawn
-from."""
+"""think: were the drawn think times kept. Must not know the distribution they were drawn from."""
 
 from __future__ import annotations
 
@@ -15,16 +14,16 @@ SOURCE = "Faban's cycleDeviation"
 
 class ThinkLimits(DeclaredLimits):
     think_deviation: Share = 0.01
-    """Mean actual against mean drawn think time, two-sided (Faban's fhb uses 1 %)."""
+    """Mean actual against mean target think time, two-sided (Faban's fhb uses 1 %)."""
     think_overshoot_share: Share = 0.01
     """p99 overshoot as a share of the mean think time ..."""
     think_overshoot_floor_ms: NotNegative = 1.0
-    """... but never asked to be better than this: timers of a general-purpose kernel are not."""
+    """... and at least this: timers of a general-purpose kernel are no better."""
 
 
 @check(ThinkLimits, order=100)
 def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
-    """Mean actual ÷ mean drawn think time, and the p99 overshoot. Left out when nobody thinks."""
+    """Mean actual ÷ mean target think time, and the p99 overshoot. Left out without think times."""
     load = evidence.load
     if load.think_kind == "none":
         return None
@@ -39,7 +38,7 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
     if drawn is None or actual is None or not count:
         reason = "no think time ended in the window" if count == 0 else "think times were not counted"
         return unknown(
-            CHECK, reason, limit=limit, source=SOURCE, advice="measure a window longer than a think time"
+            CHECK, reason, limit=limit, source=SOURCE, advice="use a window longer than the think time"
         )
     if drawn <= 0:
         return unknown(CHECK, "every drawn think time was zero", limit=limit, source=SOURCE)
@@ -54,16 +53,16 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
         except HistogramError:
             overshoot_ms = None
     late = overshoot_ms is not None and overshoot_ms > allowed_ms
-    reason = f"users thought {milliseconds(actual / count * 1000)} where {milliseconds(mean_ms)} was drawn"
+    reason = f"mean think time {milliseconds(actual / count * 1000)}, target {milliseconds(mean_ms)}"
     if overshoot_ms is not None:
-        reason += f", 1 in 100 more than {milliseconds(overshoot_ms)} too long"
+        reason += f", p99 overshoot {milliseconds(overshoot_ms)}"
     if abs(deviation) > limits.think_deviation:
         status = Status.INVALID
     elif late:
         status = Status.SUSPECT
     else:
         status = Status.UNKNOWN if overshoot_ms is None else Status.VALID
-    advice = "the client's timers come late: give it more CPU, or fewer users per thread"
+    advice = "the client's timers fire late: give it more CPU or fewer users per thread"
     return Finding(
         check=CHECK,
         status=status,

@@ -1,5 +1,4 @@
-"""warm: was code still being compiled or loaded inside the window. Must not know which virtual machine it
-is."""
+"""warm: was code still being compiled or loaded in the window. Must not know which virtual machine it is."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ JVM_RUNTIMES = ("jvm", "java", "jdk")
 
 class WarmLimits(DeclaredLimits):
     warm_share: Share = 0.01
-    """JIT compilation and class loading ÷ CPU of the window (HttpArena#1417)."""
+    """JIT compilation and class loading ÷ server CPU of the window (HttpArena#1417)."""
     warm_share_invalid: Share = 0.10
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
@@ -23,14 +22,12 @@ class WarmLimits(DeclaredLimits):
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """JIT time, and classes loaded at an estimated cost each, ÷ CPU of the window. The re-run of a fixed
-    protocol, warm-up and all, is suspect at the most.
-
-    Left out for a server of ours that runs on something else than a JVM.
+    """(JIT time + estimated class loading time) ÷ server CPU of the window. The re-run of a fixed protocol,
+    which includes the warm-up, is suspect at most. Left out for a launched server that is no JVM.
     """
     limit = (
-        f"less than {percent(limits.warm_share)} of the window's CPU "
-        f"(from {percent(limits.warm_share_invalid)} invalid)"
+        f"below {percent(limits.warm_share)} of server CPU "
+        f"({percent(limits.warm_share_invalid)} or more invalid)"
     )
     server, window = evidence.server, evidence.server_window
     opened = window.jvm_open if window is not None else None
@@ -39,21 +36,17 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         runtime = server.runtime.lower()
         if server.owned and runtime and not any(name in runtime for name in JVM_RUNTIMES):
             return None
-        whose = (
-            "the JVM was not read"
-            if server.owned
-            else "the inside of a server that Prony did not start is not read"
-        )
+        whose = "the JVM was not read" if server.owned else "not read: Prony did not launch this server"
         return unknown(CHECK, whose, limit=limit, source=SOURCE)
     classes = closed.classes_loaded_total - opened.classes_loaded_total
     cpu_s = window.cpu_s
     if cpu_s is None and opened.process_cpu_s is not None and closed.process_cpu_s is not None:
         cpu_s = closed.process_cpu_s - opened.process_cpu_s
     if opened.jit_time_s is None or closed.jit_time_s is None or not cpu_s or cpu_s <= 0:
-        return unknown(CHECK, "compilation time or CPU time could not be read", limit=limit, source=SOURCE)
+        return unknown(CHECK, "compilation time or server CPU could not be read", limit=limit, source=SOURCE)
     jit_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
     cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
-    # The JVM counts how long compilations took, not what they used: waiting for a CPU is in it.
+    # The JVM counts elapsed compilation time, not CPU: waiting for a CPU is in it.
     waited = cost_s > cpu_s
     share = min(cost_s / cpu_s, 1.0)
     status = Status.VALID
@@ -66,9 +59,9 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         status=status,
         value=share,
         limit=limit,
-        reason=f"{number(jit_s)} s of compilation and {number(classes)} classes loaded "
-        f"in {number(cpu_s)} s of CPU "
+        reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
+        f"in {number(cpu_s)} s of server CPU "
         f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''})",
-        advice="" if status is Status.VALID else "warm up longer: the code was still being compiled",
+        advice="" if status is Status.VALID else "warm up longer: code was still being compiled",
         source=SOURCE,
     )
