@@ -140,6 +140,6 @@ def _advice(totals: Counters, evidence: Evidence, opened: int, sent: int) -> str
         whose = "the server" if by_server >= by_client else "the client"
     return (
         f"{whose} closed connections after about {number(max(1.0, round(each)))} requests each "
-        f"({percent(opened / sent)} of the requests opened a new one): turn keep-alive on there or, if that is "
-        "how the server is meant to work, declare `closes_after` in its server.yaml"
+        f"({percent(opened / sent)} of the requests opened a new one): turn keep-alive on there, or, if it "
+        "is meant to, declare `closes_after` in its server.yaml"
     )

@@ -44,9 +44,7 @@ class Need:
 
 
 def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | None = None) -> Finding:
-    """Before the run: connections held open plus those in TIME_WAIT against the ports. Invalid
-    means: refuse.
-    """
+    """Before the run: open connections plus those in TIME_WAIT against the ports. Invalid: refuse."""
     limits = limits or PortsLimits()
     limit = _limit(limits)
     if load.transport == "unix":

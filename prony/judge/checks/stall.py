@@ -31,8 +31,8 @@ def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
 
 @check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps in which nothing completed although requests were in flight, and percentiles with the gaps filled."""
-    limit = f"no gap above {limits.stall_p99_factor:g} x p99 and {number(limits.stall_floor_ms)} ms"
+    """Gaps in which nothing completed with requests in flight, and percentiles with the gaps filled in."""
+    limit = f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms"
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
