@@ -43,6 +43,8 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._running: dict[str, dict[str, Any]] = {}
+        """Rows of the experiments that this process runs, for a trial that cannot be stored."""
 
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:
@@ -99,14 +101,15 @@ class Store:
                         connection.execute(insert(schema.experiments).values(id=identifier, **values))
                 except IntegrityError:
                     continue  # two experiments within the same instant
+                self._running[identifier] = {"id": identifier, "ended": None, **values}
                 return identifier
         raise StoreError(f"No free id was found for an experiment in {self.where}; try again.")
 
     def add_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         """Store a trial with its judgement in one transaction.
 
-        When the database refuses, the trial is saved as a JSON file and the StoreError names it. An interrupt
-        while writing does not lose it either.
+        When the database refuses, the trial is saved as a file that `prony results import` takes, and the
+        StoreError names it. An interrupt while writing does not lose it either.
         """
         try:
             try:
@@ -116,15 +119,11 @@ class Store:
                     self._insert_trial(record, judgement, figures)
                 raise
         except StoreError as fault:
-            content = {
-                "prony_version": __version__,
-                "record": json.loads(record.model_dump_json()),
-                "judgement": json.loads(judgement.model_dump_json()),
-                "figures": dict(figures),
-            }
-            saved = rescue.save(record.id, content)
+            judged = _judgement_values(record.id, judgement, figures)
+            saved = rescue.save(self._running.get(record.experiment_id), _trial_values(record), judged)
             kept = (
-                f"Trial {record.id} is not lost: it was saved as {saved}."
+                f"Trial {record.id} is not lost: it was saved as {saved}. "
+                f"To store it later: prony results import {saved}"
                 if saved is not None
                 else f"Trial {record.id} could not be saved as a file either."
             )
@@ -162,6 +161,14 @@ class Store:
             except IntegrityError:
                 raise StoreError(f"There is no trial {trial_id} in {self.where}.") from None
 
+    def update_plan(self, experiment_id: str, spec: Mapping[str, Any]) -> None:
+        """Store the plan anew: it has grown by cells. Trials stay as they are."""
+        query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
+        with self._database.faults(), self._database.writing() as connection:
+            connection.execute(query.values(spec=json.dumps(spec)))
+        if experiment_id in self._running:
+            self._running[experiment_id]["spec"] = json.dumps(spec)
+
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
         """Say how an experiment ended."""
         query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
@@ -170,9 +177,7 @@ class Store:
 
     def resume_experiment(self, experiment_id: str) -> None:
         """Make this process the one that runs a stored experiment. StoreError when another one does."""
-        query = select(schema.experiments.c.status, schema.experiments.c.owner).where(
-            schema.experiments.c.id == experiment_id
-        )
+        query = select(schema.experiments).where(schema.experiments.c.id == experiment_id)
         change = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
         with self._database.faults(), self._database.writing() as connection:
             row = connection.execute(query).first()
@@ -181,6 +186,7 @@ class Store:
             if row.status == "running" and not owner.is_gone(row.owner):
                 raise StoreError(f"{experiment_id} is being run by another process; wait for it.")
             connection.execute(change.values(status="running", owner=owner.this_process(), ended=None))
+            self._running[experiment_id] = dict(row._mapping) | {"status": "running", "ended": None}
 
     # -- reading
     # ---------------------------------------------------------------------------------------------------

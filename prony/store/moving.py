@@ -56,13 +56,13 @@ def add(database: Database, found: RawExperiment) -> int:
         }
         if there is None:
             connection.execute(insert(schema.experiments).values(**found.experiment | {"owner": IMPORTED}))
-        elif any(there._mapping[key] != found.experiment[key] for key in ("created", "spec", "seed")):
+        elif any(there._mapping[key] != found.experiment[key] for key in ("created", "seed")):
             raise StoreError(
                 f"{database.where} has another experiment {identifier}, "
                 "made at the same instant; nothing was imported."
             )
-        elif there.owner == IMPORTED:
-            progress = {key: found.experiment[key] for key in ("status", "ended")}
+        elif there.owner == IMPORTED and len(found.trials) >= len(known):
+            progress = {key: found.experiment[key] for key in ("status", "ended", "spec")}
             connection.execute(
                 update(schema.experiments).where(schema.experiments.c.id == identifier).values(**progress)
             )

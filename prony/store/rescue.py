@@ -1,5 +1,5 @@
-"""Saves a trial that the database would not take, so that no measurement is lost. Must not fail with
-anything but None.
+"""Saves a trial that the database would not take as a file of its own, and reads such a file back. Saving
+must not fail with anything but None.
 """
 
 from __future__ import annotations
@@ -7,22 +7,70 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-RESCUE_FORMAT = 1
+import pydantic
+
+from prony import __version__
+from prony.errors import UsageError
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
+from prony.store.rows import RawExperiment
+
+FORMAT = 2
+MARK = "prony_rescue"
 
 
-def save(trial_id: str, content: Mapping[str, Any]) -> Path | None:
-    """Write the content as JSON to the first folder that takes it; None when none does."""
-    text = json.dumps({"prony_rescue": RESCUE_FORMAT, **content})
+def save(
+    experiment: Mapping[str, Any] | None, trial: Mapping[str, Any], judgement: Mapping[str, Any]
+) -> Path | None:
+    """Write the rows that were not stored as JSON to the first folder that takes them; None when none does.
+
+    `experiment`: None when this process does not know the row; the file then goes only into a store that has
+    the experiment.
+    """
+    content = {
+        MARK: FORMAT,
+        "experiment": None if experiment is None else {**experiment, "status": "interrupted"},
+        "trial": {**trial, "record": zlib.decompress(trial["record"]).decode()},
+        "judgement": dict(judgement),
+    }
+    text = json.dumps(content)
     for folder in _folders():
-        path = _write(folder, trial_id, text)
+        path = _write(folder, str(trial["id"]), text)
         if path is not None:
             return path
     return None
+
+
+def read(path: Path, text: str) -> RawExperiment:
+    """What `save` wrote to `path`, as rows; the experiment's is empty when it was not known.
+
+    Raises UsageError when the file is something else or damaged.
+    """
+    try:
+        content = json.loads(text)
+        if content[MARK] != FORMAT:
+            raise UsageError(
+                f"{path} has version {content[MARK]} of the format of a rescued trial and this Prony "
+                f"({__version__}) reads {FORMAT}; use the version that wrote it"
+            )
+        trial, judgement = dict(content["trial"]), dict(content["judgement"])
+        record = TrialRecord.model_validate_json(trial["record"])
+        Judgement.model_validate_json(judgement["judgement"])
+        if not record.id == trial["id"] == judgement["trial_id"]:
+            raise ValueError(f"{trial['id']} is not what its record says")
+        trial["record"] = zlib.compress(trial["record"].encode())
+        return RawExperiment(dict(content["experiment"] or {}), (trial,), (judgement,))
+    except (KeyError, TypeError, ValueError, pydantic.ValidationError) as fault:
+        raise UsageError(
+            f"{path} is not a trial that Prony saved, or it is damaged; nothing was imported",
+            details=str(fault),
+        ) from fault
 
 
 def _folders() -> list[Path]:

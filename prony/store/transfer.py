@@ -14,6 +14,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
+from prony.store import rescue
 from prony.store.catalogue import Store
 from prony.store.rows import RawExperiment
 from prony.store.schema import RECORD_FORMAT
@@ -78,8 +80,36 @@ def read(store: Store, path: Path) -> tuple[str, int]:
     Reading the same file again changes nothing. Raises UsageError for a file that is no such export, and
     StoreError when it contradicts what is stored; the store is then as it was.
     """
-    found = _parsed(path)
+    rescued = _rescued(path)
+    found = _parsed(path) if rescued is None else _with_experiment(store, rescued, path)
     return str(found.experiment["id"]), store.add_raw(found)
+
+
+def _rescued(path: Path) -> RawExperiment | None:
+    """The one trial of a file that was written when the database refused it; None for any other file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(1) != b"{":
+                return None
+        return rescue.read(path, path.read_text(encoding="utf-8"))
+    except FileNotFoundError as fault:
+        raise _absent(path) from fault
+    except OSError as fault:
+        raise UsageError(f"{path} cannot be read: {fault.strerror}") from fault
+
+
+def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExperiment:
+    """With the experiment's row from the store, where the file has none."""
+    if found.experiment:
+        return found
+    (trial,) = found.trials
+    identifier = str(trial["experiment_id"])
+    if identifier not in {row.id for row in store.experiments()}:
+        raise UsageError(
+            f"{path} is a trial of {identifier}, which is not in {store.where}; import it into the store "
+            "in which the experiment was started (--db)"
+        )
+    return replace(found, experiment=store.raw(identifier).experiment)
 
 
 def _parsed(path: Path) -> RawExperiment:
@@ -135,7 +165,7 @@ def _checked(path: Path) -> Iterator[dict[str, Any]]:
     except gzip.BadGzipFile as fault:
         raise _foreign(path) from fault
     except FileNotFoundError as fault:
-        raise UsageError(f"there is no file {path}; name what prony results export wrote") from fault
+        raise _absent(path) from fault
     except (EOFError, zlib.error, ValueError, UnicodeDecodeError) as fault:
         if not lines:
             raise _foreign(path) from fault
@@ -155,6 +185,10 @@ def _check_header(line: dict[str, Any], path: Path) -> None:
             f"{path} has version {version} of the format and this Prony ({__version__}) knows {VERSION}; "
             "use the same version on both machines"
         )
+
+
+def _absent(path: Path) -> UsageError:
+    return UsageError(f"there is no file {path}; name what prony results export wrote, or a rescued trial")
 
 
 def _foreign(path: Path) -> UsageError:

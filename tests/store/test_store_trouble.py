@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from prony.errors import ExitCode, StoreError
+from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import Store, catalogue, place, rescue, schema
+from prony.store import Store, catalogue, place, rescue, schema, transfer
 from prony.store.database import Database
 from prony.store.faults import explained
 
@@ -168,13 +168,11 @@ def test_a_read_only_folder_can_be_read_but_not_written(
         path.parent.chmod(0o755)
 
 
-def saved_trial(message: str) -> dict[str, object]:
-    """The content of the file that a message names."""
+def saved_trial(message: str) -> Path:
+    """The file that a message names."""
     found = re.search(r"saved as (\S+\.json)\.", message)
     assert found is not None, message
-    content = json.loads(Path(found.group(1)).read_text())
-    assert isinstance(content, dict)
-    return content
+    return Path(found.group(1))
 
 
 def test_locked_by_another_program(
@@ -189,12 +187,92 @@ def test_locked_by_another_program(
         store.add_trial(record, judgement, {"a": 1.0})
     other.execute("ROLLBACK")
     other.close()
-    content = saved_trial(str(caught.value))
-    assert TrialRecord.model_validate_json(json.dumps(content["record"])) == record
-    assert Judgement.model_validate(content["judgement"]) == judgement
-    assert content["figures"] == {"a": 1.0}
+    saved = saved_trial(str(caught.value))
     assert store.trials(record.experiment_id) == []
-    store.add_trial(record, judgement, {})  # and later it goes through
+    assert transfer.read(store, saved) == (record.experiment_id, 1)
+    (stored,) = store.trials(record.experiment_id)
+    assert (stored.record, stored.judgement, stored.figures) == (record, judgement, {"a": 1.0})
+    assert transfer.read(store, saved) == (record.experiment_id, 0)
+    assert store.trials(record.experiment_id) == [stored], "importing it again changes nothing"
+
+
+def rescued(store: Store, record: TrialRecord, judgement: Judgement, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which a trial was saved that the database refused."""
+
+    def full(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "_insert_trial", full)
+        with pytest.raises(StoreError, match="results import") as caught:
+            store.add_trial(record, judgement, {"a": 1.0})
+    return saved_trial(str(caught.value))
+
+
+def test_a_rescued_trial_brings_its_experiment_along(
+    store: Store, begin: Begin, make_trial, judgement, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The database may be lost: any other store takes the trial, with the plan and the host's fingerprint."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    identifier = begin()
+    store.update_plan(identifier, {"users": 10, "grown": True})
+    saved = rescued(store, make_trial(identifier), judgement, monkeypatch)
+    other = Store.open(tmp_path / "other.db")
+    assert transfer.read(other, saved) == (identifier, 1)
+    mine, theirs = store.experiment(identifier), other.experiment(identifier)
+    assert (theirs.spec, theirs.fingerprint, theirs.created) == (mine.spec, mine.fingerprint, mine.created)
+    assert theirs.spec["grown"] is True
+    assert theirs.status == "interrupted"
+    store.add_trial(make_trial(identifier, 2), judgement, {})
+    whole = tmp_path / "whole.prony"
+    transfer.write(store, identifier, whole)
+    assert transfer.read(other, whole) == (identifier, 1), "and the rest of it, when the database is back"
+
+
+def test_a_rescued_trial_of_a_process_that_did_not_begin_the_experiment(
+    store: Store,
+    begin: Begin,
+    make_trial,
+    judgement,
+    monkeypatch: pytest.MonkeyPatch,
+    path: Path,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    identifier = begin()
+    saved = rescued(Store.open(path), make_trial(identifier), judgement, monkeypatch)
+    with pytest.raises(UsageError, match=f"is a trial of {identifier}, which is not in"):
+        transfer.read(Store.open(tmp_path / "other.db"), saved)
+    assert transfer.read(store, saved) == (identifier, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text[: len(text) // 2], "damaged"),
+        (lambda text: text.replace('"prony_rescue": 2', '"prony_rescue": 99'), "version 99"),
+        (lambda text: text.replace("prony_rescue", "other"), "not a trial that Prony saved"),
+        (lambda text: text.replace('"id": "', '"id": "x'), "damaged"),
+    ],
+)
+def test_a_rescued_trial_that_cannot_be_read_is_refused(
+    store: Store,
+    begin: Begin,
+    make_trial,
+    judgement,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    change: Callable[[str], str],
+    said: str,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    identifier = begin()
+    saved = rescued(store, make_trial(identifier), judgement, monkeypatch)
+    saved.write_text(change(saved.read_text()))
+    with pytest.raises(UsageError, match=said) as caught:
+        transfer.read(store, saved)
+    assert "\n" not in str(caught.value)
+    assert store.trials(identifier) == []
 
 
 FILL = """
@@ -239,7 +317,7 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
     stored, found, message = fill(tmp_path / "results.db", tmp_path, 1_000_000)
     assert stored == found > 0
     assert "cannot be used" in message
-    record = TrialRecord.model_validate_json(json.dumps(saved_trial(message)["record"]))
+    record = TrialRecord.model_validate_json(json.loads(saved_trial(message).read_text())["trial"]["record"])
     assert record.id.endswith(f"-{stored + 1:03d}")
 
 
@@ -260,7 +338,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
     assert stored == found > 0
     assert "the disk is full" in message
-    assert saved_trial(message)["prony_rescue"] == 1
+    assert saved_trial(message).stat().st_size > 1000
 
 
 def test_without_any_room_the_message_does_not_promise_a_file(
