@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from bench.cases import CASES, chosen
-from bench.server import DRIVER
 from bench.session import Outcome, Plan, chosen_tools, run
 from bench.summary import memory
 from bench.table import Sheet, markdown, print_sheets, sheets
@@ -96,7 +95,7 @@ def _context(plan: Plan, outcome: Outcome) -> list[str]:
     return [
         f"Made by: {_made_by(plan)}",
         f"Tools: {versions}",
-        f"Tool on CPU {outcome.client_cpu}, over loopback to prony-engine serve --driver {DRIVER} "
+        f"Tool on CPU {outcome.client_cpu}, over loopback to prony-engine serve (epoll) "
         f"on CPU {outcome.server_cpu}",
         *host,
     ]

@@ -1,5 +1,6 @@
-"""Very many closed-loop users with think time in one engine against the reference server, and what the
-laboratory's judge says of them. Bounded in time; prints what was reached, whatever it was.
+"""Very many closed-loop users with think time in one engine, against as many reference servers as the limit
+of open files asks for, and what the laboratory's judge says of them. Bounded in time; prints what was
+reached, whatever it was.
 
     python -m bench.million [--users 1000000] [--think-s 100] [--ramp-s 120] [--window-s 30]
                             [--engine PATH]
@@ -9,12 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import queue
+import resource
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +38,8 @@ USERS_PER_SOURCE = 10_000
 """Well below half of the 28,000 ports that one source address has by default: the kernel looks through one
 half first, and when that is nearly full, each attempt to connect takes it milliseconds."""
 BOUND_BYTES = 600
+SPARE_DESCRIPTORS = 100
+"""What a server needs besides its connections, generously."""
 PATIENCE_S = 360.0
 """How much longer than the ramp it may take until all users are connected."""
 
@@ -51,20 +59,37 @@ def main() -> int:
     engine = options.engine or find_engine()
     cpus = sorted(os.sched_getaffinity(0))
     server_cpu, client_cpu = cpus[0], cpus[-1]
-    server = subprocess.Popen(
-        [engine, "serve", "--stdin-guard", "--driver", "io_uring", "--cpus", str(server_cpu)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdout
-    assert server.stdin
+    with ExitStack() as stack:
+        servers = [stack.enter_context(_serve(engine, server_cpu)) for _ in range(_servers(options.users))]
+        return _offer(engine, options, servers, client_cpu)
+
+
+def _servers(users: int) -> int:
+    """A server has a descriptor per connection; the engine needs none, by its direct descriptors."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    per_server = users if most == resource.RLIM_INFINITY else max(1, most - SPARE_DESCRIPTORS)
+    return math.ceil(users / per_server)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A reference server that runs."""
+
+    pid: int
+    address: str
+
+
+@contextmanager
+def _serve(engine: Path, cpu: int) -> Iterator[Server]:
+    command = [engine, "serve", "--stdin-guard", "--cpus", str(cpu)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdin
     try:
-        address = json.loads(server.stdout.readline())["address"]
-        return _offer(engine, options, address, client_cpu, server.pid)
+        yield Server(process.pid, json.loads(process.stdout.readline())["address"])
     finally:
-        server.stdin.close()
-        server.wait(60)
+        process.stdin.close()
+        process.wait(60)
 
 
 def _options() -> argparse.Namespace:
@@ -77,12 +102,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _plan(options: argparse.Namespace, address: str, cpu: int) -> dict[str, Any]:
+def _plan(options: argparse.Namespace, addresses: list[str], cpu: int) -> dict[str, Any]:
     sources = options.users // USERS_PER_SOURCE + 1
     return {
         "version": 1,
         "target": {
-            "url": f"http://{address}",
+            "url": f"http://{addresses[0]}",
+            "addresses": addresses,
             "source_addresses": [f"127.1.{number // 250}.{number % 250 + 1}" for number in range(sources)],
         },
         "driver": "io_uring",
@@ -100,7 +126,7 @@ def _plan(options: argparse.Namespace, address: str, cpu: int) -> dict[str, Any]
     }
 
 
-def _offer(engine: Path, options: argparse.Namespace, address: str, cpu: int, server_pid: int) -> int:
+def _offer(engine: Path, options: argparse.Namespace, servers: list[Server], cpu: int) -> int:
     client = subprocess.Popen([engine, "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert client.stdin
     assert client.stdout
@@ -119,7 +145,7 @@ def _offer(engine: Path, options: argparse.Namespace, address: str, cpu: int, se
         client.stdin.write(json.dumps(message) + "\n")
         client.stdin.flush()
 
-    send(_plan(options, address, cpu))
+    send(_plan(options, [server.address for server in servers], cpu))
     ready: Ready | None = None
     rows: list[IntervalRow] = []
     done: dict[str, Any] | None = None
@@ -143,7 +169,7 @@ def _offer(engine: Path, options: argparse.Namespace, address: str, cpu: int, se
                 commanded = True
                 send({"command": "window", "duration_ms": options.window_s * 1000})
         elif kind == "window_closed":
-            memory = (_resident_bytes(client.pid), _resident_bytes(server_pid))
+            memory = (_resident_bytes(client.pid), sum(_resident_bytes(server.pid) for server in servers))
             send({"command": "stop"})
         elif kind == "finished":
             done = event
@@ -189,8 +215,8 @@ def _tell(
     within = "within" if memory[0] <= BOUND_BYTES * options.users else "ABOVE"
     print(
         f"memory per user      engine {memory[0] / options.users:.0f} bytes, "
-        f"server {memory[1] / options.users:.0f} bytes "
-        f"(resident, whole process; {within} the bound of {BOUND_BYTES})"
+        f"servers {memory[1] / options.users:.0f} bytes "
+        f"(resident, whole processes; engine {within} the bound of {BOUND_BYTES})"
     )
     if window:
         rate = window["completed"] / window["duration_s"]

@@ -21,8 +21,6 @@ from prony.load.engine import find_engine
 from prony.peers.kernel import process_cpu_s, start_pinned
 
 BODY = "Hello, World!"
-DRIVER = "epoll"
-"""What most servers do, so that no client meets a server that favours its own ways."""
 TIMEOUT_S = 20.0
 
 
@@ -89,7 +87,7 @@ class ReferenceServer:
         body.write_text(BODY)
         argv = [
             *(str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--cpus", str(self._cpu)),
-            *("--body-file", str(body), "--content-type", "text/plain", "--driver", DRIVER),
+            *("--body-file", str(body), "--content-type", "text/plain"),
         ]
         if self._certificate:
             argv += ["--tls", "--no-resumption", "--cert", str(self._certificate.certificate)]

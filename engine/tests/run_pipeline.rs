@@ -9,9 +9,6 @@ use run_support::{HELLO, assert_counts, drivers, plan, run, totals};
 use serde_json::{Value, json};
 use serve_support::Server;
 
-/// The loop of the reference server.
-const DRIVER: &str = "epoll";
-
 /// A plan for the reference server with this depth.
 fn deep(server: &Server, driver: &str, depth: u32, edit: impl FnOnce(&mut Value)) -> Value {
     let address: SocketAddr = server.address().parse().unwrap();

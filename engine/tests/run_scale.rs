@@ -1,4 +1,4 @@
-//! Sixty thousand users with think time against `prony-engine serve`, both sides under a limit of 20,000 open files.
+//! Sixty thousand users with think time against `prony-engine serve`, every process under a limit of 20,000 open files.
 
 mod run_support;
 
@@ -10,6 +10,7 @@ use run_support::{Engine, assert_counts, drivers, plan};
 use serde_json::{Value, json};
 
 const OPEN_FILES: u32 = 20_000;
+const CONNECTIONS_PER_SERVER: u64 = 15_000;
 /// Both ends of a connection in the kernel, and some to spare.
 const KERNEL_BYTES_PER_USER: u64 = 12_000;
 /// The bound of user-space memory per idle user, of the engine as of the server.
@@ -21,9 +22,8 @@ struct Target {
 }
 
 impl Target {
-    fn start(driver: &str) -> Self {
-        let script =
-            format!("ulimit -n {OPEN_FILES}; exec \"$0\" serve --stdin-guard --driver {driver}");
+    fn start() -> Self {
+        let script = format!("ulimit -n {OPEN_FILES}; exec \"$0\" serve --stdin-guard");
         let mut child = Command::new("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_prony-engine")])
             .stdin(Stdio::piped())
@@ -72,6 +72,13 @@ fn resident_bytes(pid: u32) -> u64 {
     bytes_of(&format!("/proc/{pid}/status"), "VmRSS:")
 }
 
+fn resident_of(targets: &[Target]) -> u64 {
+    targets
+        .iter()
+        .map(|one| resident_bytes(one.child.id()))
+        .sum()
+}
+
 /// What the engine needs for itself.
 fn with_one_user(target: &Target, driver: &str) -> u64 {
     let mut engine = Engine::start(&plan(target.address.parse().unwrap(), driver, |_| ()));
@@ -95,8 +102,14 @@ fn tens_of_thousands_of_users_fit_in_little_memory_and_keep_their_laws() {
             );
             continue;
         }
-        let target = Target::start(driver);
-        let plan = plan(target.address.parse().unwrap(), driver, |plan| {
+        // The server has a descriptor per connection.
+        let targets: Vec<Target> = (0..users.div_ceil(CONNECTIONS_PER_SERVER))
+            .map(|_| Target::start())
+            .collect();
+        let first = targets[0].address.parse().unwrap();
+        let plan = plan(first, driver, |plan| {
+            let addresses: Vec<_> = targets.iter().map(|target| &target.address).collect();
+            plan["target"]["addresses"] = json!(addresses);
             plan["target"]["source_addresses"] = "127.0.1.1-127.0.1.8".into();
             plan["load"] = json!({"model": "closed", "users": users, "ramp_up_ms": 8_000,
                 "think": {"kind": "exponential", "mean_ms": 15_000}});
@@ -105,26 +118,21 @@ fn tens_of_thousands_of_users_fit_in_little_memory_and_keep_their_laws() {
             plan["stop"]["after_ms"] = 55_000.into();
             plan["interval_ms"] = 500.into();
         });
-        let (my_own, its_own) = (
-            with_one_user(&target, driver),
-            resident_bytes(target.child.id()),
-        );
+        let (my_own, their_own) = (with_one_user(&targets[0], driver), resident_of(&targets));
         let mut engine = Engine::start_with_descriptors(&plan, OPEN_FILES);
         while engine.wait_for("interval")["connections_open"] != users {}
-        let (mine, its) = (
-            resident_bytes(engine.pid()),
-            resident_bytes(target.child.id()),
-        );
+        let (mine, theirs) = (resident_bytes(engine.pid()), resident_of(&targets));
         let bound = users * BYTES_PER_USER;
         assert!(
             mine.saturating_sub(my_own) <= bound,
             "{mine} bytes for {users} users, {my_own} for one"
         );
         assert!(
-            its.saturating_sub(its_own) <= bound,
-            "{its} bytes for {users} connections, {its_own} for one"
+            theirs.saturating_sub(their_own) <= bound,
+            "{theirs} bytes for {users} connections, {their_own} for one"
         );
-        assert!(target.stats()["connections_open"].as_u64().unwrap() >= users);
+        let open = |target: &Target| target.stats()["connections_open"].as_u64().unwrap();
+        assert!(targets.iter().map(open).sum::<u64>() >= users);
         engine.command(&json!({"command": "window", "duration_ms": 2_000}));
         engine.wait_for("window_closed");
         engine.command(&json!({"command": "stop"}));

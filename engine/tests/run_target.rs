@@ -10,9 +10,6 @@ use run_support::{Ended, assert_counts, drivers, plan, run, totals};
 use serde_json::{Value, json};
 use serve_support::Server;
 
-/// The loop of the reference server.
-const DRIVER: &str = "epoll";
-
 /// A plan for these servers, the first of which is that of the URL.
 fn spread(servers: &[&Server], driver: &str, edit: impl FnOnce(&mut Value)) -> Value {
     let first: SocketAddr = servers[0].address().parse().unwrap();

@@ -13,9 +13,6 @@ use run_support::{Ended, assert_counts, drivers, plan, run};
 use serde_json::{Value, json};
 use serve_support::Server;
 
-/// The loop of the reference server.
-const DRIVER: &str = "epoll";
-
 /// A certificate authority and a server's certificate by it, in a folder of its own.
 struct Identity {
     folder: tempfile::TempDir,

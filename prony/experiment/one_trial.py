@@ -18,7 +18,7 @@ from prony.experiment.conclude import Conclusion, conclude
 from prony.experiment.conforming import conformance_of
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.limits import CheckLimits
-from prony.load.reference import calibrate
+from prony.load.reference import MOST_CONNECTIONS, calibrate
 from prony.plan.load import ClosedLoad
 from prony.plan.trial import TrialPlan
 from prony.server.build import Built
@@ -28,9 +28,6 @@ from prony.store import Store
 from prony.trial.runner import Outcome, TrialRun, trial_facts
 from prony.trial.session import INTERRUPTED
 from prony.trial.surroundings import Surroundings
-
-MOST_CONNECTIONS = 1024
-"""To calibrate with: few make another ceiling than many, but from here on it hardly changes."""
 
 
 @dataclass(frozen=True, slots=True)

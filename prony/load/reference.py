@@ -19,6 +19,9 @@ from prony.plan.workload import Expectation, Step, Workload
 
 WARM_S = 0.5
 MEASURED_S = 1.5
+MOST_CONNECTIONS = 1024
+"""One connection has another ceiling than many, but from here on it hardly changes; the reference server
+needs a descriptor for each."""
 
 
 def calibrate(
@@ -42,7 +45,7 @@ def calibrate(
             EngineLoad(
                 url=url,
                 workload=_for_reference(workload),
-                load=ClosedLoad(users=users),
+                load=ClosedLoad(users=min(users, MOST_CONNECTIONS)),
                 connections=Connections(pipeline=pipeline),
                 cpus=partition.client,
                 driver=driver,

@@ -2,7 +2,6 @@
 //! or measurements. All `unsafe` of the engine's load side is in this folder.
 
 mod accepted;
-pub mod acceptor;
 pub mod address;
 mod buffers;
 pub mod epoll;

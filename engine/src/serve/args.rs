@@ -43,9 +43,6 @@ pub struct Args {
         help_heading = "Server"
     )]
     pub(super) cpus: Option<String>,
-    /// io_uring, epoll or auto: io_uring where it works [default: auto]
-    #[arg(long, value_name = "DRIVER", help_heading = "Server")]
-    pub(super) driver: Option<String>,
     /// Stop when stdin closes
     #[arg(long, help_heading = "Server")]
     pub(super) stdin_guard: bool,

@@ -19,9 +19,6 @@ pub struct Listening {
     pub address: String,
     pub pid: u32,
     pub version: &'static str,
-    pub driver: &'static str,
-    /// Why it is this one.
-    pub driver_reason: String,
     pub seed: u64,
     pub tls: bool,
     pub threads: Vec<ThreadStart>,

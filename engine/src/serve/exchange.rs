@@ -1,6 +1,5 @@
-//! One connection's walk through requests and answers; this half reads. Sans-io: bytes come in,
-//! bytes and a `Step` go out; sockets, readiness and buffers of the kernel are the event loop's affair, so that
-//! another loop (io_uring) can drive the same machine.
+//! The reading half of a connection's state machine. Sans-io: bytes come in, bytes and a `Step` go out; sockets,
+//! readiness and the kernel's buffers are the event loop's affair.
 
 use super::cases::Place;
 use super::draw::Fate;

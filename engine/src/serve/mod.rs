@@ -9,7 +9,6 @@ mod connection;
 mod counters;
 mod curves;
 mod draw;
-mod driver;
 mod event_loop;
 mod events;
 mod exchange;
@@ -19,9 +18,6 @@ mod options;
 mod record;
 mod request;
 mod respond;
-mod ring_connection;
-mod ring_loop;
-mod rings;
 mod script;
 mod service;
 mod shared;
@@ -44,13 +40,11 @@ use signal_hook::iterator::Signals;
 pub use args::Args;
 pub use events::Event;
 
-use driver::Chosen;
 use event_loop::{DOOR, EventLoop};
 use events::{Finished, Listening, Reason, ThreadReport, ThreadStart};
 use listen::{Door, Place};
 use options::Plan;
 use record::Recorder;
-use ring_loop::{Gate, RingLoop};
 use shared::Shared;
 
 use crate::net::sys::{raise_file_limit, set_exact_timers};
@@ -66,7 +60,6 @@ pub fn command(args: Args) -> ExitCode {
         Err(sentence) => return fail(USAGE, &sentence),
     };
     let Prepared {
-        driver,
         tls,
         recorder,
         listener,
@@ -86,7 +79,6 @@ pub fn command(args: Args) -> ExitCode {
                 Arc::new(shared),
                 plan.cpus,
                 plan.stdin_guard,
-                driver,
                 listener,
                 address,
             )
@@ -103,7 +95,6 @@ pub fn command(args: Args) -> ExitCode {
 
 /// What can fail because of the options, before anything is started.
 struct Prepared {
-    driver: Chosen,
     tls: Option<Arc<rustls::ServerConfig>>,
     recorder: Option<Recorder>,
     listener: OwnedFd,
@@ -111,7 +102,6 @@ struct Prepared {
 }
 
 fn prepare(plan: &Plan) -> Result<Prepared, String> {
-    let driver = driver::choose(plan.driver)?;
     let tls = plan
         .tls
         .as_ref()
@@ -124,7 +114,6 @@ fn prepare(plan: &Plan) -> Result<Prepared, String> {
         .transpose()?;
     let (listener, address) = plan.listen.open()?;
     Ok(Prepared {
-        driver,
         tls,
         recorder,
         listener,
@@ -148,19 +137,23 @@ fn serve(
     shared: Arc<Shared>,
     cpus: Vec<Option<usize>>,
     stdin_guard: bool,
-    driver: Chosen,
     listener: OwnedFd,
     address: String,
 ) -> Result<(), String> {
     raise_file_limit();
-    let loops = Loops::new(&driver, listener, cpus.len())?;
+    let door = (0..cpus.len())
+        .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(|epolls| Door::new(listener, epolls, DOOR))
+        .map_err(|error| format!("cannot set up epoll: {error}"))?;
+    let door = Arc::new(door);
     let (notices, received) = channel();
     watch(&notices, stdin_guard)?;
 
     let mut handles = Vec::new();
     let mut started = Vec::new();
     for (thread, cpu) in cpus.into_iter().enumerate() {
-        let (handle, start) = start_thread(&shared, &loops, thread, cpu, &notices)?;
+        let (handle, start) = start_thread(&shared, &door, thread, cpu, &notices)?;
         handles.push(handle);
         started.push(start);
     }
@@ -168,8 +161,6 @@ fn serve(
         address,
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION"),
-        driver: driver.name,
-        driver_reason: driver.reason,
         seed: shared.script.seed,
         tls: shared.tls.is_some(),
         threads: started,
@@ -206,37 +197,6 @@ fn serve(
         .map_err(|error| format!("cannot write to stdout: {error}"))
 }
 
-/// What the threads' loops have in common, by kind.
-#[derive(Debug, Clone)]
-enum Loops {
-    Epoll(Arc<Door>),
-    Rings(Arc<Gate>),
-}
-
-impl Loops {
-    fn new(driver: &Chosen, listener: OwnedFd, threads: usize) -> Result<Self, String> {
-        if driver.name == driver::IO_URING {
-            return Ok(Self::Rings(Arc::new(Gate { listener, threads })));
-        }
-        let epolls = (0..threads)
-            .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
-            .collect::<Result<Vec<_>, _>>();
-        epolls
-            .and_then(|epolls| Door::new(listener, epolls, DOOR))
-            .map(|door| Self::Epoll(Arc::new(door)))
-            .map_err(|error| format!("cannot set up epoll: {error}"))
-    }
-
-    /// Serves with one thread's loop until the server is stopped.
-    fn run(self, shared: Arc<Shared>, thread: usize) -> std::io::Result<()> {
-        match self {
-            Self::Epoll(door) => EventLoop::new(shared, door, thread)?.run()?,
-            Self::Rings(gate) => RingLoop::new(shared, gate, thread)?.run()?,
-        }
-        Ok(())
-    }
-}
-
 /// Tells of signals and, with `--stdin-guard`, of the end of stdin.
 fn watch(notices: &Sender<Notice>, stdin_guard: bool) -> Result<(), String> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
@@ -265,19 +225,21 @@ type Started = (JoinHandle<ThreadReport>, ThreadStart);
 /// Starts a thread and waits until it is pinned and ready.
 fn start_thread(
     shared: &Arc<Shared>,
-    loops: &Loops,
+    door: &Arc<Door>,
     thread: usize,
     cpu: Option<usize>,
     notices: &Sender<Notice>,
 ) -> Result<Started, String> {
-    let (shared, loops, notices) = (Arc::clone(shared), loops.clone(), notices.clone());
+    let (shared, door, notices) = (Arc::clone(shared), Arc::clone(door), notices.clone());
     let (ready, pinned) = channel();
     let work = move || {
         let _alarm = Alarm(notices.clone());
         // Without a receiver the main thread has given up, and `stop` is set.
         let _ = ready.send(cpu.is_some_and(pin));
         set_exact_timers();
-        if let Err(error) = loops.run(Arc::clone(&shared), thread) {
+        let served =
+            EventLoop::new(Arc::clone(&shared), door, thread).and_then(|mut events| events.run());
+        if let Err(error) = served {
             let _ = notices.send(Notice::Broken(format!(
                 "thread {thread} cannot go on: {error}"
             )));

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use super::args::Args;
 use super::curves::{Slowdown, Stall, Warmup};
 use super::draw::Dice;
-use super::driver::DriverChoice;
 use super::listen::Place;
 use super::script::{Body, Closing, Script, Settings};
 use super::values::{self, Delay, Fields};
@@ -23,7 +22,6 @@ pub struct Plan {
     pub listen: Place,
     /// One thread each; `None` is not pinned.
     pub cpus: Vec<Option<usize>>,
-    pub driver: DriverChoice,
     pub stdin_guard: bool,
     pub tls: Option<TlsFiles>,
     pub record: Option<Record>,
@@ -81,8 +79,6 @@ impl Args {
         Ok(Plan {
             listen: self.read_place()?,
             cpus: cpus.map_or(vec![None], |cpus| cpus.into_iter().map(Some).collect()),
-            driver: read("driver", self.driver.as_deref(), DriverChoice::parse)?
-                .unwrap_or_default(),
             stdin_guard: self.stdin_guard,
             tls: self.read_tls()?,
             record: self.read_record()?,

@@ -5,7 +5,6 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,7 +28,7 @@ impl Server {
     pub fn start_words(args: &[&str]) -> Self {
         Self::start_command(
             Command::new(env!("CARGO_BIN_EXE_prony-engine"))
-                .args(["serve", "--driver", driver()])
+                .arg("serve")
                 .args(args),
         )
     }
@@ -107,25 +106,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The loop under test; epoll, with a printed reason, where the host has no io_uring.
-pub fn driver() -> &'static str {
-    static DRIVER: OnceLock<&str> = OnceLock::new();
-    DRIVER.get_or_init(|| {
-        let mut auto = Server::start_command(
-            Command::new(env!("CARGO_BIN_EXE_prony-engine")).args(["serve", "--stdin-guard"]),
-        );
-        auto.close_stdin();
-        if crate::DRIVER == "io_uring" && auto.listening["driver"] != "io_uring" {
-            println!(
-                "io_uring is not tested here: {}",
-                auto.listening["driver_reason"]
-            );
-            return "epoll";
-        }
-        crate::DRIVER
-    })
 }
 
 /// Runs the server with options that it must refuse.

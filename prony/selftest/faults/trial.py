@@ -27,7 +27,7 @@ from prony.trial.runner import TrialRun
 from prony.trial.surroundings import Surroundings
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
-SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}", "--driver", "epoll")
+SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}")
 TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
 
 
