@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import ValidationError
 
 from prony.errors import UsageError
 
@@ -90,6 +95,51 @@ def settings(given: list[str]) -> dict[str, float]:
             equals = ""
         if not equals or not name.strip():
             raise UsageError(f"--set is '{text}'; expected a name and a number, such as delay_ms=50")
+    return found
+
+
+LIMITS = typer.Option(
+    None,
+    "--limits",
+    metavar="KEY=VALUE|FILE",
+    help="Limits of the checks instead of the defaults (docs/method.md): one, or a YAML file. Repeatable.",
+)
+
+
+def limits(given: Sequence[str] | None) -> dict[str, Any]:
+    """Limits of checks by key, from `key=value` and files: a mapping of keys, or a plan file with `limits:`.
+    What stands later replaces what stands earlier. Raises UsageError.
+    """
+    from prony.judge.limits import CheckLimits
+    from prony.plan.yamlfile import nearest, read_mapping, validate
+
+    found: dict[str, Any] = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            path = Path(text)
+            read, lines = read_mapping(path)
+            inner = read.get("limits", read)
+            if not isinstance(inner, dict):
+                raise UsageError(
+                    f"{path}: 'limits' is not a mapping; expected lines such as errors_invalid_share: 0.05"
+                )
+            below = {where[1:]: line for where, line in lines.items() if where[0] == "limits"}
+            validate(CheckLimits, inner, path, below if inner is not read else lines)
+            found |= inner
+            continue
+        known = CheckLimits.model_fields
+        if key not in known:
+            raise UsageError(
+                f"--limits: unknown limit '{key}'{nearest(key, list(known)) or '; docs/method.md lists them'}"
+            )
+        try:
+            number = float(value)
+            CheckLimits.model_validate({key: number})
+        except ValueError as fault:  # a ValidationError is one
+            said = fault.errors()[0]["msg"] if isinstance(fault, ValidationError) else "expected a number"
+            raise UsageError(f"--limits: {key} is '{value}': {said}") from fault
+        found[key] = number
     return found
 
 

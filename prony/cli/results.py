@@ -1,4 +1,4 @@
-"""`prony results`: what has been measured and stored, and moving it. Must not change what is stored."""
+"""`prony results`: what has been measured and stored, and moving it. Must not change a stored trial."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import typer
 
-from prony.cli import options
+from prony.cli import options, rejudge
 from prony.cli.showing import show_experiment
 from prony.errors import UsageError
 
 app = typer.Typer(
-    help="List, show, export and import stored results.",
+    help="List, show, judge again, export and import stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -79,6 +79,9 @@ def show(
     return show_experiment(Store.open(db), which, as_json=json, report=report)
 
 
+app.command("rejudge")(rejudge.command)
+
+
 @app.command("export")
 def export(
     which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
@@ -98,10 +101,14 @@ def export(
 
 @app.command("import")
 def import_results(
-    file: Path = typer.Argument(..., metavar="FILE", help="What prony results export wrote."),
+    file: Path = typer.Argument(
+        ..., metavar="FILE", help="What prony results export wrote, or a rescued trial."
+    ),
     db: str | None = DB,
 ) -> int:
-    """Take an exported experiment into this store. Doing it again changes nothing."""
+    """Take an exported experiment into this store, or a trial that was rescued when it could not be stored.
+    Doing it again changes nothing.
+    """
     from prony.store import Store, transfer
 
     identifier, added = transfer.read(Store.open(db), file)

@@ -61,7 +61,7 @@ def _failed(judgement: Judgement, failure: str) -> Judgement:
         essential=True,
     )
     known = tuple(f for f in judgement.findings if f.status is not Status.UNKNOWN and f.check != cause.check)
-    return Judgement(verdict=Status.INVALID, findings=(cause, *known), bound_by=judgement.bound_by)
+    return judgement.model_copy(update={"verdict": Status.INVALID, "findings": (cause, *known)})
 
 
 def refuse(load: LoadFacts, limits: Limits) -> None:

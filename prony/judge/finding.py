@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from prony.evidence.base import Record
 
 
@@ -42,6 +44,8 @@ class Judgement(Record):
     findings: tuple[Finding, ...]
     bound_by: str = "unknown"
     """The bottleneck: server-cpu, service-cpu, client, a ceiling's name, offered-load, unknown."""
+    limits: dict[str, float] = Field(default_factory=dict)
+    """The limits that were not the defaults, by key."""
 
     @property
     def worst(self) -> Finding | None:

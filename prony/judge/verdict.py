@@ -36,5 +36,8 @@ def judge(evidence: Evidence, limits: CheckLimits | None = None) -> Judgement:
         if (finding := check(evidence, limits)) is not None
     )
     return Judgement(
-        verdict=verdict_of(findings), findings=findings, bound_by=bound(evidence, limits.of(BoundLimits)).name
+        verdict=verdict_of(findings),
+        findings=findings,
+        bound_by=bound(evidence, limits.of(BoundLimits)).name,
+        limits=limits.model_dump(exclude_defaults=True),
     )

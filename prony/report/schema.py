@@ -13,6 +13,7 @@ from pydantic import Field
 
 from prony.report.out import Out
 from prony.report.plan_schema import PlanOut
+from prony.report.rejudged import RejudgedOut
 
 
 class FindingOut(Out):
@@ -255,6 +256,7 @@ def json_schema() -> dict[str, Any]:
         "load": LoadOut.model_json_schema(by_alias=True),
         "compare": CompareOut.model_json_schema(by_alias=True),
         "plan": PlanOut.model_json_schema(by_alias=True),
+        "rejudge": RejudgedOut.model_json_schema(by_alias=True),
     }
 
 

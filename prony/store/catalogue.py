@@ -150,16 +150,18 @@ class Store:
             query = select(schema.trials.c.id).where(schema.trials.c.id == trial_id)
             return connection.execute(query).first() is not None
 
-    def add_judgement(self, trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        """Store a new judgement of a stored trial beside the older ones."""
+    def add_judgements(self, made: Mapping[str, tuple[Judgement, Mapping[str, Any]]]) -> None:
+        """Store new judgements and figures by trial id, beside the older ones: all or none."""
+        rows = [_judgement_values(trial_id, *new) for trial_id, new in made.items()]
         with self._database.faults():
             try:
                 with self._database.writing() as connection:
-                    connection.execute(
-                        insert(schema.judgements).values(**_judgement_values(trial_id, judgement, figures))
-                    )
+                    for row in rows:
+                        connection.execute(insert(schema.judgements).values(**row))
             except IntegrityError:
-                raise StoreError(f"There is no trial {trial_id} in {self.where}.") from None
+                raise StoreError(
+                    f"Not all of the trials {', '.join(made)} are in {self.where}; no judgement was stored."
+                ) from None
 
     def update_plan(self, experiment_id: str, spec: Mapping[str, Any]) -> None:
         """Store the plan anew: it has grown by cells. Trials stay as they are."""

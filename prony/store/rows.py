@@ -59,6 +59,11 @@ class StoredTrial:
     prony_version: str
 
     @property
+    def first(self) -> StoredJudgement:
+        """How the trial was judged when it ended."""
+        return self.judgements[0]
+
+    @property
     def judgement(self) -> Judgement:
         """The newest judgement."""
         return self.judgements[-1].judgement

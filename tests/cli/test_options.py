@@ -59,3 +59,42 @@ def test_a_report_that_could_not_be_written_is_refused_before_measuring(tmp_path
         options.writable(tmp_path)
     with pytest.raises(UsageError, match="there is no folder"):
         options.writable(tmp_path / "no" / "report.html")
+
+
+def test_limits_from_words_and_files(tmp_path: Path) -> None:
+    file, plan = tmp_path / "limits.yaml", tmp_path / "plan.yaml"
+    file.write_text("errors_invalid_share: 0.05\nsteady_min_rows: 8\n")
+    plan.write_text("title: x\nservers: a\nlimits: {little_deviation: 0.1}\n")
+    assert options.limits(None) == {}
+    assert options.limits(["little_deviation=0.02"]) == {"little_deviation": 0.02}
+    assert options.limits([str(file), "errors_invalid_share=0.1", str(plan)]) == {
+        "errors_invalid_share": 0.1,
+        "steady_min_rows": 8,
+        "little_deviation": 0.1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("litle_deviation=0.1", "unknown limit 'litle_deviation', did you mean 'little_deviation'"),
+        ("little_deviation=7", "little_deviation is '7': .*less than or equal to 1"),
+        ("little_deviation=much", "little_deviation is 'much': expected a number"),
+        ("little_deviation=", "expected a number"),
+        ("little_deviation=nan", "little_deviation is 'nan'"),
+        ("steady_min_rows=7.5", "steady_min_rows is '7.5'"),
+        ("nowhere.yaml", "nowhere.yaml: cannot be read"),
+        ("bad.yaml", "bad.yaml:2: unknown key 'litle_deviation'"),
+        ("worse.yaml", "worse.yaml:2: 'little_deviation' is 7"),
+        ("list.yaml", "'limits' is not a mapping"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(
+    given: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text("little_deviation: 0.1\nlitle_deviation: 0.1\n")
+    Path("worse.yaml").write_text("limits:\n  little_deviation: 7\n")
+    Path("list.yaml").write_text("limits: [1]\n")
+    with pytest.raises(UsageError, match=said):
+        options.limits([given])

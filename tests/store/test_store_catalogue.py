@@ -64,13 +64,14 @@ def test_judging_again_keeps_the_older_judgement(store: Store, begin: Begin, mak
     record = make_trial(begin())
     store.add_trial(record, judgement, {"a": 1.0})
     second = Judgement(verdict=Status.VALID, findings=())
-    store.add_judgement(record.id, second, {"a": 2.0})
+    store.add_judgements({record.id: (second, {"a": 2.0})})
     (stored,) = store.trials(record.experiment_id)
     assert [one.judgement for one in stored.judgements] == [judgement, second]
     assert (stored.judgement, stored.figures) == (second, {"a": 2.0})
     assert stored.record == record
-    with pytest.raises(StoreError, match="no trial nowhere"):
-        store.add_judgement("nowhere", second, {})
+    with pytest.raises(StoreError, match="no judgement was stored"):
+        store.add_judgements({record.id: (judgement, {}), "nowhere": (second, {})})
+    assert store.trials(record.experiment_id) == [stored]
 
 
 def test_a_stored_trial_is_never_changed(

@@ -39,7 +39,7 @@ def test_results_are_shared(shared: Store, fingerprint, judgement, make_trial) -
     )
     record = make_trial(identifier)
     shared.add_trial(record, judgement, {"a": 1.5})
-    shared.add_judgement(record.id, judgement, {"a": 2.5})
+    shared.add_judgements({record.id: (judgement, {"a": 2.5})})
     shared.finish_experiment(identifier)
     another = Store.open(URL)
     row = another.experiment("latest")

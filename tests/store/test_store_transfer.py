@@ -66,7 +66,7 @@ def test_reading_it_again_changes_nothing_and_a_later_export_adds_what_is_new(
     assert transfer.read(other, early) == (identifier, 0)
     assert other.trials(identifier) == before
     store.add_trial(make_trial(identifier, 4), judgement, {})
-    store.add_judgement(f"{identifier}-001", judgement, {"requests_per_s": 9})
+    store.add_judgements({f"{identifier}-001": (judgement, {"requests_per_s": 9})})
     transfer.write(store, identifier, late)
     assert transfer.read(other, late) == (identifier, 1)
     assert other.trials(identifier) == store.trials(identifier)

@@ -1,0 +1,34 @@
+"""`prony results rejudge`: stored trials judged again from their evidence. Must not measure."""
+
+from __future__ import annotations
+
+import typer
+
+from prony.cli import options
+from prony.errors import ExitCode
+
+
+def command(
+    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    limits: list[str] = options.LIMITS,
+    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
+    json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+) -> int:
+    """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
+    judgements are kept, and every command shows the newest one from then on.
+    """
+    from prony.experiment.rejudge import rejudge
+    from prony.report.delivery import deliver
+    from prony.report.rejudged import as_out, render
+    from prony.store import Store
+
+    given = options.limits(limits)
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    found = rejudge(store, identifier, given)
+    deliver(
+        as_json=json,
+        as_object=lambda: as_out(identifier, given, found).model_dump(by_alias=True),
+        table=lambda console: render(identifier, given, found, console),
+    )
+    return ExitCode.OK
