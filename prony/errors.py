@@ -1,4 +1,4 @@
-"""Errors that a user can mend: one sentence each (found, expected, what to do) and a documented exit code.
+"""Errors that a user can fix: one sentence each (found, expected, what to do) and a documented exit code.
 
 Must not know where it is raised from; every room may import it.
 """
@@ -13,7 +13,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     DEFECT = 1
-    """A fault of Prony itself; the details are in a log file that the message names."""
+    """A defect in Prony; the details are in the log file that the message names."""
     USAGE = 2
     """Bad input: an unknown name, an absurd number, a plan that cannot be read."""
     INVALID = 3
@@ -28,9 +28,7 @@ class ExitCode(IntEnum):
 
 
 class PronyError(Exception):
-    """Something a user can mend. `str()` is the sentence to print; `details` may hold the last lines of a
-    log.
-    """
+    """An error that a user can fix. `str()` is the sentence to print; `details` may hold the end of a log."""
 
     exit_code = ExitCode.ENVIRONMENT
 
@@ -46,7 +44,7 @@ class UsageError(PronyError):
 
 
 class EnvironmentFault(PronyError):
-    """The machine, a tool, a build or a server under test does not do what is needed."""
+    """The host, a tool, a build or a server under test does not do what is needed."""
 
     exit_code = ExitCode.ENVIRONMENT
 

@@ -1,4 +1,4 @@
-"""How a number is written in a sentence. Must not know what is counted."""
+"""Number formats for sentences. Must not know what is counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def number(value: float) -> str:
 
 
 def milliseconds(value_ms: float) -> str:
-    """A duration in the unit that reads best."""
+    """A duration in ms as text, in µs, ms or s."""
     if value_ms >= 1000:
         return f"{value_ms / 1000:.3g} s"
     if value_ms >= 1:

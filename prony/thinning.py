@@ -1,5 +1,5 @@
-"""A series that grows by the second and stays small: after half an hour its seconds become minutes. Must not
-know what a row means; whoever owns the rows says how several become one.
+"""A series of seconds that is thinned to minutes after half an hour. Must not know what a row means: the
+owner of the rows says how several become one.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 FINE_ROWS = 1800
-"""So many rows are kept as they come."""
+"""Rows kept as they come."""
 MERGED_ROWS = 60
-"""Beyond, so many become one."""
+"""After that, this many become one."""
 
 
 Row = TypeVar("Row")

@@ -1,7 +1,6 @@
-"""Statistics over trials: arrays in, frozen values out. Must not know evidence, servers or how results are
-shown.
+"""Statistics over trials: arrays in, frozen values out. Must not know evidence, servers or reports.
 
-The sample is the trial (a fresh process). `compare` is the way in.
+The sample is the trial (a fresh process). Start at `compare`.
 """
 
 from prony.compare.comparison import BAND, Comparison, Pair, Sample, ServerValues, compare

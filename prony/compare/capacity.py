@@ -1,6 +1,6 @@
-"""The search for the highest rate that still meets an objective. Pure: it says what to try and is told.
+"""The search for the highest rate that meets an objective: which rate to try next. Pure.
 
-Must not know how a rate is tried, nor what the objective is.
+Must not know how a rate is tried or what the objective is.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 RESOLUTION = 0.05
-"""The search ends when the lowest rate that failed is so near above the highest that held."""
+"""The search ends when the lowest failed rate is within this share of the highest one that held."""
 CLEAR = 1.5
-"""A measured value this many times on one side of its limit needs no second trial."""
+"""A measured value this many times above or below its limit needs no second trial."""
 AGREEING = 2
-"""Near the limit a rate is decided by the first side to have so many trials."""
+"""Nearer to the limit, the first outcome with this many trials decides."""
 STEP = 2.0
-"""How the rate grows or shrinks until there is one on each side."""
+"""Factor by which the rate grows or shrinks until both outcomes were seen."""
 
 
 class Outcome(StrEnum):
-    """How one trial at a rate ended."""
+    """The outcome of one trial at a rate."""
 
     MET = "met"
     MISSED = "missed"
     CLIENT = "client"
-    """The load generator could not offer this rate: nothing is known about the server."""
+    """The load generator could not offer this rate: it says nothing about the server."""
     UNUSABLE = "unusable"
     """The trial was judged invalid for another reason, or the figure cannot be printed."""
 
@@ -34,22 +34,22 @@ class End(StrEnum):
     """Why the search ended."""
 
     FOUND = "found"
-    """Between the highest rate that held and the lowest that failed is less than the resolution."""
+    """The highest rate that held and the lowest that failed are within the resolution."""
     CLIENT = "client"
-    """The load generator is the limit: the server carries at least what held."""
+    """The load generator is the limit: the server sustains at least the highest rate that held."""
     NEVER = "never"
-    """Not even the lowest rate that may be asked for held."""
+    """Not even the lowest rate of the search range held."""
     HIGHEST = "highest"
-    """The highest rate that may be asked for held: the server carries at least that."""
+    """The highest rate of the search range held: the server sustains at least that."""
     UNUSABLE = "unusable"
-    """Trials at a rate were judged invalid again and again."""
+    """Trials at one rate were invalid repeatedly."""
     TRIALS = "trials"
-    """No more trials were allowed; what is known is the bracket."""
+    """The limit on trials was reached; the bracket is the result."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the trials at one rate said."""
+    """Outcomes of the trials at one rate."""
 
     met: int = 0
     missed: int = 0
@@ -60,7 +60,7 @@ class Tally:
 
     @property
     def decided(self) -> Outcome | None:
-        """What is believed of this rate; None while it needs another trial."""
+        """The decision for this rate; None while it needs another trial."""
         if self.client >= AGREEING:
             return Outcome.CLIENT
         if self.unusable >= AGREEING:
@@ -78,12 +78,12 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the search stands. The capacity lies in [held, failed)."""
+    """State of the search. The capacity lies in [held, failed)."""
 
     held_per_s: float | None
-    """The highest rate that was tried and met the objective, with every lower one that was tried."""
+    """The highest rate tried that met the objective, below every rate that missed it."""
     failed_per_s: float | None
-    """The lowest rate that was tried and missed it."""
+    """The lowest rate tried that missed it."""
     client_per_s: float | None
     """The lowest rate that the load generator could not offer."""
     end: End | None
@@ -92,11 +92,11 @@ class Found:
 
 @dataclass(slots=True)
 class CapacitySearch:
-    """Doubling, then bisection on the log scale. `ask()` gives the next rate, `tell()` takes what came of it.
+    """Doubling, then bisection on the log scale. `ask()` gives the next rate, `tell()` takes its outcome.
 
-    Meeting an objective is noisy near the limit, so a rate there is decided by two agreeing trials. A higher
-    rate is believed to be no easier: when a rate fails, what held above it is forgotten. The answer is never
-    more than a rate that was really offered and held.
+    Outcomes are noisy near the limit, so a rate there takes two agreeing trials. A higher rate is assumed to
+    be no easier: when a rate fails, higher ones that held are ignored. The result is never above a rate that
+    was offered and held.
     """
 
     start_per_s: float
@@ -110,7 +110,7 @@ class CapacitySearch:
     def __post_init__(self) -> None:
         if not 0 < self.lowest_per_s <= self.start_per_s <= self.highest_per_s or self.resolution <= 0:
             raise ValueError(
-                f"a search from {self.start_per_s:g}/s within {self.lowest_per_s:g} to "
+                f"search from {self.start_per_s:g}/s in {self.lowest_per_s:g} to "
                 f"{self.highest_per_s:g}/s: expected 0 < lowest <= start <= highest and a resolution above 0"
             )
 
@@ -119,7 +119,7 @@ class CapacitySearch:
         return self._next()[0]
 
     def tell(self, rate_per_s: float, outcome: Outcome, pressure: float | None = None) -> None:
-        """What one trial at this rate gave; `pressure` is measured ÷ allowed where it could be measured."""
+        """Record the outcome of one trial; `pressure` is measured ÷ allowed, where it was measured."""
         self._trials += 1
         tally = self.tallies.setdefault(rate_per_s, Tally())
         if outcome is Outcome.MET:
@@ -137,7 +137,7 @@ class CapacitySearch:
 
     @property
     def found(self) -> Found:
-        """What is known now."""
+        """The result so far."""
         held, failed, client = self._bracket()
         return Found(held, failed, client, self._next()[1], self._trials)
 

@@ -1,7 +1,7 @@
-"""All pairs of one figure: which trials count, what each pair says, and how sure that is. Must not know
+"""All pairs of one figure: which trials count, the verdict of each pair and its interval. Must not know
 evidence.
 
-Invalid trials take no part and are named with their cause. Never best-of-N, never an average of percentiles.
+Invalid trials are excluded and named with their cause. Never best of N, never an average of percentiles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from prony.compare.summary import Summary, summary
 from prony.judge.figures import FIGURE
 
 BAND = 0.02
-"""Ratios closer to 1 than this make no practical difference."""
+"""The practical band: ratios closer to 1 than this make no difference in practice."""
 
 
 class Sample(NamedTuple):
@@ -31,13 +31,13 @@ class Sample(NamedTuple):
     value: float | None
     valid: bool = True
     why: str = ""
-    """Why it is not valid, in a few words."""
+    """Why it is not valid."""
     machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerValues:
-    """One server's trials: those that count, and why the others do not."""
+    """One server's trials: those that count, and why the others were excluded."""
 
     server: str
     values: tuple[float, ...]
@@ -49,8 +49,9 @@ class ServerValues:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """a against b. `low` and `high` are None without an interval, `ratio` too when a side has no valid
-    trial."""
+    """a against b. `low` and `high` are None without an interval; so is `ratio` when a side has no valid
+    trial.
+    """
 
     a: str
     b: str
@@ -59,8 +60,9 @@ class Pair:
     low: float | None
     high: float | None
     confidence: float | None
-    """Of this pair's own interval: Holm's level for it (with repeated looks its equal share), at least the
-    family's confidence."""
+    """Of this pair's own interval, from Holm's level (with repeated looks its equal share): at least the
+    family's.
+    """
     verdict: Verdict
     sentence: str
     more_trials: int | None = None
@@ -79,13 +81,13 @@ class Comparison:
     band: float
     confidence: float
     family: int
-    """Pairs that were tested together."""
+    """Number of pairs tested together."""
     servers: tuple[ServerValues, ...]
     pairs: tuple[Pair, ...]
     notes: tuple[str, ...]
-    """What a reader must know beside the sentences: trials left out, and why."""
+    """Trials that were excluded, and why."""
     looks: Looks | None
-    """Set when trials were added until the pairs were clear."""
+    """Set when trials were added until the pairs were settled."""
 
 
 def compare(
@@ -102,12 +104,11 @@ def compare(
     """Every pair of servers, with Holm over those that could be tested.
 
     With `looks` (trials are added until the pairs are clear) every interval covers at all looks at once and
-    each pair of servers gets an equal share of the error, so that no look and no pair was free.
-    `resamples` is of the bootstrap beside the t interval; 0 leaves it out.
+    each pair of servers gets an equal share of the error, so that no look and no pair was free. `resamples`
+    is of the bootstrap beside the t interval; 0 leaves it out.
 
     `servers` fixes the order (else: as they first appear); `higher_is_better` overrides the direction that
-    FIGURES
-    knows. Raises ValueError for a band below 0 or a confidence outside (0, 1).
+    FIGURES knows. Raises ValueError for a band below 0 or a confidence outside (0, 1).
     """
     if band < 0 or not 0 < confidence < 1:
         raise ValueError("band must be at least 0 and confidence between 0 and 1")
@@ -155,7 +156,7 @@ def _repeated(
     direction: bool | None,
     looks: Looks,
 ) -> tuple[Pair, ...]:
-    """Every pair at its equal share of the error, over all looks."""
+    """Every pair at an equal share of the error, over all looks."""
     family = math.comb(len(gathered), 2)
     pairs = []
     for a, b in combinations(gathered, 2):
@@ -186,7 +187,7 @@ def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> 
                 blocks=tuple(trial.block for _, trial in kept),
                 machines=frozenset(trial.machine for _, trial in kept),
                 excluded=tuple(
-                    f"trial of block {trial.block} left out: {cause}"
+                    f"trial of block {trial.block} excluded: {cause}"
                     for trial, cause in causes
                     if cause is not None
                 ),
@@ -197,18 +198,18 @@ def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> 
 
 
 def _cause(trial: Sample) -> str | None:
-    """Why a trial takes no part; None when it does."""
+    """Why a trial is excluded; None when it counts."""
     if not trial.valid:
         return trial.why or "judged invalid"
     if trial.value is None or not math.isfinite(trial.value):
         return "the figure is missing"
     if trial.value <= 0:
-        return f"the figure is {trial.value:g}, which has no ratio"
+        return f"the figure is {trial.value:g}: no ratio"
     return None
 
 
 def _confounded(a: ServerValues, b: ServerValues) -> bool:
-    """Whether the machine differs as well, so that no test can say which of the two made the difference."""
+    """Whether the machine differs as well, so that the ratio cannot be attributed to the servers."""
     return a.machines != b.machines or len(a.machines) > 1
 
 
@@ -275,11 +276,11 @@ def _untested(
         )
     elif n == 0:
         empty = " and ".join(side.server for side in (a, b) if not side.values)
-        text = f"{a.server} and {b.server} cannot be compared: no valid trial of {empty}"
+        text = f"{a.server} and {b.server}: no comparison, no valid trial of {empty}"
     else:
         seen = ratio(a.values, b.values, resamples=0).ratio
         text = (
-            f"{a.server} and {b.server} were measured on different machines: the ratio {seen:.2f}x is "
-            "confounded with the machine and carries no interval"
+            f"{a.server} and {b.server} were measured on different machines: ratio {seen:.2f}x, "
+            "confounded with the machine, no interval"
         )
     return Pair(a.server, b.server, figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)

@@ -1,5 +1,6 @@
-"""Several pairs at once: Holm's step-down, and how many more trials would settle a pair. Must not know
-words."""
+"""Several pairs at once: Holm's step-down, and the number of further trials that would settle a pair. Must
+not know sentences.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +17,17 @@ from prony.compare.sequential import boundaries
 special: Any = untyped_special
 
 POWER = 0.8
-"""The chance with which the planned trials shall settle the pair."""
+"""Chance that the planned trials settle the pair."""
 MOST_TRIALS = 1000
-"""Plans beyond this are not worth printing."""
+"""Larger numbers are not printed."""
 
 
 def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
-    """For each pair the significance level at which Holm's procedure decided about it.
+    """For each pair, the significance level at which Holm's procedure decided.
 
-    The r-th smallest of k p-values is tested at alpha / (k - r + 1); after the first that is not
-    significant all
-    others stay at that level. An interval at confidence 1 - level therefore leaves 1 outside exactly for
-    the pairs
-    that Holm rejects: what is printed and what is decided are one thing.
+    The r-th smallest of k p-values is tested at alpha / (k - r + 1); after the first that is not significant
+    all others stay at that level. An interval at confidence 1 - level therefore excludes 1 exactly for the
+    pairs that Holm rejects, so that interval and decision cannot contradict each other.
     """
     count = len(p_values)
     levels = [0.0] * count
@@ -43,13 +42,12 @@ def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, 
 
 
 def more_trials(result: RatioResult, band: float, level: float, power: float = POWER) -> int | None:
-    """How many further trials per server would settle the pair with probability `power`; None when no sane
-    number, and with repeated looks when more than are planned.
+    """Further trials per server that would settle the pair with probability `power`; None above MOST_TRIALS,
+    and with repeated looks above the planned number.
 
-    Assumes that ratio and spread stay as seen so far. Settled means: the interval leaves 1 out (half-width
-    below
-    |log ratio|) or lies inside the band (half-width below log(1 + band) - |log ratio|), whichever needs
-    fewer.
+    Assumes that ratio and spread stay as observed. Settled: the interval excludes 1 (half-width below |log
+    ratio|) or lies inside the band (half-width below log(1 + band) - |log ratio|), whichever takes fewer
+    trials.
     """
     if result.error is None or result.n < 1:
         return None
@@ -71,7 +69,7 @@ def more_trials(result: RatioResult, band: float, level: float, power: float = P
         limits = boundaries(result.looks, level)
         sure = np.asarray([limits[int(count)] for count in trials])
     apart = (sure + special.stdtrit(freedom, power)) * error <= distance
-    # Either bound may be missed, so each gets half of what may go wrong.
+    # Either bound may be missed, so each gets half of the error.
     same = (sure + special.stdtrit(freedom, (1 + power) / 2)) * error <= room
     enough = np.flatnonzero(apart | same)
     return int(enough[0]) + 1 if enough.size else None

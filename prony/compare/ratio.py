@@ -1,4 +1,4 @@
-"""The ratio of two servers with its interval. Must not know families of pairs or words.
+"""The ratio of two servers with its interval. Must not know families of pairs or sentences.
 
 Ratios are of geometric means: differences of mean logarithms, so that swapping the servers inverts every
 number.
@@ -23,20 +23,21 @@ special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 MIN_TRIALS = 3
-"""Below this an interval would have at most one degree of freedom and say nothing."""
+"""With fewer, an interval would have at most one degree of freedom."""
 BOOTSTRAP_FROM = 10
-"""Trials from which the bootstrap is worth asking; with fewer it is too narrow."""
+"""Trials from which the bootstrap is computed; with fewer it is too narrow."""
 PAIRED_SHARE = 2 / 3
-"""Blocks are used as pairs when at least this share of them has both servers; else pairing would waste
-trials."""
+"""Trials are paired by block when at least this share of the blocks is complete; else pairing
+wastes trials.
+"""
 EXACT = 1e-12
-"""A standard error below this is rounding: the trials are identical, which only made-up figures are."""
+"""A standard error below this is rounding: the trials are identical."""
 RESAMPLES = 10_000
 SEED = 20261121
 
 
 class Verdict(StrEnum):
-    """What an interval says about a against b. Faster means better, in the direction of the figure."""
+    """The verdict on a against b. Faster means better, in the direction of the figure."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -58,15 +59,17 @@ class RatioResult:
     n_a: int
     n_b: int
     p_value: float | None = None
-    """Two-sided, of the hypothesis that the ratio is 1."""
+    """Two-sided, for the hypothesis that the ratio is 1."""
     error: float | None = None
     """Standard error of the log ratio."""
     freedom: float | None = None
     bootstrap_low: float | None = None
-    """BCa bootstrap at the same confidence, from ten trials on: a cross-check, it decides nothing."""
+    """BCa bootstrap at the same confidence, from ten trials on: a cross-check that decides nothing."""
     bootstrap_high: float | None = None
     looks: Looks | None = None
-    """Set when the interval holds at every look at once, so that trials may be added until it is clear."""
+    """Set when the interval covers at all looks at once, so that trials may be added until the result is
+    clear.
+    """
 
     @property
     def paired(self) -> bool:
@@ -87,10 +90,8 @@ def ratio(
     """a ÷ b with a two-sided interval; all values must be positive.
 
     Paired t on the log differences where blocks are known and complete (at least three of them, at most a
-    third
-    broken), else Welch's t on the logs. Several trials of one server in a block are averaged. Raises
-    ValueError for
-    an empty side or a value that has no logarithm.
+    third broken), else Welch's t on the logs. Several trials of one server in a block are averaged. Raises
+    ValueError for an empty side or a value without a logarithm.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     if blocks_a is not None and blocks_b is not None:
@@ -109,10 +110,10 @@ def repeated_ratio(
     *,
     confidence: float = 0.95,
 ) -> RatioResult:
-    """a ÷ b with an interval that covers the truth at all of `looks` at once (prony.compare.sequential).
+    """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential).
 
-    Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio`
-    does, and when there are more complete blocks than the last look.
+    Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio` does,
+    and when there are more complete blocks than the last look.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     differences = _complete(logs_a, logs_b, blocks_a, blocks_b)
@@ -146,11 +147,10 @@ def repeated_ratio(
 def verdict(
     low: float | None, high: float | None, band: float, higher_is_better: bool | None = True
 ) -> Verdict:
-    """What the interval [low, high] of a ÷ b says.
+    """The verdict from the interval [low, high] of a ÷ b.
 
-    Equivalent: wholly inside [1 / (1 + band), 1 + band] (even when 1 is outside: a difference too small to
-    matter).
-    Faster, slower: wholly on one side of 1. Else inconclusive.
+    Equivalent: inside [1 / (1 + band), 1 + band], even when 1 is outside it (a difference too small to
+    matter). Faster, slower: on one side of 1. Else inconclusive.
     """
     if low is None or high is None:
         return Verdict.INCONCLUSIVE
@@ -168,7 +168,7 @@ def _logs(values: Sequence[float]) -> Floats:
     if array.size == 0:
         raise ValueError("a ratio needs at least one trial on each side")
     if not np.all(np.isfinite(array)) or np.any(array <= 0):
-        raise ValueError("a ratio needs positive, finite values: leave the others out and say why")
+        raise ValueError("a ratio needs positive, finite values: exclude the others and report why")
     return np.log(array)
 
 
@@ -272,7 +272,7 @@ def _bootstrap(
         return means[0] if len(means) == 1 else means[0] - means[1]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a degenerate sample ends in NaN, which is looked at below
+        warnings.simplefilter("ignore")  # a degenerate sample gives NaN, which is handled below
         found = stats.bootstrap(
             samples,
             centre,

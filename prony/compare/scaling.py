@@ -1,4 +1,4 @@
-"""How throughput grows with users: the Universal Scalability Law, its peak, and where more users stop paying.
+"""Throughput over users: the Universal Scalability Law, its peak and its sweet spot.
 
 Arrays in, frozen values out. Must not know how the points were measured.
 """
@@ -19,20 +19,20 @@ from prony.compare.scaling_region import Region, region
 Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 4
-"""Different numbers of users below which three parameters describe anything."""
+"""With fewer different numbers of users, three parameters fit anything."""
 POINTS_FOR_INTERVALS = 5
 ENOUGH = 0.95
 """The sweet spot reaches this share of the highest throughput within the measured range."""
 RISING = 0.9
-"""A sweet spot in the last tenth of the range is none: a straight line has it there."""
+"""A sweet spot in the last tenth of the range is not one: a straight line has it there."""
 POOR_FIT = 0.10
-"""A typical miss of this much (root mean square of log residuals): the law does not describe these points."""
+"""Root mean square of the log residuals above which the law does not describe the points."""
 ABSENT = 1e-4
-"""A bend that takes less than this off the throughput at the largest N is no bend."""
+"""A coherency term that takes less than this off the throughput at the largest N is zero."""
 
 
 class Point(NamedTuple):
-    """One trial: so many users, so many requests per second."""
+    """One trial: users, and requests per second."""
 
     users: float
     per_s: float
@@ -51,7 +51,7 @@ class Estimate:
 class Scaling:
     """X(N) = rate_1 · N ÷ (1 + α(N - 1) + βN(N - 1)), fitted.
 
-    α: contention (what waits in line), β: coherency (what has to be agreed upon pairwise).
+    α: contention (serial work), β: coherency (pairwise coordination).
     """
 
     rate_1: Estimate
@@ -62,9 +62,9 @@ class Scaling:
     sweet_spot: Estimate
     """The fewest users that reach ENOUGH of the highest throughput within the measured range."""
     miss: float
-    """Root mean square of the log residuals, about the typical relative miss."""
+    """Root mean square of the log residuals: about the typical relative error."""
     most_users: float
-    """The largest number that was measured: beyond it the law is a guess."""
+    """The largest number measured: beyond it the law is an extrapolation."""
     points: int
     confidence: float
 
@@ -75,7 +75,7 @@ class Scaling:
 
     @property
     def peak_seen(self) -> bool:
-        """Whether the peak lies within what was measured."""
+        """Whether the peak lies within the measured range."""
         return self.peak.value <= self.most_users
 
     @property
@@ -142,7 +142,7 @@ def _law(users: Floats, rate_1: float, alpha: float, beta: float) -> Floats:
 def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
     """(rate of one user, α, β), α and β at least 0. Starts from several places, as the valley is curved."""
 
-    from scipy import optimize as untyped_optimize  # a quarter of a second: only for who fits a law
+    from scipy import optimize as untyped_optimize  # a quarter of a second: only where a law is fitted
 
     optimize: Any = untyped_optimize
     widest = float(users[-1]) ** 2  # β is tiny: in units of 1 ÷ N² it is of the size of α
@@ -170,7 +170,7 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
                     jac=slopes,
                     max_nfev=200,
                 )
-            except RuntimeError:  # did not converge from here; where it started is still a law
+            except RuntimeError:  # did not converge from here; the starting point is still a law
                 values = np.asarray(start)
         miss = float(((model(users, *values) - logs) ** 2).sum())
         if best is None or miss < best[0]:
@@ -182,7 +182,7 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
 def _derived(law: tuple[float, float, float], users: Floats) -> tuple[float, float, float, float, float]:
     """(rate of one user, α, β, peak, sweet spot) of a fitted law."""
     rate_1, alpha, beta = law
-    peak = 1.0  # with α of 1 or more one user is the best there is
+    peak = 1.0  # with α >= 1 one user is optimal
     if alpha < 1:
         bends = beta * float(users[-1]) ** 2 > ABSENT
         peak = math.sqrt((1 - alpha) / beta) if bends else math.inf

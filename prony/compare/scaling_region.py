@@ -1,5 +1,5 @@
-"""The laws that a set of points does not contradict: a profile-likelihood region of the Universal
-Scalability Law.
+"""The laws that a set of points does not contradict: a profile-likelihood region of the Universal Scalability
+Law.
 
 Arrays in, arrays out. Must not know what is read off a law; a bootstrap of so few points covered 83 % where
 95 % was said.
@@ -40,8 +40,8 @@ class Region:
 
 
 def region(users: Floats, logs: Floats, best: Law, confidence: float) -> Region | None:
-    """Every (α, β) whose residual sum of squares S, with the best rate for it, is not above
-    S_min (1 + F / (n - 3)), F the quantile of the F distribution with 1 and n - 3 degrees of freedom.
+    """Every (α, β) whose residual sum of squares S, with the best rate for it, is not above S_min (1 + F / (n
+    - 3)), F the quantile of the F distribution with 1 and n - 3 degrees of freedom.
 
     The interval of anything that is read off a law is its range over the region (profile likelihood: Bates &
     Watts 1988, Nonlinear Regression Analysis, section 6.1). None without a degree of freedom.
@@ -75,8 +75,9 @@ def region(users: Floats, logs: Floats, best: Law, confidence: float) -> Region 
 
 
 def _misfits(users: Floats, logs: Floats, alphas: Floats, bends: Floats) -> tuple[Floats, Floats]:
-    """Residual sum of squares and the logarithm of the best rate, for each pair; bends are βN² at the
-    largest N, which is of the size of α."""
+    """Residual sum of squares and the logarithm of the best rate, for each pair; bends are βN² at the largest
+    N, which is of the size of α.
+    """
     scale = float(users.max()) ** 2
     shape = np.log(users) - np.log1p(
         alphas[:, None] * (users - 1) + bends[:, None] / scale * users * (users - 1)

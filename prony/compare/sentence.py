@@ -1,5 +1,6 @@
-"""One sentence per pair, in plain words. Must not decide anything; it rounds so that no printed number
-says otherwise."""
+"""One sentence per pair. Must not decide anything; it rounds so that no printed number contradicts the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from prony.compare.ratio import MIN_TRIALS, RatioResult, Verdict
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
-"""Trials per server below which every line says that it is a quick look."""
+"""With fewer trials per server every line says *quick*."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
 
@@ -24,16 +25,16 @@ def sentence(
     family: int,
     more: int | None,
 ) -> str:
-    """What the comparison says; the better server comes first."""
+    """The verdict in one sentence; the better server comes first."""
     if result.looks is not None and result.low is None:
         return (
-            f"{a} and {b}: {result.n} complete {'block' if result.n == 1 else 'blocks'}, the first look is "
-            f"after {result.looks.first}; seen so far {result.ratio:.2f}x"
+            f"{a} and {b}: {result.n} complete {'block' if result.n == 1 else 'blocks'}, first look "
+            f"after {result.looks.first}; ratio so far {result.ratio:.2f}x"
         )
     if result.low is None or result.high is None:
         return (
-            f"{a} and {b}: {result.n} valid {_trials(result.n)} is too few for an interval "
-            f"(at least {MIN_TRIALS} are needed); seen so far {result.ratio:.2f}x"
+            f"{a} and {b}: {result.n} valid {_trials(result.n)}, too few for an interval "
+            f"(needs {MIN_TRIALS}); ratio so far {result.ratio:.2f}x"
         )
     swap = _second_first(result, verdict, figure)
     first, second = (b, a) if swap else (a, b)
@@ -49,13 +50,13 @@ def sentence(
         where = f"within {band * 100:g} %{_in(figure, label)}"
         text = f"{first} and {second} are equivalent {where}: {numbers} {basis}"
     elif verdict is Verdict.INCONCLUSIVE:
-        text = f"{first} and {second} cannot be told apart{_in(figure, label)}: {numbers} {basis}"
+        text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {numbers} {basis}"
         text += (
             f"; about {more} more {_trials(more)} per server would settle it"
             if more is not None
-            else f"; more than the planned {result.looks.most} blocks would be needed"
+            else f"; it would take more than the planned {result.looks.most} blocks"
             if result.looks is not None
-            else "; no sensible number of further trials would settle it"
+            else "; no practical number of further trials would settle it"
         )
     elif figure in RATE_FIGURES:
         text = f"{first} is faster than {second}: {numbers} {basis}"
@@ -100,8 +101,9 @@ def _basis(result: RatioResult, confidence: float, family: int) -> str:
 
 
 def _numbers(value: float, low: float, high: float, band: float) -> str:
-    """Two decimals, or as many as it takes for no bound to seem to touch 1 or the band's edge that it does
-    not touch."""
+    """Two decimals, or as many as it takes to show on which side of 1 and of the band's edges each bound
+    lies.
+    """
     edges = (1.0, 1 + band, 1 / (1 + band))
     digits = 2
     while digits < MOST_DIGITS and any(
@@ -114,7 +116,7 @@ def _numbers(value: float, low: float, high: float, band: float) -> str:
 
 
 def _cross_check(result: RatioResult, verdict: Verdict, swap: bool) -> str:
-    """From ten trials on: say so when the bootstrap does not see the difference that the t interval sees."""
+    """From ten trials on: a note when the bootstrap interval includes 1 and the t interval does not."""
     low, high = result.bootstrap_low, result.bootstrap_high
     if low is None or high is None or verdict not in {Verdict.FASTER, Verdict.SLOWER} or low > 1 or high < 1:
         return ""

@@ -1,6 +1,6 @@
-"""Looking at the same comparison again and again without fooling oneself: repeated confidence intervals.
+"""Repeated confidence intervals: several looks at one comparison at a known total error.
 
-Pure; must not know servers, words or how trials are run. docs/method.md has the rule and its derivation.
+Pure; must not know servers, sentences or how trials are run. docs/method.md has the rule and its derivation.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ class Looks:
             )
 
     def spent(self, blocks: int, alpha: float) -> float:
-        """How much of `alpha` may have been used up after so many blocks: in proportion to them."""
+        """The part of `alpha` spent after this many blocks: proportional to them."""
         return alpha * blocks / self.most
 
 
 def boundaries(looks: Looks, alpha: float) -> Mapping[int, float]:
-    """For each look (by its number of blocks) the value that |t| must not exceed; alpha is two-sided.
+    """The critical value of |t| for each look, by its number of blocks; alpha is two-sided.
 
-    With X the log differences of n blocks and t their one-sample t statistic, the chance that |t| exceeds
-    its boundary at *any* look up to n is exactly `looks.spent(n, alpha)` for normal X, whatever their
-    variance: so the intervals mean ± boundary x standard error cover the truth at every look at once with
-    probability 1 - alpha, however it is decided when to stop.
+    With X the log differences of n blocks and t their one-sample t statistic, the chance that |t| exceeds its
+    boundary at *any* look up to n is exactly `looks.spent(n, alpha)` for normal X, whatever their variance:
+    so the intervals mean ± boundary x standard error cover the truth at every look at once with probability 1
+    - alpha, however it is decided when to stop.
 
     The chain is exact, not an approximation by a Brownian motion: R = ΣX ÷ sqrt(ΣX²) is a function of t, and
     Markov (under a mean of 0 it is independent of ΣX², by Basu's theorem), with R' = (R + z) ÷ sqrt(1 + z²),
-    z sqrt(n) being Student's t with n degrees of freedom. Its distribution is followed on a grid.
-    Source: repeated confidence intervals, Jennison & Turnbull 1989; spending, Lan & DeMets 1983, Kim & DeMets
-    1987 (power family with exponent 1).
+    z sqrt(n) being Student's t with n degrees of freedom. Its distribution is followed on a grid. Source:
+    repeated confidence intervals, Jennison & Turnbull 1989; spending, Lan & DeMets 1983, Kim & DeMets 1987
+    (power family with exponent 1).
     """
     if not 0 < alpha < 1:
-        raise ValueError(f"alpha is {alpha}; expected a chance between 0 and 1")
+        raise ValueError(f"alpha is {alpha}; expected a probability between 0 and 1")
     return _boundaries(looks, alpha, CELLS)
 
 
@@ -84,7 +84,7 @@ def _boundaries(looks: Looks, alpha: float, cells: int) -> Mapping[int, float]:
         found[blocks] = math.sqrt(blocks - 1) * math.tan(angle)
         crossed = looks.spent(blocks, alpha)
         mass = np.diff(below)
-        # Of the cell that the boundary cuts only the part below it goes on.
+        # Of the cell that contains the boundary, only the part below it continues.
         share = np.clip((angle - edges[:-1]) / np.diff(edges), 0, 1)
         inside = mass * share
         inside *= (1 - crossed) / inside.sum()

@@ -1,5 +1,6 @@
-"""One figure of one server over its trials: median, range, and an interval on the median. Must not know
-the figure."""
+"""One figure of one server over its trials: median, range, interval on the median. Must not know which
+figure.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ special: Any = untyped_special
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Median with its spread. The interval is None below the number of trials that can carry one (6 for 95
-    %)."""
+    """Median with its spread. The interval is None with too few trials to support one (fewer than
+    6 at 95 %).
+    """
 
     n: int
     median: float
@@ -26,15 +28,16 @@ class Summary:
     ci_low: float | None = None
     ci_high: float | None = None
     ci_coverage: float | None = None
-    """What the interval really covers; order statistics come in steps, so it is at least what was asked
-    for."""
+    """The interval's exact coverage; order statistics come in steps, so it is at least the confidence asked
+    for.
+    """
 
 
 def summary(values: Sequence[float], confidence: float = 0.95) -> Summary | None:
     """Median, range and distribution-free interval on the median; None without a finite value.
 
-    The interval between the k-th smallest and the k-th largest of n values covers the median with
-    1 - 2 P(Binomial(n, 1/2) < k), whatever the distribution: 96.9 % for n = 6, k = 1.
+    The interval between the k-th smallest and the k-th largest of n values covers the median with 1 - 2
+    P(Binomial(n, 1/2) < k), whatever the distribution: 96.9 % for n = 6, k = 1.
     """
     ordered = np.sort([v for v in values if math.isfinite(v)])
     count = int(ordered.size)

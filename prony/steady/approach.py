@@ -19,14 +19,16 @@ from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
 
 SHORTEST_S, LONGEST_S = 3.0, 300.0
 """Time constants that are considered. A slower approach looks like a level for as long as anybody measures:
-the bound does not cover it, and what rests on the bound says so."""
+the bound does not cover it, and what rests on the bound says so.
+"""
 TIME_CONSTANTS = 28
 """Values on the grid, evenly spaced on the log scale: neighbours differ by 19 %."""
 CONFIDENCE = 0.95
 """One-sided, of the bound for one time constant."""
 DISMISSED = 3.84
 """A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
-freedom, 95 %) in units of the long-run variance."""
+freedom, 95 %) in units of the long-run variance.
+"""
 MOST_CORRELATED = 0.9
 """Above this autocorrelation a series of minutes cannot be told from a random walk."""
 FEWEST_ROWS = 8
@@ -43,7 +45,8 @@ class Approach:
     """Best estimate of plateau less mean of the window: positive while the series still rises."""
     bound: float
     """The plateau differs from the window's mean by at most this (95 %), either way, for every time constant
-    up to LONGEST_S that the rows do not contradict."""
+    up to LONGEST_S that the rows do not contradict.
+    """
     time_constant_s: float
     """Of the best fit; means nothing where `remaining` is small."""
     noise: float
@@ -66,11 +69,10 @@ def approach(
     own and share the approach (the server was moved to other CPUs between them). None with fewer than
     FEWEST_ROWS rows, or none in the window.
 
-    For one T the model is linear: least squares, with the variance of the gap widened by
-    (1 + rho) / (1 - rho) and the degrees of freedom narrowed likewise for rows that resemble their
-    neighbours (Bartlett 1946). Over T it is a profile: the bound is the largest over all T that the rows
-    do not dismiss, so a fast approach whose end was seen adds nothing and a slow one is bounded by the slope
-    that would have shown.
+    For one T the model is linear: least squares, with the variance of the gap widened by (1 + rho) / (1 -
+    rho) and the degrees of freedom narrowed likewise for rows that resemble their neighbours (Bartlett 1946).
+    Over T it is a profile: the bound is the largest over all T that the rows do not dismiss, so a fast
+    approach whose end was seen adds nothing and a slow one is bounded by the slope that would have shown.
     """
     y, t = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
     inside = np.asarray(window, dtype=bool)
@@ -99,8 +101,8 @@ def approach(
 def rows_needed(
     noise: float, autocorrelation: float, window_rows: int, limit: float, most: int = 3600
 ) -> int:
-    """About how many rows of one second, the window's among them, a level series of this noise needs for
-    its bound to fall below `limit`; `most` when that is not enough.
+    """About how many rows of one second, the window's among them, a level series of this noise needs for its
+    bound to fall below `limit`; `most` when that is not enough.
 
     What a level series would show: no gap, so the bound is the standard error's share alone, at the longest
     time constant.

@@ -1,9 +1,7 @@
-"""Did the level change along a series of rows? Change points and trend on the log scale, calibrated
-against false alarms.
+"""Change points and trend of a series on the log scale, calibrated against false alarms.
 
-Pure arithmetic on arrays; must not know what the rows mean. The calibration is described in docs/method.md
-and held by
-tests/judge/test_calibration.py.
+Pure arithmetic on arrays; must not know what the rows mean. docs/method.md describes the calibration,
+tests/judge/test_calibration.py holds it.
 """
 
 from __future__ import annotations
@@ -19,24 +17,26 @@ from numpy.typing import NDArray
 from scipy import special as untyped_special
 
 MIN_SEGMENT_ROWS = 3
-"""A level must last this many rows to be one: two rows out of step are noise more often than not."""
+"""Shortest level, in rows: two deviating rows are usually noise."""
 MAX_CHANGES_FOR_VARIANCE = 2
-"""The residual variance is taken from the best partition with at most so many changes."""
+"""The residual variance is that of the best partition with at most this many changes."""
 LONG_RUN_FACTOR = 3.0
-"""(1 + rho) / (1 - rho) with rho = 0.5: how much more the mean of seconds varies that resemble their
-neighbours."""
+"""(1 + rho) / (1 - rho) for an autocorrelation rho = 0.5: how much it inflates the variance of the mean."""
 TREND_CONFIDENCE = 0.995
-"""Two-sided, after the widening by LONG_RUN_FACTOR."""
+"""Two-sided, after inflation by LONG_RUN_FACTOR."""
 UNSETTLED = 6.0
-"""A leading row is left out of a level when it lies further away than the root of this, in deviations: of
-noise, one row in seventy."""
+"""A leading row is cut off a level when its squared distance exceeds this, in variances: 1 row of noise in
+70.
+"""
 LONE, LONE_WINDOW = 10.0, 5
 MAX_POINTS = 240
-"""Longer series are averaged into at most so many equal parts (an eight-hour soak has 28,800 rows)."""
+"""Longer series are averaged into at most this many equal parts (an eight-hour soak has 28,800 rows)."""
 NOISE_FLOOR = 0.0005
-"""Standard deviation below which a series counts as exact: half of what three significant digits resolve."""
+"""Standard deviation below which a series counts as exact: half the resolution of three
+significant digits.
+"""
 NORMAL_MAD = 0.6744897501960817
-"""Median absolute deviation of a normal distribution with the standard deviation 1."""
+"""Median absolute deviation of the standard normal distribution."""
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ special: Any = untyped_special
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was found in one series. Changes are differences of log levels, so 0.02 is about 2 %."""
+    """Changes in one series, as differences of log levels: 0.02 is about 2 %."""
 
     cuts: tuple[int, ...]
     """Indices (into the series as given) at which a new segment begins."""
@@ -54,14 +54,14 @@ class Changes:
     trend: float
     """Change of the fitted line from the first row to the last."""
     trend_error: float
-    """Standard error of `trend`, widened for resemblance of neighbours."""
+    """Standard error of `trend`, inflated for autocorrelation."""
     trend_significant: bool
     is_trend: bool
-    """Whether a line describes the series better than levels do (a step tilts the line, a slope makes
-    stairs)."""
+    """Whether a line describes the series better than levels (a step tilts the line, a slope
+    makes stairs).
+    """
     resolution: float
-    """The smallest step in the middle of the series that would have been found, about; infinite when too
-    short."""
+    """About the smallest step in mid-series that would have been detected; infinite when too short."""
 
     @property
     def largest_step(self) -> float:
@@ -71,14 +71,13 @@ class Changes:
 
     @property
     def largest(self) -> float:
-        """The significant change, by the description that fits better, signed; 0 when nothing is
-        significant."""
+        """The significant change by the better description, signed; 0 when nothing is significant."""
         return self.trend if self.is_trend else self.largest_step
 
 
 def kernel_search() -> Any:
-    """The class of the exact search. Its library costs a second of CPU to import, so a program that judges no
-    series of rows never does; one that asks each second under load calls this before the load begins.
+    """The class of the exact search. Importing its library costs a second of CPU: done only where rows are
+    judged, and before the load begins where that happens each second.
     """
     import ruptures as untyped_ruptures
 
@@ -87,8 +86,9 @@ def kernel_search() -> Any:
 
 
 def log_levels(values: Sequence[float]) -> Floats:
-    """Logarithms with a floor at a twentieth of the median, so that a second of silence is an outlier and
-    not minus infinity."""
+    """Logarithms with a floor at a twentieth of the median: a second without completions is an outlier, not
+    -inf.
+    """
     array = np.asarray(values, dtype=np.float64)
     positive = array[array > 0]
     floor = float(np.median(positive)) / 20 if positive.size else 1.0
@@ -98,11 +98,10 @@ def log_levels(values: Sequence[float]) -> Floats:
 def find_changes(
     logs: Floats, *, penalty: float, least: float, max_changes_for_variance: int = MAX_CHANGES_FOR_VARIANCE
 ) -> Changes:
-    """Change points by Pelt with the l2 cost on the standardised series, and the trend by least squares.
+    """Change points by PELT with the l2 cost, and the trend by least squares.
 
     `penalty` is in units of the residual variance. Neighbouring segments whose levels differ by less than
-    `least`
-    are joined. A series shorter than two segments has no change.
+    `least` are joined. A series shorter than two segments has no change.
     """
     count = logs.size
     width = max(1, math.ceil(count / MAX_POINTS))
@@ -118,11 +117,11 @@ def find_changes(
 
 
 def unsettled_rows(logs: Floats) -> int:
-    """How many of the first rows do not belong to the level of the newest half yet.
+    """Number of leading rows that do not belong to the level of the newest half yet.
 
-    A few rows of a ramp are no significant change of a long series, and are no part of its level either. The
-    cut k minimises UNSETTLED x k + Σ over the rows from k on of their squared distance from the level, in
-    units of the newest half's variance (by its median deviation): a row costs UNSETTLED to leave out.
+    The last rows of a ramp are no significant change of a long series, but no part of its level either. The
+    cut k minimises UNSETTLED × k + Σ over the rows from k on of their squared distance from the level, in
+    units of the newest half's variance (from its median absolute deviation).
     """
     half = logs[logs.size // 2 :]
     if half.size < MIN_SEGMENT_ROWS:
@@ -135,8 +134,8 @@ def unsettled_rows(logs: Floats) -> int:
 
 
 def lone_rows(logs: Floats) -> tuple[int, ...]:
-    """Rows that stand alone: far from the median of the five around them, in deviations of all such
-    distances. A silent second is one; a level, which lasts at least three rows, is none.
+    """Outlier rows: further than LONE deviations from the median of the five around them. A silent second is
+    one; a level, which lasts at least three rows, is not.
     """
     if logs.size < LONE_WINDOW:
         return ()
@@ -156,14 +155,13 @@ def _averaged(logs: Floats, width: int) -> Floats:
 
 
 def _cuts(points: Floats, penalty: float, max_changes: int) -> tuple[list[int], float]:
-    """Where the level changes, and the variance around the levels (infinite when the series is too short)."""
+    """Where the level changes, and the variance around the levels (infinite for too short a series)."""
     if points.size < 2 * MIN_SEGMENT_ROWS:
         return [], math.inf
     scaled = (points - points.mean())[:, None]
     if float(np.ptp(scaled)) < NOISE_FLOOR:
         return [], NOISE_FLOOR**2
-    # KernelCPD with the linear kernel is the l2 cost, searched exactly and in C: 0.1 ms where the Python
-    # Pelt takes 60.
+    # KernelCPD with the linear kernel is the l2 cost, searched exactly, in C: 0.1 ms; the Python PELT takes 60.
     search = kernel_search()(kernel="linear", min_size=MIN_SEGMENT_ROWS)
     search.fit(scaled)
     variance = float(points.var(ddof=1))
@@ -195,8 +193,9 @@ def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
 
 
 def _trend(points: Floats) -> tuple[float, float, bool, float]:
-    """Least squares: total change over the series, its widened standard error, whether significant,
-    residual variance."""
+    """Least squares: total change over the series, its inflated standard error, significance, residual
+    variance.
+    """
     count = points.size
     if count < MIN_SEGMENT_ROWS:
         return 0.0, math.inf, False, math.inf

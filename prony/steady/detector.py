@@ -1,7 +1,7 @@
-"""Is the load's effect steady yet? Looked at each second of a warm-up, and once more for the chart. Pure;
-no clock.
+"""Steady-state detection on interval rows: each second of a warm-up, and once more for the chart. Pure; no
+clock.
 
-Must not know how a trial warms its server up, nor what happens after.
+Must not know how a trial warms its server up or what follows.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, find_changes, log_le
 from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
-"""The newest rows that must be level: long enough for a garbage collection or two, short enough to wait
-for."""
+"""Newest rows that must be level: long enough for a garbage collection or two, short enough to wait for."""
 MAX_STRETCH_ROWS = 120
-"""How far back the start of the steady stretch is looked for."""
+"""How far back the start of the steady stretch may lie."""
 JIT_SHARE_MAX = 0.02
-"""Compilation time ÷ process CPU over the newest rows; above it the code is still changing under the load."""
+"""Compilation time ÷ process CPU over the newest rows; above it the server is still warming up."""
 FULL_ROW_SHARE = 0.5
-"""A row shorter than this share of the usual one is left out: its rate is mostly rounding."""
+"""Rows shorter than this share of the median row are left out: their rate is mostly rounding."""
 LAST_SHARE = 4
-"""A level at the end of a series must last a quarter of it to be one, as with Barrett et al."""
+"""The last level must span the last quarter of the series, as in Barrett et al."""
 CHART_MAX_CHANGES = 6
-"""A whole run with its warm-up has more levels than a window."""
+"""Changes allowed over a whole run: with its warm-up it has more levels than a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """What the rows so far say. Classes after Barrett et al. 2017, "Virtual Machine Warmup Blows Hot and
-    Cold"."""
+    """The state of the rows so far. Classes after Barrett et al. 2017, "Virtual Machine Warmup Blows Hot and
+    Cold".
+    """
 
     steady: bool
     since_ms: float | None
@@ -47,7 +47,7 @@ class SteadyState:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What became of a series of rows."""
+    """The class of a series of rows."""
 
     klass: SteadyClass
     since_ms: float | None
@@ -57,8 +57,7 @@ class Classified:
 def full_rows(
     rows: Sequence[IntervalRow], start_ms: float | None = None, end_ms: float | None = None
 ) -> list[IntervalRow]:
-    """Rows of usual length that lie wholly within [start_ms, end_ms] (half a millisecond of rounding is
-    forgiven)."""
+    """Rows of full length inside [start_ms, end_ms], to within 0.5 ms."""
     inside = [
         row
         for row in rows
@@ -73,7 +72,7 @@ def full_rows(
 
 
 def rate_changes(rows: Sequence[IntervalRow], limits: SteadyLimits, max_changes: int = 2) -> Changes:
-    """Changes of the completed rate, row by row."""
+    """Changes of throughput, row by row."""
     logs = log_levels([row.completed_per_s for row in rows])
     return find_changes(
         logs,
@@ -92,8 +91,9 @@ def median_changes(rows: Sequence[IntervalRow], limits: SteadyLimits) -> Changes
 
 
 def change_points_ms(rows: Sequence[IntervalRow], limits: SteadyLimits | None = None) -> tuple[float, ...]:
-    """Moments, in the engine's time, at which the level of throughput changed: for the chart of a whole
-    run."""
+    """Times, on the engine's clock, at which the level of throughput changed: for the chart of a
+    whole run.
+    """
     usable = full_rows(rows)
     found = rate_changes(usable, limits or SteadyLimits(), CHART_MAX_CHANGES)
     return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in found.cuts)
@@ -105,13 +105,10 @@ def steady_state(
     limits: SteadyLimits | None = None,
     hold_rows: int = HOLD_ROWS,
 ) -> SteadyState:
-    """Whether the newest `hold_rows` rows are level in throughput and in p50 and the JIT compiler has come
-    to rest.
+    """Whether the newest `hold_rows` rows are level in throughput and p50 and the JIT compiler is idle.
 
-    Level means: no change point, and a trend over these rows that is below `limits.change` or below its
-    own standard
-    error. Without readings of a JVM only the rows count. Fast enough to be asked each second (a few
-    milliseconds).
+    Level: no change point, and a trend below `limits.change` or below its own standard error. Without JVM
+    readings only the rows count. Takes a few milliseconds, so that it can be called each second.
     """
     limits = limits or SteadyLimits()
     usable = full_rows(rows)
@@ -123,7 +120,7 @@ def steady_state(
         return _not_yet(f"over the last {hold_rows} rows {restless}")
     share = jit_share(jvm, _span_s(newest))
     if share is not None and share > JIT_SHARE_MAX:
-        return _not_yet(f"JIT compilation still takes {percent(share)} of the server's CPU")
+        return _not_yet(f"JIT compilation still takes {percent(share)} of server CPU")
     start = len(usable) - _stretch(usable, limits, hold_rows)
     klass = _class(usable, start, limits)
     since_ms = usable[start].t_ms - usable[start].duration_ms
@@ -134,8 +131,7 @@ def steady_state(
 
 
 def jit_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
-    """Compilation time ÷ process CPU over the readings of the last `span_s` seconds; None when it cannot
-    be told."""
+    """Compilation time ÷ process CPU over the last `span_s` seconds of readings; None when not known."""
     if len(jvm) < 2:
         return None
     newest = jvm[-1]
@@ -173,8 +169,7 @@ def _unlevel(rows: Sequence[IntervalRow], limits: SteadyLimits) -> str | None:
 
 
 def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) -> int:
-    """How many of the newest rows belong to the steady stretch: as far back as nothing significant is
-    found."""
+    """Number of newest rows in the steady stretch: as far back as no change is significant."""
     length = hold_rows
     longest = min(len(rows), MAX_STRETCH_ROWS)
     finest = False
@@ -185,7 +180,7 @@ def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) 
         if any(c is not None and abs(c.largest) > limits.change for c in changes):
             if finest or step == 1:
                 break
-            finest = True  # the beginning lies within this step
+            finest = True  # the stretch begins within this step
             continue
         length = len(candidate)
     logs = log_levels([row.completed_per_s for row in rows[-length:]])
@@ -195,10 +190,10 @@ def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) 
 def classify(
     rows: Sequence[IntervalRow], limits: SteadyLimits | None = None, last_rows: int = HOLD_ROWS
 ) -> Classified | None:
-    """The class of a whole series of rows; None below two levels' worth of rows.
+    """The class of a whole series of rows; None when it is too short for two levels.
 
-    Without a significant change over its last rows it has a level at its end, which reaches back as far as
-    nothing significant is found.
+    Without a significant change over its last rows it ends in a level, which reaches back as far as no change
+    is significant.
     """
     limits = limits or SteadyLimits()
     usable = full_rows(rows)
@@ -212,7 +207,7 @@ def classify(
 
 
 def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:
-    """Flat when no earlier level differs; else by whether the last one is as fast as anything before it."""
+    """Flat when no earlier level differs; else by whether the last one is as fast as any before it."""
     if start == 0:
         return "flat"
     levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels

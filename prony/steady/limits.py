@@ -1,4 +1,4 @@
-"""How level is level. Must not know who sets the limits."""
+"""The limits of steady-state detection. Must not know who sets them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 SteadyClass = Literal["flat", "warm-up", "slowdown", "no steady state"]
-"""After Barrett et al. 2017: no other level before the last one; the last one is the fastest; an earlier one
-was faster; there is no last level."""
+"""After Barrett et al. 2017: no level differs from the last; the last is the fastest; an earlier one was
+faster; there is no last level.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyLimits:
-    """What the detector and the `steady` check go by; docs/method.md has the calibration."""
+    """Limits of the detector and of the check `steady`; docs/method.md has the calibration."""
 
     change: float = 0.02
-    """A difference between the levels of two segments, or a trend, that may not be exceeded."""
+    """Largest allowed difference between the levels of two segments, or trend."""
     penalty: float = 42.0
-    """Pelt's penalty in units of the residual variance."""
+    """PELT's penalty in units of the residual variance."""

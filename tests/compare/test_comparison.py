@@ -61,15 +61,15 @@ class TestSentences:
 
     def test_few_trials_say_so(self) -> None:
         assert "(95 %, 3 trials each, quick: fewer than 5)" in self.exact(1.07, count=3)
-        assert "2 valid trials is too few for an interval (at least 3 are needed)" in self.exact(
+        assert "2 valid trials, too few for an interval" in self.exact(
             1.07, count=2
         )
-        assert "1 valid trial is too few" in self.exact(1.07, count=1)
+        assert "1 valid trial, too few" in self.exact(1.07, count=1)
 
     def test_inconclusive_says_how_many_more(self) -> None:
         samples = trials(np.random.default_rng(3), (1000, 1030), 5, spread=0.03)
         sentence = compare(samples).pairs[0].sentence
-        assert "cannot be told apart" in sentence
+        assert "inconclusive" in sentence
         assert re.search(r"about \d+ more trials per server would settle it", sentence)
 
     def test_the_family_is_named(self) -> None:
@@ -99,7 +99,7 @@ class TestWhatCounts:
         samples = trials(np.random.default_rng(1), (1000, 1100), 5)
         samples[1] = samples[1]._replace(valid=False, why="client: saturated", value=9e9)
         found = compare(samples)
-        assert found.notes == ("spring-jetty: trial of block 0 left out: client: saturated",)
+        assert found.notes == ("spring-jetty: trial of block 0 excluded: client: saturated",)
         jetty = found.servers[1]
         assert jetty.summary is not None
         assert jetty.summary.n == 4
@@ -180,7 +180,7 @@ def test_no_sentence_contradicts_its_numbers(seed: int, count: int, spread: floa
             assert "equivalent" in pair.sentence
             assert inside
         elif pair.verdict is Verdict.INCONCLUSIVE:
-            assert "cannot be told apart" in pair.sentence
+            assert "inconclusive" in pair.sentence
             assert low <= 1 <= high
             assert not inside
         else:
