@@ -127,6 +127,8 @@ class Counters(EngineRecord):
     think_overshoot: Histogram | None = None
     eaddrnotavail: int | None = None
     emfile: int | None = None
+    submissions_put_off: int | None = None
+    """How often the kernel took nothing from the client for the moment."""
     offered: int | None = None
     """Open model: requests that were due."""
     due_unsent: int | None = None

@@ -84,6 +84,12 @@ class TestClient:
         assert self.status(threads=threads(0.4, lag_ms=1.5)) is Status.SUSPECT
         assert self.status(completed=490_000) is Status.SUSPECT  # 49,000/s of 60,000/s
 
+    def test_a_kernel_that_puts_off_is_a_signal(self) -> None:
+        assert self.status(submissions_put_off=0) is Status.VALID
+        finding = client(f.window(f.healthy(), submissions_put_off=3), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "put off what it sent, 3 times" in finding.reason
+
     def test_watching_the_clock_is_not_work(self) -> None:
         watching = EngineThread(cpu=1, cpu_s=9.5, polled_s=4.0, wall_s=10.0, loop_lag_p99_ns=60_000)
         assert watching.busy_share == pytest.approx(0.55)

@@ -44,10 +44,12 @@ pub enum ErrorKind {
     ExpectDuration,
     /// A redirect that must not be followed: to another host, or one too many.
     ExpectRedirect,
+    /// The client could not hand the request to its own kernel.
+    Client,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -67,6 +69,7 @@ impl ErrorKind {
         Self::ExpectSize,
         Self::ExpectDuration,
         Self::ExpectRedirect,
+        Self::Client,
     ];
 }
 
@@ -107,6 +110,8 @@ pub struct Counters {
     pub think_overshoot: Durations,
     pub eaddrnotavail: u64,
     pub emfile: u64,
+    /// How often the kernel took nothing from the client for the moment.
+    pub submissions_put_off: u64,
     /// Open load: requests that became due.
     pub offered: u64,
     /// Open load: arrivals that found no place.
@@ -150,6 +155,7 @@ impl Default for Counters {
             think_overshoot: Durations::new(Digits::Three),
             eaddrnotavail: 0,
             emfile: 0,
+            submissions_put_off: 0,
             offered: 0,
             blocked: 0,
             expired: 0,
@@ -263,6 +269,7 @@ impl Counters {
         self.think_count += other.think_count;
         self.eaddrnotavail += other.eaddrnotavail;
         self.emfile += other.emfile;
+        self.submissions_put_off += other.submissions_put_off;
         self.offered += other.offered;
         self.blocked += other.blocked;
         self.expired += other.expired;

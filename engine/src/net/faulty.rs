@@ -52,6 +52,10 @@ impl<D: Driver> Driver for Faulty<D> {
         self.driver.accepted_ns(conn)
     }
 
+    fn take_put_off(&mut self) -> u64 {
+        self.driver.take_put_off()
+    }
+
     fn close(&mut self, conn: ConnId) {
         self.driver.close(conn);
     }

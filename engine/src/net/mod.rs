@@ -77,6 +77,8 @@ pub enum Event {
     Closed(ConnId),
     /// The connection broke while reading or writing; with the `errno`.
     Broken(ConnId, Direction, i32),
+    /// The client could not hand an operation of this connection to the kernel, with the `errno`: nothing that the server did.
+    Refused(ConnId, i32),
     /// Another thread used the [`sys::Waker`].
     Woken,
 }
@@ -90,7 +92,8 @@ impl Event {
             | Self::Unsecured(conn, _)
             | Self::ConnectFailed(conn, _)
             | Self::Closed(conn)
-            | Self::Broken(conn, _, _) => Some(*conn),
+            | Self::Broken(conn, _, _)
+            | Self::Refused(conn, _) => Some(*conn),
             Self::Received(received) => Some(received.conn),
             Self::Woken => None,
         }
@@ -156,7 +159,7 @@ pub trait Driver: Sized {
         Vec::new()
     }
 
-    /// Hands everything prepared to the kernel without waiting.
+    /// Hands everything prepared to the kernel without waiting. What the kernel does not take for the moment stays prepared.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Whether a send has not been taken by the kernel completely.
@@ -165,6 +168,11 @@ pub trait Driver: Sized {
     /// When the kernel had taken the last byte of the last send; `None` while it has not, or without [`Config::times_sends`].
     fn accepted_ns(&self, _conn: ConnId) -> Option<u64> {
         None
+    }
+
+    /// How often the kernel has put off taking operations since this was asked last: time that is the client's and not the server's.
+    fn take_put_off(&mut self) -> u64 {
+        0
     }
 
     /// Closes, whatever the state; does nothing on a closed index.

@@ -110,7 +110,9 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
                 }
                 Event::Closed(_) => return Err("the bytes received are not those sent".to_owned()),
                 Event::ConnectFailed(_, code) if is_out_of_ports(Some(code)) => return Ok(()),
-                Event::ConnectFailed(_, code) | Event::Broken(_, _, code) => {
+                Event::ConnectFailed(_, code)
+                | Event::Broken(_, _, code)
+                | Event::Refused(_, code) => {
                     return Err(format!(
                         "a round over loopback failed: {}",
                         io::Error::from_raw_os_error(code)

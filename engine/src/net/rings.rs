@@ -1,5 +1,5 @@
 //! Several rings as one driver: a ring has no more direct descriptors than the process may have files, but a thread may have
-//! many rings. The first waits for all: the others ring its bell.
+//! many rings. The first waits for all: the others signal the eventfd that it waits for.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub fn most_per_ring() -> usize {
     (raise_file_limit() as usize).clamp(1, MOST)
 }
 
-/// See the module.
+/// Rings that share the connections of one thread out in equal ranges of their indices.
 pub struct Rings {
     rings: Vec<Uring>,
     per_ring: u32,
@@ -46,7 +46,7 @@ impl Driver for Rings {
     fn new(config: Config) -> io::Result<Self> {
         let most = most_per_ring();
         let mut rings = Vec::new();
-        let bell = Waker::new()?;
+        let completed = Waker::new()?;
         let mut left = config.connections.max(1);
         while left > 0 {
             let connections = left.min(most);
@@ -57,9 +57,9 @@ impl Driver for Rings {
             };
             let mut ring = Uring::set_up(config, true)?;
             if rings.is_empty() {
-                ring.wait_for_bell(bell.clone());
+                ring.wait_for_eventfd(completed.clone());
             } else {
-                ring.ring_when_happened(&bell)?;
+                ring.signal_completions_to(&completed)?;
             }
             rings.push(ring);
         }
@@ -102,6 +102,10 @@ impl Driver for Rings {
         self.rings[(conn / self.per_ring) as usize].accepted_ns(conn % self.per_ring)
     }
 
+    fn take_put_off(&mut self) -> u64 {
+        self.rings.iter_mut().map(Uring::take_put_off).sum()
+    }
+
     fn close(&mut self, conn: ConnId) {
         let (ring, conn) = self.ring(conn);
         ring.close(conn);
@@ -117,7 +121,7 @@ impl Driver for Rings {
             happened |= Self::fetch(ring)?;
         }
         first.wait(if happened { Some(0) } else { until_ns })?;
-        // What happens after this look rings the bell, and the next wait is short.
+        // What happens after this look signals the eventfd, and the next wait is short.
         for ring in others {
             Self::fetch(ring)?;
         }
@@ -143,6 +147,7 @@ impl Driver for Rings {
                 }),
                 Event::Closed(conn) => Event::Closed(base + conn),
                 Event::Broken(conn, direction, code) => Event::Broken(base + conn, direction, code),
+                Event::Refused(conn, code) => Event::Refused(base + conn, code),
                 Event::Woken => Event::Woken,
             });
         }

@@ -9,8 +9,18 @@ pub(super) const CANCEL: u64 = 4;
 pub(super) const WAKE: u64 = 5;
 /// A send of owned bytes; the low half of its tag is the place of the bytes and not the connection.
 pub(super) const SEND_OWNED: u64 = 6;
-pub(super) const BELL: u64 = 7;
+/// The eventfd that a ring waits for beside its own completions.
+pub(super) const EVENTFD: u64 = 7;
+
+/// What of a generation is carried along.
+pub(super) const GENERATION: u32 = 0x0fff_ffff;
 
 pub(super) fn tag(operation: u64, generation: u32, conn: ConnId) -> u64 {
-    operation << 60 | u64::from(generation & 0x0fff_ffff) << 32 | u64::from(conn)
+    operation << 60 | u64::from(generation & GENERATION) << 32 | u64::from(conn)
+}
+
+/// The operation, the generation and the low half of a tag.
+#[inline]
+pub(super) fn untag(data: u64) -> (u64, u32, u32) {
+    (data >> 60, (data >> 32) as u32 & GENERATION, data as u32)
 }

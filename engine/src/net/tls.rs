@@ -216,6 +216,10 @@ impl<D: Driver> Driver for Tls<D> {
         self.wire.accepted_ns(conn)
     }
 
+    fn take_put_off(&mut self) -> u64 {
+        self.wire.take_put_off()
+    }
+
     fn close(&mut self, conn: ConnId) {
         self.say_farewell(conn);
         self.conns[conn as usize] = None;

@@ -2,44 +2,31 @@
 //! receive per connection into shared buffers, and one call to the kernel per batch.
 
 mod completions;
+mod handover;
 mod sends;
 mod set_up;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
 
 use self::sends::Owned;
 use super::accepted::{Accepted, Told};
 use super::address::Address;
 use super::buffers::BufferRing;
-use super::sys::{Waker, monotonic_ns, stream_socket, until};
+use super::sys::{Waker, monotonic_ns, stream_socket};
 use super::tags::*;
 use super::{Config, ConnId, Driver, Event, Payload, Received, source};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
-/// IORING_ENTER_GETEVENTS: with deferred task run nothing is posted without it.
-const GET_EVENTS: u32 = 1;
-const EXTENDED_ARGUMENT: u32 = 1 << 3;
-/// The time of a wait is one of the clock. As a span it would begin only after everything was handed over, and sends take a while.
-const ABSOLUTE_TIMER: u32 = 1 << 5;
-
-/// What a wait is told (`struct io_uring_getevents_arg`).
-#[repr(C)]
-struct WaitArgument {
-    signal_mask: u64,
-    signal_mask_bytes: u32,
-    least_wait_us: u32,
-    timespec: u64,
-}
-
 /// Requests up to this size go out in one piece whatever the socket's buffer: their success needs no event.
 const SURELY_TAKEN_BYTES: usize = 16 * 1024;
 /// The kernel's limit of direct descriptors per ring.
@@ -52,11 +39,18 @@ struct Conn {
     open: bool,
     connecting: bool,
     receiving: bool,
-    /// A send whose success is reported is under way.
-    sending: bool,
+    /// So many sends whose success is reported are under way.
+    sending: u8,
 }
 
-/// See the module.
+/// What happened to a connection without the kernel having said so by a completion.
+#[derive(Debug, Clone, Copy)]
+enum Local {
+    ConnectFailed(i32),
+    Refused(i32),
+}
+
+/// One ring with its connections.
 pub struct Uring {
     // The order matters when dropped: the ring goes before the memory that the kernel may use through it.
     ring: IoUring,
@@ -70,47 +64,35 @@ pub struct Uring {
     free: Vec<u32>,
     spare: Vec<u8>,
     waker: Waker,
-    /// Rung by other rings that this one waits for.
-    bell: Option<Waker>,
+    /// Signalled by other rings that this one waits for.
+    eventfd: Option<Waker>,
     conns: Vec<Conn>,
     direct: usize,
     completions: Vec<cqueue::Entry>,
     at: usize,
+    /// Completions that had to make room in the middle of a batch: told with the next one.
+    drained: Vec<cqueue::Entry>,
+    /// Operations that no request waits for and that must not be lost: they go out when there is room.
+    backlog: VecDeque<Entry>,
+    /// How often the kernel took nothing for the moment.
+    put_off: u64,
+    /// What the kernel is made to say to the next attempts to hand something over.
+    #[cfg(test)]
+    refusals: VecDeque<i32>,
     /// Until a kernel (before Linux 6.12) says that it does not know how.
     waits_by_clock: bool,
     /// Whether buffers were added for this batch.
     grew: bool,
-    /// Failures that needed no kernel.
-    local: VecDeque<(ConnId, u32, i32)>,
+    /// Failures that no completion tells, each with the generation of its connection.
+    local: VecDeque<(ConnId, u32, Local)>,
     accepted: Accepted,
     told: Told,
 }
 
 impl Uring {
-    fn push(&mut self, entry: Entry) {
-        // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by this value and dropped after
-        // the ring; received bytes go to the registered buffers.
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            if self.submit().is_err() {
-                // Only a ring that is broken for good refuses: the next wait reports it.
-                return;
-            }
-        }
-    }
-
     /// By when the completion that is being told had happened.
     fn happened_ns(&self) -> u64 {
         self.told.happened_ns(self.completions.len() - self.at)
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        loop {
-            match self.ring.submit() {
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     fn tag(&self, operation: u64, conn: ConnId) -> u64 {
@@ -137,59 +119,8 @@ impl Uring {
         let entry = opcode::Connect::new(Fixed(conn), pointer, length)
             .build()
             .user_data(self.tag(CONNECT, conn));
-        self.push(entry);
+        self.push_for(conn, entry);
         Ok(())
-    }
-
-    /// Hands everything over and lets the kernel post what has happened, without a timer and without sleeping.
-    fn look(&mut self) -> io::Result<usize> {
-        let submission = self.ring.submission();
-        let prepared = submission.len() as u32;
-        drop(submission);
-        // SAFETY: no argument is passed. The count of entries is that of the ring, synchronised when `submission` was dropped.
-        unsafe {
-            self.ring
-                .submitter()
-                .enter::<()>(prepared, 0, GET_EVENTS, None)
-        }
-    }
-
-    /// Hands everything over and waits for something to happen, until a monotonic time at the latest.
-    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
-        let left = until(until_ns);
-        if left.is_zero() {
-            return self.look();
-        }
-        if !self.waits_by_clock {
-            let spec = Timespec::from(left);
-            let args = SubmitArgs::new().timespec(&spec);
-            return self.ring.submitter().submit_with_args(1, &args);
-        }
-        let submission = self.ring.submission();
-        let prepared = submission.len() as u32;
-        drop(submission);
-        let spec = Timespec::from(Duration::from_nanos(until_ns));
-        let argument = WaitArgument {
-            signal_mask: 0,
-            signal_mask_bytes: 0,
-            least_wait_us: 0,
-            timespec: (&raw const spec) as u64,
-        };
-        let flags = GET_EVENTS | EXTENDED_ARGUMENT | ABSOLUTE_TIMER;
-        // SAFETY: the argument has the kernel's layout, and it and the time it refers to outlive the call. The count of entries is
-        // that of the ring, synchronised when `submission` was dropped.
-        let result = unsafe {
-            self.ring
-                .submitter()
-                .enter(prepared, 1, flags, Some(&argument))
-        };
-        if let Err(error) = &result
-            && error.raw_os_error() == Some(libc::EINVAL)
-        {
-            self.waits_by_clock = false;
-            return self.wait_until(until_ns);
-        }
-        result
     }
 
     fn cancel(&mut self, operation: u64, conn: ConnId) {
@@ -197,7 +128,7 @@ impl Uring {
             .build()
             .user_data(CANCEL << 60)
             .flags(Flags::SKIP_SUCCESS);
-        self.push(entry);
+        self.push_or_keep(entry);
     }
 
     fn arm_waker(&mut self) {
@@ -205,17 +136,23 @@ impl Uring {
         let entry = opcode::Read::new(Fd(self.waker.fd()), pointer, 8)
             .build()
             .user_data(WAKE << 60);
-        self.push(entry);
+        self.push_or_keep(entry);
     }
 
-    fn arm_bell(&mut self) {
-        if let Some(bell) = &self.bell {
-            let entry = opcode::PollAdd::new(Fd(bell.fd()), libc::POLLIN as u32)
+    fn arm_eventfd(&mut self) {
+        if let Some(eventfd) = &self.eventfd {
+            let entry = opcode::PollAdd::new(Fd(eventfd.fd()), libc::POLLIN as u32)
                 .multi(true)
                 .build()
-                .user_data(BELL << 60);
-            self.push(entry);
+                .user_data(EVENTFD << 60);
+            self.push_or_keep(entry);
         }
+    }
+
+    /// Tells this of the connection with the next events, unless it is closed before.
+    fn tell_locally(&mut self, conn: ConnId, what: Local) {
+        let generation = self.conns[conn as usize].generation;
+        self.local.push_back((conn, generation, what));
     }
 }
 
@@ -231,8 +168,7 @@ impl Driver for Uring {
     fn connect(&mut self, conn: ConnId, address: usize) {
         if let Err(error) = self.try_connect(conn, address) {
             let code = error.raw_os_error().unwrap_or(libc::EIO);
-            self.local
-                .push_back((conn, self.conns[conn as usize].generation, code));
+            self.tell_locally(conn, Local::ConnectFailed(code));
         }
     }
 
@@ -250,12 +186,14 @@ impl Driver for Uring {
             .build()
             .user_data(self.tag(SEND, conn));
         let quiet = length <= SURELY_TAKEN_BYTES && !self.accepted.is_kept();
-        self.conns[conn as usize].sending = !quiet;
-        self.push(if quiet {
+        let entry = if quiet {
             entry.flags(Flags::SKIP_SUCCESS)
         } else {
             entry
-        });
+        };
+        if self.push_for(conn, entry) && !quiet {
+            self.conns[conn as usize].sending += 1;
+        }
     }
 
     fn spare(&mut self) -> Vec<u8> {
@@ -263,10 +201,11 @@ impl Driver for Uring {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.submit()?;
+        self.hand_over()?;
         if self.accepted.is_kept() {
             // A send that the kernel takes at once has completed by now.
-            self.told.see(self.ring.completion().len());
+            let waiting = self.drained.len() + self.ring.completion().len();
+            self.told.see(waiting);
         }
         Ok(())
     }
@@ -276,7 +215,11 @@ impl Driver for Uring {
     }
 
     fn is_sending(&self, conn: ConnId) -> bool {
-        self.conns[conn as usize].sending
+        self.conns[conn as usize].sending > 0
+    }
+
+    fn take_put_off(&mut self) -> u64 {
+        std::mem::take(&mut self.put_off)
     }
 
     fn close(&mut self, conn: ConnId) {
@@ -288,7 +231,7 @@ impl Driver for Uring {
             if slot.connecting {
                 self.cancel(CONNECT, conn);
             }
-            if slot.sending {
+            if slot.sending > 0 {
                 self.cancel(SEND, conn);
                 self.cancel_owned(conn, slot.generation);
             }
@@ -307,25 +250,13 @@ impl Driver for Uring {
         self.grew = false;
         self.completions.clear();
         self.at = 0;
-        let until_ns = if self.local.is_empty() {
-            until_ns
-        } else {
+        let until_ns = if self.has_kept() {
             Some(monotonic_ns())
+        } else {
+            until_ns
         };
-        let result = match until_ns {
-            None => self.ring.submit_and_wait(1),
-            Some(until_ns) => self.wait_until(until_ns),
-        };
-        if let Err(error) = result {
-            // EBUSY: more events are there than fit, so there is something to deal with first.
-            let harmless = [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN];
-            if !error
-                .raw_os_error()
-                .is_some_and(|code| harmless.contains(&code))
-            {
-                return Err(error);
-            }
-        }
+        self.hand_over_and_wait(until_ns)?;
+        self.completions.append(&mut self.drained);
         self.completions.extend(self.ring.completion());
         if self.accepted.is_kept() {
             self.told.fetch(self.completions.len());
@@ -343,9 +274,12 @@ impl Driver for Uring {
                 return event;
             }
         }
-        while let Some((conn, generation, code)) = self.local.pop_front() {
+        while let Some((conn, generation, what)) = self.local.pop_front() {
             if self.conns[conn as usize].generation == generation {
-                return Some(Event::ConnectFailed(conn, code));
+                return Some(match what {
+                    Local::ConnectFailed(code) => Event::ConnectFailed(conn, code),
+                    Local::Refused(code) => Event::Refused(conn, code),
+                });
             }
         }
         None

@@ -61,6 +61,8 @@ pub struct CounterReport {
     pub think_overshoot: Option<HistogramReport>,
     pub eaddrnotavail: u64,
     pub emfile: u64,
+    /// How often the kernel took nothing from the client for the moment and was asked again: a delay that is the client's.
+    pub submissions_put_off: u64,
     /// Open load: requests that became due.
     pub offered: Option<u64>,
     /// Open load: requests that were due for more than 10 ms at the end and not sent, or whose deadline had passed before they could be.
@@ -176,6 +178,7 @@ impl CounterReport {
             think_overshoot: HistogramReport::new(&counters.think_overshoot),
             eaddrnotavail: counters.eaddrnotavail,
             emfile: counters.emfile,
+            submissions_put_off: counters.submissions_put_off,
             offered: None,
             due_unsent: None,
             blocked: None,

@@ -25,6 +25,7 @@ impl<D: Driver> Worker<'_, D> {
 
     pub(super) fn cut(&mut self, cut: Cut, at_ns: u64) {
         self.count_offered(at_ns);
+        self.recorder.counters.submissions_put_off += self.driver.take_put_off();
         if let (Some(logging), Some(log)) = (&mut self.logging, &self.job.log) {
             logging.hand_over(log);
         }

@@ -527,6 +527,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             Event::ConnectFailed(conn, code) => self.on_connect_failed(conn, code),
             Event::Closed(conn) => self.on_closed(conn),
             Event::Broken(conn, direction, _) => self.on_broken(conn, direction),
+            Event::Refused(conn, code) => self.on_refused(conn, code),
             Event::Woken => {
                 self.take_orders();
                 Ok(())

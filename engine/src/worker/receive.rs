@@ -170,4 +170,21 @@ impl<D: Driver> Worker<'_, D> {
             _ => self.on_closed(index),
         }
     }
+
+    /// The client's own kernel did not take what this connection needed: whatever was to come of it, the server had no part in it.
+    pub(super) fn on_refused(&mut self, index: ConnId, code: i32) -> io::Result<()> {
+        let reason = format!(
+            "the load generator could not hand a request to its own kernel: {}",
+            io::Error::from_raw_os_error(code)
+        );
+        self.recorder.counters.explain(ErrorKind::Client, reason);
+        match self.users[index as usize].phase {
+            Phase::InFlight => self.lose(index, ErrorKind::Client, true),
+            Phase::Connecting | Phase::Warming => {
+                self.fail_to_connect(index, ErrorKind::Client);
+                Ok(())
+            }
+            _ => self.on_closed(index),
+        }
+    }
 }

@@ -41,6 +41,8 @@ type Refusal = fn(u64) -> Option<i32>;
 std::thread_local! {
     static SERVICE: std::cell::Cell<Service> = const { std::cell::Cell::new(|sent_ns| sent_ns) };
     static REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
+    /// The same for a send.
+    static SEND_REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
     /// The time that each send takes the client.
     static SEND_NS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
@@ -50,6 +52,7 @@ enum Due {
     Connected(ConnId),
     Answered(ConnId),
     Refused(ConnId, i32),
+    NotSent(ConnId, i32),
 }
 
 /// A server that takes a millisecond to connect and answers when told to; time passes only in waits and, where asked for, in sends.
@@ -90,6 +93,11 @@ impl Driver for Simulated {
     }
 
     fn send(&mut self, conn: ConnId, _payload: Payload) {
+        if let Some(code) = SEND_REFUSAL.get()(self.now_ns - START_NS) {
+            self.due
+                .push(Reverse((self.now_ns, Due::NotSent(conn, code))));
+            return;
+        }
         let at_ns = START_NS + (self.service)(self.now_ns - START_NS);
         self.due.push(Reverse((at_ns, Due::Answered(conn))));
         self.now_ns += SEND_NS.get();
@@ -105,7 +113,9 @@ impl Driver for Simulated {
 
     fn close(&mut self, conn: ConnId) {
         let of = |due: &Due| match due {
-            Due::Connected(of) | Due::Answered(of) | Due::Refused(of, _) => *of,
+            Due::Connected(of) | Due::Answered(of) | Due::Refused(of, _) | Due::NotSent(of, _) => {
+                *of
+            }
         };
         self.due.retain(|Reverse((_, due))| of(due) != conn);
     }
@@ -127,6 +137,7 @@ impl Driver for Simulated {
             self.batch.push_back(match due {
                 Due::Connected(conn) => Event::Connected(conn),
                 Due::Refused(conn, code) => Event::ConnectFailed(conn, code),
+                Due::NotSent(conn, code) => Event::Refused(conn, code),
                 Due::Answered(conn) => Event::Received(Received::whole(conn, ANSWER)),
             });
         }

@@ -268,7 +268,7 @@ impl<D: Driver> Worker<'_, D> {
         Ok(())
     }
 
-    fn fail_to_connect(&mut self, index: u32, kind: ErrorKind) {
+    pub(super) fn fail_to_connect(&mut self, index: u32, kind: ErrorKind) {
         self.close(index, true);
         if self.users[index as usize].phase == Phase::Warming {
             // No request waits for it, so none has failed.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, always, check
 from prony.judge.finding import Finding, Status
-from prony.judge.words import measured, milliseconds, no_window, percent
+from prony.judge.words import measured, milliseconds, no_window, number, percent
 
 CHECK = "client"
 SOURCE = (
@@ -49,6 +49,9 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
     if lags and len(lags) == len(window.threads):
         lag_ms = max(lags) / 1e6
         found.append(Signal(lag_ms >= limits.client_lag_max_ms, f"loop lag p99 {milliseconds(lag_ms)}"))
+    if window.submissions_put_off:
+        text = f"its kernel put off what it sent, {number(window.submissions_put_off)} times"
+        found.append(Signal(True, text))
     calibration = evidence.calibration
     if calibration is not None and calibration.ceiling_per_s > 0:
         share = window.completed / window.duration_s / calibration.ceiling_per_s

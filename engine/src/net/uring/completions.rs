@@ -12,18 +12,11 @@ impl Uring {
         let entry = opcode::RecvMulti::new(Fixed(conn), BUFFER_GROUP)
             .build()
             .user_data(self.tag(RECEIVE, conn));
-        self.conns[conn as usize].receiving = true;
-        self.push(entry);
+        self.conns[conn as usize].receiving = self.push_for(conn, entry);
     }
 
-    fn received(&mut self, conn: ConnId, current: bool, result: i32, flags: u32) -> Option<Event> {
+    fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
         let buffer = cqueue::buffer_select(flags);
-        if !current {
-            if let Some(buffer) = buffer {
-                self.buffers.put(buffer);
-            }
-            return None;
-        }
         let ended = !cqueue::more(flags);
         if ended {
             self.conns[conn as usize].receiving = false;
@@ -57,34 +50,50 @@ impl Uring {
         }
     }
 
-    pub(super) fn event(&mut self, entry: &cqueue::Entry) -> Option<Event> {
-        let data = entry.user_data();
-        let conn = data as ConnId;
-        let operation = data >> 60;
-        if operation == WAKE {
-            self.arm_waker();
-            return Some(Event::Woken);
-        }
-        if operation == BELL {
-            if !cqueue::more(entry.flags()) {
-                self.arm_bell();
-            }
-            return None;
-        }
-        if operation == CANCEL {
-            return None;
-        }
+    /// Whether an operation belongs to the connection that is open at this index.
+    #[inline]
+    fn is_current(&self, conn: ConnId, generation: u32) -> bool {
+        let slot = self.conns.get(conn as usize);
+        slot.is_some_and(|slot| slot.open && slot.generation & GENERATION == generation)
+    }
+
+    /// What a completion says of a connection that is closed is not told: only what it holds is given back.
+    #[cold]
+    fn discard(&mut self, operation: u64, index: u32, flags: u32) {
         if operation == SEND_OWNED {
-            return self.sent_owned(conn, entry.result());
+            self.free_owned(index);
         }
-        let slot = self.conns.get_mut(conn as usize)?;
-        let current =
-            slot.open && (slot.generation & 0x0fff_ffff) == (data >> 32) as u32 & 0x0fff_ffff;
-        let result = entry.result();
+        if let Some(buffer) = cqueue::buffer_select(flags) {
+            self.buffers.put(buffer);
+        }
+    }
+
+    pub(super) fn event(&mut self, entry: &cqueue::Entry) -> Option<Event> {
+        let (operation, generation, index) = untag(entry.user_data());
+        let (result, flags) = (entry.result(), entry.flags());
+        let conn = match operation {
+            WAKE => {
+                self.arm_waker();
+                return Some(Event::Woken);
+            }
+            EVENTFD => {
+                if !cqueue::more(flags) {
+                    self.arm_eventfd();
+                }
+                return None;
+            }
+            CANCEL => return None,
+            SEND_OWNED => self.owned_conn(index)?,
+            _ => index,
+        };
+        if !self.is_current(conn, generation) {
+            self.discard(operation, index, flags);
+            return None;
+        }
         match operation {
-            RECEIVE => self.received(conn, current, result, entry.flags()),
-            CONNECT if current => {
-                slot.connecting = false;
+            RECEIVE => self.received(conn, result, flags),
+            CONNECT => {
+                self.conns[conn as usize].connecting = false;
                 if result == 0 {
                     self.receive(conn);
                     Some(Event::Connected(conn))
@@ -92,14 +101,22 @@ impl Uring {
                     Some(Event::ConnectFailed(conn, -result))
                 }
             }
-            SEND if current => {
-                slot.sending = false;
-                if self.accepted.is_kept() {
-                    self.accepted.set(conn, self.happened_ns());
-                }
+            SEND => {
+                // A send that reports no success and failed was not counted; its connection is of no more use.
+                self.sent(conn);
                 (result < 0).then_some(Event::Broken(conn, Direction::Write, -result))
             }
+            SEND_OWNED => self.sent_owned(index, conn, result),
             _ => None,
+        }
+    }
+
+    /// A send whose success is reported has ended.
+    pub(super) fn sent(&mut self, conn: ConnId) {
+        let slot = &mut self.conns[conn as usize];
+        slot.sending = slot.sending.saturating_sub(1);
+        if self.accepted.is_kept() {
+            self.accepted.set(conn, self.happened_ns());
         }
     }
 }

@@ -15,24 +15,28 @@ pub(super) struct Owned {
     conn: ConnId,
     generation: u32,
     outgoing: Outgoing,
-    /// The connection was closed: nothing is to follow.
-    cancelled: bool,
 }
 
 /// More spare memory than this is given back.
 const MAX_SPARE_BYTES: usize = 1024 * 1024;
 
 impl Uring {
-    fn push_owned(&mut self, place: u32) {
+    /// False: the operation was refused, and the place is free again.
+    fn push_owned(&mut self, place: u32) -> bool {
         let Some(owned) = &self.owned[place as usize] else {
-            return;
+            return false;
         };
+        let conn = owned.conn;
         let bytes = owned.outgoing.bytes();
         let entry = opcode::Send::new(Fixed(owned.conn), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .user_data(tag(SEND_OWNED, owned.generation, place));
-        self.push(entry);
+        let pushed = self.push_for(conn, entry);
+        if !pushed {
+            self.free_owned(place);
+        }
+        pushed
     }
 
     pub(super) fn send_owned(&mut self, conn: ConnId, outgoing: Outgoing) {
@@ -40,7 +44,6 @@ impl Uring {
             conn,
             generation: self.conns[conn as usize].generation,
             outgoing,
-            cancelled: false,
         });
         let place = if let Some(place) = self.free.pop() {
             self.owned[place as usize] = owned;
@@ -49,16 +52,32 @@ impl Uring {
             self.owned.push(owned);
             (self.owned.len() - 1) as u32
         };
-        self.conns[conn as usize].sending = true;
-        self.push_owned(place);
+        if self.push_owned(place) {
+            self.conns[conn as usize].sending += 1;
+        }
+    }
+
+    /// Whose bytes are at this place.
+    pub(super) fn owned_conn(&self, place: u32) -> Option<ConnId> {
+        Some(self.owned.get(place as usize)?.as_ref()?.conn)
+    }
+
+    /// The kernel is done with the bytes at this place.
+    pub(super) fn free_owned(&mut self, place: u32) {
+        if let Some(owned) = self.owned[place as usize].take() {
+            let spare = owned.outgoing.into_spare();
+            if spare.capacity() <= MAX_SPARE_BYTES {
+                self.spare = spare;
+            }
+            self.free.push(place);
+        }
     }
 
     /// A send of owned bytes ended: goes on with what follows them, or gives their place back.
-    pub(super) fn sent_owned(&mut self, place: u32, result: i32) -> Option<Event> {
+    pub(super) fn sent_owned(&mut self, place: u32, conn: ConnId, result: i32) -> Option<Event> {
         let owned = self.owned.get_mut(place as usize)?.as_mut()?;
-        let (conn, cancelled) = (owned.conn, owned.cancelled);
-        let more = if result < 0 || cancelled {
-            Ok(false)
+        let more = if result < 0 {
+            Err(-result)
         } else if (result as usize) < owned.outgoing.bytes().len() {
             Err(libc::EPIPE)
         } else {
@@ -68,29 +87,15 @@ impl Uring {
                 .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
         };
         if more == Ok(true) {
-            self.push_owned(place);
-            return None;
-        }
-        if let Some(owned) = self.owned[place as usize].take() {
-            let spare = owned.outgoing.into_spare();
-            if spare.capacity() <= MAX_SPARE_BYTES {
-                self.spare = spare;
+            if !self.push_owned(place) {
+                self.sent(conn);
             }
-        }
-        self.free.push(place);
-        if cancelled {
             return None;
         }
-        self.conns[conn as usize].sending = false;
-        if self.accepted.is_kept() {
-            self.accepted.set(conn, self.happened_ns());
-        }
-        let code = if result < 0 {
-            Some(-result)
-        } else {
-            more.err()
-        };
-        code.map(|code| Event::Broken(conn, Direction::Write, code))
+        self.free_owned(place);
+        self.sent(conn);
+        let code = more.err()?;
+        Some(Event::Broken(conn, Direction::Write, code))
     }
 
     /// Nothing of what this connection still had to send is to follow.
@@ -100,16 +105,14 @@ impl Uring {
                 .as_ref()
                 .is_some_and(|owned| owned.conn == conn && owned.generation == generation)
         };
-        let Some(place) = self.owned.iter().position(of_conn) else {
-            return;
-        };
-        if let Some(owned) = &mut self.owned[place] {
-            owned.cancelled = true;
+        for place in 0..self.owned.len() {
+            if of_conn(&self.owned[place]) {
+                let entry = opcode::AsyncCancel::new(tag(SEND_OWNED, generation, place as u32))
+                    .build()
+                    .user_data(CANCEL << 60)
+                    .flags(Flags::SKIP_SUCCESS);
+                self.push_or_keep(entry);
+            }
         }
-        let entry = opcode::AsyncCancel::new(tag(SEND_OWNED, generation, place as u32))
-            .build()
-            .user_data(CANCEL << 60)
-            .flags(Flags::SKIP_SUCCESS);
-        self.push(entry);
     }
 }

@@ -51,11 +51,16 @@ impl Uring {
             free: Vec::new(),
             spare: Vec::new(),
             waker: Waker::new()?,
-            bell: None,
+            eventfd: None,
             conns: vec![Conn::default(); connections],
             direct,
             completions: Vec::with_capacity(1024),
             at: 0,
+            drained: Vec::new(),
+            backlog: VecDeque::new(),
+            put_off: 0,
+            #[cfg(test)]
+            refusals: VecDeque::new(),
             waits_by_clock: true,
             grew: false,
             local: VecDeque::new(),
@@ -66,16 +71,16 @@ impl Uring {
         Ok(driver)
     }
 
-    /// Lets [`Driver::wait`](crate::net::Driver::wait) return also when `bell` is rung.
-    pub(in crate::net) fn wait_for_bell(&mut self, bell: Waker) {
-        self.bell = Some(bell);
-        self.arm_bell();
+    /// Lets [`Driver::wait`](crate::net::Driver::wait) return also when `eventfd` is signalled.
+    pub(in crate::net) fn wait_for_eventfd(&mut self, eventfd: Waker) {
+        self.eventfd = Some(eventfd);
+        self.arm_eventfd();
     }
 
-    /// Rings `bell` when something has happened. (To poll the ring itself would not do: with deferred task run the kernel wakes
-    /// no poller.)
-    pub(in crate::net) fn ring_when_happened(&self, bell: &Waker) -> io::Result<()> {
-        self.ring.submitter().register_eventfd(bell.fd())
+    /// Signals `eventfd` when something has completed. (To poll the ring itself would not do: with deferred task run the kernel
+    /// wakes no poller.)
+    pub(in crate::net) fn signal_completions_to(&self, eventfd: &Waker) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(eventfd.fd())
     }
 
     /// Whether there is something to submit or to fetch, without asking the kernel.
@@ -85,7 +90,12 @@ impl Uring {
             return true;
         }
         drop(queue);
-        !self.local.is_empty() || !self.ring.completion().is_empty()
+        self.has_kept() || !self.ring.completion().is_empty()
+    }
+
+    /// Whether there is something to tell or to hand over that the ring does not hold.
+    pub(super) fn has_kept(&self) -> bool {
+        !(self.local.is_empty() && self.drained.is_empty() && self.backlog.is_empty())
     }
 
     /// Whether there is something that [`Driver::next`](crate::net::Driver::next) has not told yet.
@@ -95,6 +105,6 @@ impl Uring {
 
     /// Whether something waits to be submitted.
     pub(in crate::net) fn has_prepared(&mut self) -> bool {
-        !self.ring.submission().is_empty()
+        !self.backlog.is_empty() || !self.ring.submission().is_empty()
     }
 }

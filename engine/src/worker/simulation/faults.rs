@@ -69,3 +69,23 @@ fn an_open_load_without_descriptors_fails_its_requests_and_goes_on() {
     assert_eq!(counters.offered, 100);
     assert_eq!(counters.sent, 80);
 }
+
+#[test]
+fn what_the_clients_own_kernel_does_not_take_is_counted_as_the_clients_failure() {
+    SEND_REFUSAL.set(|at_ns| (at_ns < 50 * MS).then_some(libc::EBUSY));
+    let recorded = simulate(|sent_ns| sent_ns + 10 * MS, (0, 1000), |_| {});
+    SEND_REFUSAL.set(|_| None);
+    // Each of four users connects anew, in a millisecond, after each of the requests that were refused.
+    let refused = recorded.counters.connections_opened - 4;
+    assert_eq!(failures(&recorded), [(ErrorKind::Client, refused)]);
+    assert_eq!(refused, 4 * 49);
+    let reason = &recorded.counters.reasons[&ErrorKind::Client];
+    assert!(
+        reason.starts_with("the load generator could not"),
+        "{reason}"
+    );
+    assert_eq!(
+        recorded.counters.in_flight_integral_ns,
+        i128::from(4 * 950 * MS)
+    );
+}

@@ -1,0 +1,168 @@
+//! A kernel that takes nothing for the moment, and completions that come after their connection.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use super::*;
+use crate::fault::Faults;
+use crate::payload::Outgoing;
+
+const MS: u64 = 1_000_000;
+
+/// `None`, with a printed reason, where the host has no io_uring.
+fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = Config {
+        connections,
+        addresses: Arc::from(vec![Address::new(listener.local_addr().unwrap())]),
+        sources: Arc::from([]),
+        fixed: Arc::from(vec![b"ping".to_vec()]),
+        times_sends: false,
+        faults: Faults::NONE,
+        tls: None,
+    };
+    match Uring::new(config) {
+        Ok(driver) => Some((driver, listener)),
+        Err(error) => {
+            println!("io_uring is not tested here: {error}");
+            None
+        }
+    }
+}
+
+/// The events of so many milliseconds.
+fn events(driver: &mut Uring, ms: u64) -> Vec<Event> {
+    let until_ns = monotonic_ns() + ms * MS;
+    let mut all = Vec::new();
+    while monotonic_ns() < until_ns {
+        driver.wait(Some(until_ns)).unwrap();
+        while let Some(event) = driver.next() {
+            all.push(event);
+        }
+    }
+    all
+}
+
+fn connect(driver: &mut Uring, conn: ConnId) {
+    driver.connect(conn, 0);
+    let connected = events(driver, 20);
+    assert!(
+        matches!(connected[..], [Event::Connected(of)] if of == conn),
+        "{connected:?}"
+    );
+}
+
+fn owned(bytes: &[u8]) -> Payload {
+    Payload::Owned(Outgoing::new(bytes.to_vec(), None))
+}
+
+#[test]
+fn what_the_kernel_puts_off_is_sent_all_the_same() {
+    let Some((mut driver, listener)) = driver(1) else {
+        return;
+    };
+    connect(&mut driver, 0);
+    let (mut peer, _) = listener.accept().unwrap();
+    for code in [libc::EBUSY, libc::EAGAIN] {
+        driver.refusals.extend([code; 3]);
+        driver.send(0, Payload::Fixed(0));
+        driver.flush().unwrap();
+        let mut bytes = [0; 4];
+        peer.read_exact(&mut bytes).unwrap();
+        assert_eq!(driver.take_put_off(), 3);
+    }
+}
+
+#[test]
+fn a_kernel_that_takes_nothing_refuses_what_has_no_place_and_keeps_the_rest() {
+    let Some((mut driver, listener)) = driver(8) else {
+        return;
+    };
+    connect(&mut driver, 0);
+    let (mut peer, _) = listener.accept().unwrap();
+    // As many sends as there are places in the queue, and three more.
+    driver.refusals.extend([libc::EBUSY; 3 * 16]);
+    let places = QUEUE as usize - driver.ring.submission().len();
+    for _ in 0..places + 3 {
+        driver.send(0, Payload::Fixed(0));
+    }
+    // A cancellation is not refused to anybody: it is kept.
+    driver.refusals.extend([libc::EBUSY; 16]);
+    driver.cancel(RECEIVE, 7);
+    assert_eq!(driver.backlog.len(), 1);
+    let refused = events(&mut driver, 50);
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    for event in refused {
+        assert!(matches!(event, Event::Refused(0, libc::EBUSY)), "{event:?}");
+    }
+    assert_eq!(driver.take_put_off(), 4 * 16);
+    assert!(driver.backlog.is_empty());
+    let mut bytes = vec![0; 4 * places];
+    peer.read_exact(&mut bytes).unwrap();
+}
+
+#[test]
+fn an_owned_send_that_is_refused_gives_its_place_back() {
+    let Some((mut driver, _listener)) = driver(1) else {
+        return;
+    };
+    connect(&mut driver, 0);
+    while !driver.ring.submission().is_full() {
+        driver.send(0, Payload::Fixed(0));
+    }
+    driver.refusals.extend([libc::EAGAIN; 16]);
+    driver.send(0, owned(b"request"));
+    assert!(!driver.is_sending(0));
+    assert_eq!(driver.free.len(), 1);
+    driver.close(0);
+    let after = events(&mut driver, 20);
+    assert!(after.is_empty(), "of a closed connection: {after:?}");
+}
+
+#[test]
+fn two_owned_sends_that_fail_are_no_failure_of_the_next_connection_at_their_index() {
+    let Some((mut driver, listener)) = driver(1) else {
+        return;
+    };
+    connect(&mut driver, 0);
+    let (first, _) = listener.accept().unwrap();
+    // More than the sockets hold, so that both are under way when the connection is closed.
+    driver.send(0, owned(&vec![b'x'; 16 << 20]));
+    driver.send(0, owned(&vec![b'y'; 16 << 20]));
+    driver.flush().unwrap();
+    driver.close(0);
+    driver.connect(0, 0);
+    let told = events(&mut driver, 50);
+    assert!(matches!(told[..], [Event::Connected(0)]), "{told:?}");
+    assert!(!driver.is_sending(0));
+    assert_eq!(driver.free.len(), 2);
+    let (mut second, _) = listener.accept().unwrap();
+    drop(first);
+    second.write_all(b"hello").unwrap();
+    let told = events(&mut driver, 20);
+    assert!(matches!(told[..], [Event::Received(_)]), "{told:?}");
+}
+
+#[test]
+fn sending_ends_with_the_last_of_two_sends() {
+    let Some((mut driver, listener)) = driver(1) else {
+        return;
+    };
+    connect(&mut driver, 0);
+    let (mut peer, _) = listener.accept().unwrap();
+    driver.send(0, owned(b"short"));
+    driver.flush().unwrap();
+    driver.send(0, owned(&vec![b'x'; 16 << 20]));
+    events(&mut driver, 20);
+    assert!(driver.is_sending(0));
+    let reader = std::thread::spawn(move || {
+        let mut all = vec![0; (16 << 20) + 5];
+        peer.read_exact(&mut all).unwrap();
+    });
+    let until_ns = monotonic_ns() + 10_000 * MS;
+    while driver.is_sending(0) && monotonic_ns() < until_ns {
+        events(&mut driver, 5);
+    }
+    assert!(!driver.is_sending(0));
+    reader.join().unwrap();
+}
