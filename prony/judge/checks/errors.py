@@ -118,7 +118,7 @@ def _outside(evidence: Evidence) -> str:
 def _advice(kinds: dict[str, int]) -> str:
     most = max(kinds, key=lambda kind: kinds[kind], default="")
     if most == "client":
-        return "the load generator's fault, not the server's: more memory or CPUs for the client, or fewer users"
+        return "the load generator's fault, not the server's: more memory or CPUs for it, or fewer users"
     if most == "address_unavailable":
         return "the client ran out of ephemeral ports: see ports"
     if most == "descriptors":
