@@ -161,7 +161,7 @@ def _cuts(points: Floats, penalty: float, max_changes: int) -> tuple[list[int], 
     scaled = (points - points.mean())[:, None]
     if float(np.ptp(scaled)) < NOISE_FLOOR:
         return [], NOISE_FLOOR**2
-    # KernelCPD with the linear kernel is the l2 cost, searched exactly, in C: 0.1 ms; the Python PELT takes 60.
+    # KernelCPD with the linear kernel is the l2 cost, exact, in C: 0.1 ms; the Python PELT takes 60.
     search = kernel_search()(kernel="linear", min_size=MIN_SEGMENT_ROWS)
     search.fit(scaled)
     variance = float(points.var(ddof=1))
