@@ -13,8 +13,8 @@ from prony.host.proc import cpus_text
 from prony.host.topology import allowed_cpus
 
 _ROUNDS = 8
-"""A thread may start another one while its process is being pinned; a child thread inherits its mask, so
-few rounds settle it.
+"""A thread may start another one while its process is being pinned; a child thread inherits its mask, so few
+rounds settle it.
 """
 
 _granted: tuple[int, ...] | None = None
@@ -29,8 +29,8 @@ class Pinning:
 
 
 def granted_cpus() -> tuple[int, ...]:
-    """The CPUs that this process was started with, also after the lab has pinned itself to the client's
-    side.
+    """The CPUs that this process was started with, also after the lab has pinned itself to the
+    client's side.
     """
     return _granted if _granted is not None else allowed_cpus()
 

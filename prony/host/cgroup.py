@@ -9,8 +9,8 @@ from prony.host.proc import ROOT, read_int, read_text
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
-    """The smallest CPU quota from this process's group up to the root, in CPUs; None when there is none or
-    it cannot be read.
+    """The smallest CPU quota from this process's group up to the root, in CPUs; None when there is none or it
+    cannot be read.
     """
     quotas = [quota for quota in (*_v2(root), *_v1(root)) if quota is not None]
     return min(quotas, default=None)

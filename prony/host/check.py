@@ -1,4 +1,4 @@
-"""One line of `prony doctor`: what was found on this host, why it matters, what to do. Must not know any
+"""One line of `prony doctor`: what was found, why it matters, what to do. Must not know any
 particular check.
 """
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Health = Literal["ok", "warn", "bad", "unknown"]
-"""`bad`: figures from this host would be wrong or cannot be had; `warn`: they may vary; `unknown`: could
-not be read.
+"""`bad`: figures from this host would be wrong or impossible; `warn`: they may vary; `unknown`:
+not readable.
 """
 
 

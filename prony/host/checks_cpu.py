@@ -19,14 +19,14 @@ GOOD_CLOCKS = (
     "timebase",
     "riscv_clocksource",
 )
-"""Clocks that are read without a call into the kernel."""
+"""Clocks that are read without a system call."""
 
 
 def cpus(r: Readings) -> Check:
-    """How many CPUs there are for server and client, and who gets which."""
-    why = "Server and client take CPU from each other unless each has cores of its own."
+    """The CPUs of server and client."""
+    why = "Server and client compete for CPU unless each has its own cores."
     if r.partition is None:
-        return Check("CPUs", "unknown", "could not be divided", why)
+        return Check("CPUs", "unknown", "could not be partitioned", why)
     usable = [core for core in r.topology.cores if set(core.cpus) & set(r.granted)]
     found = (
         f"{len(r.granted)} CPUs: server {cpus_text(r.partition.server)}, client "
@@ -36,12 +36,11 @@ def cpus(r: Readings) -> Check:
         found += f". {r.partition.note}"
     if r.partition.shared:
         return Check(
-            "CPUs", "bad", found, why, "Use a machine with two cores or more; every trial here is suspect."
+            "CPUs", "bad", found, why, "Use a host with two or more cores; every trial here is suspect."
         )
     if len(usable) < COMFORTABLE_CORES:
         advice = (
-            f"Keep everything else off this machine; {COMFORTABLE_CORES} cores leave room for "
-            "what the kernel does."
+            f"Keep other load off this host; {COMFORTABLE_CORES} cores leave room for the kernel's own work."
         )
         return Check("CPUs", "warn", found, why, advice)
     return Check("CPUs", "ok", found, why)
@@ -49,7 +48,7 @@ def cpus(r: Readings) -> Check:
 
 def pinning(r: Readings) -> Check:
     """Whether processes may be bound to CPUs."""
-    why = "Without pinning, the scheduler moves server and client onto the same CPU now and then."
+    why = "Without pinning the scheduler sometimes puts server and client on the same CPU."
     if r.pinning.done:
         return Check("pinning", "ok", "permitted", why)
     return Check(
@@ -57,21 +56,21 @@ def pinning(r: Readings) -> Check:
         "bad",
         r.pinning.note,
         why,
-        "Allow sched_setaffinity (a container's seccomp profile forbids it).",
+        "Allow sched_setaffinity (a container's seccomp profile may forbid it).",
     )
 
 
 def quota(r: Readings) -> Check:
     """A CPU quota of the control group."""
     why = (
-        "A quota stops all threads for the rest of each period: throughput is the quota's, and "
-        "latency its pauses."
+        "A quota stops all threads for the rest of each period: it sets the throughput, and its pauses "
+        "the latency."
     )
     limit = r.fingerprint.cgroup_cpu_quota
     if limit is None:
         return Check("CPU quota", "ok", "none", why)
     if limit >= len(r.granted):
-        return Check("CPU quota", "ok", f"{limit:g} CPUs, not less than the {len(r.granted)} granted", why)
+        return Check("CPU quota", "ok", f"{limit:g} CPUs, {len(r.granted)} granted", why)
     return Check(
         "CPU quota",
         "bad",
@@ -86,14 +85,14 @@ def quota(r: Readings) -> Check:
 
 def smt(r: Readings) -> Check:
     """Hardware threads that share a core."""
-    why = "Two hardware threads of one core slow each other; Prony gives both to the same side."
+    why = "Two hardware threads of a core slow each other down; Prony gives both to the same side."
     if not r.topology.complete:
-        return Check("SMT", "unknown", "the kernel does not say which CPUs share a core", why)
+        return Check("SMT", "unknown", "the kernel does not report which CPUs share a core", why)
     return Check("SMT", "ok", "on" if r.topology.smt else "off (one thread per core)", why)
 
 
 def kinds(r: Readings) -> Check | None:
-    """Cores of different speed; nothing to say where all are alike."""
+    """Cores of different speed; left out where all are alike."""
     if not r.cpu_kinds:
         return None
     found = "; ".join(f"{kind}: {listed}" for kind, listed in r.cpu_kinds.items())
@@ -101,21 +100,21 @@ def kinds(r: Readings) -> Check | None:
         "kinds of cores",
         "warn",
         found,
-        "A server that runs now on a fast and now on a slow core has two speeds.",
-        "Name CPUs of one kind with --server-cpus and --client-cpus.",
+        "A server that moves between fast and slow cores has two speeds.",
+        "Choose CPUs of one kind with --server-cpus and --client-cpus.",
     )
 
 
 def governor(r: Readings) -> Check:
     """The frequency governor."""
     why = (
-        "A governor that follows the load lowers the frequency in every pause, and the first "
-        "requests after it pay."
+        "A governor that follows the load lowers the frequency in every pause, which slows the first "
+        "requests after it."
     )
     found = r.fingerprint.governor
     if found is None:
-        where = "" if r.fingerprint.hypervisor == "none" else " (the hypervisor's host decides)"
-        return Check("governor", "unknown", f"the kernel offers none{where}", why)
+        where = "" if r.fingerprint.hypervisor == "none" else " (the hypervisor's host sets it)"
+        return Check("governor", "unknown", f"not reported by the kernel{where}", why)
     if found == "performance":
         return Check("governor", "ok", found, why)
     return Check("governor", "warn", found, why, "sudo cpupower frequency-set -g performance")
@@ -123,10 +122,12 @@ def governor(r: Readings) -> Check:
 
 def turbo(r: Readings) -> Check:
     """Clock speeds above the base frequency."""
-    why = "With turbo the clock depends on heat and on how many cores are busy, so two equal runs may differ."
+    why = (
+        "With turbo the clock depends on temperature and on the number of busy cores: equal runs may differ."
+    )
     on = r.fingerprint.turbo
     if on is None:
-        return Check("turbo", "unknown", "the kernel does not say", why)
+        return Check("turbo", "unknown", "not reported by the kernel", why)
     if not on:
         return Check("turbo", "ok", "off", why)
     advice = (
@@ -137,57 +138,52 @@ def turbo(r: Readings) -> Check:
 
 
 def virtualisation(r: Readings) -> Check:
-    """What the machine runs on."""
-    why = (
-        "On a virtual machine, other guests share caches and CPUs; figures hold for this "
-        "machine and this hour."
-    )
+    """Bare metal or a hypervisor."""
+    why = "Other guests share a virtual machine's caches and CPUs: figures hold for this host and this hour."
     found = r.fingerprint.hypervisor
     if found is None:
-        return Check("virtualisation", "unknown", "could not be told", why)
+        return Check("virtualisation", "unknown", "not detectable", why)
     if found == "none":
         return Check("virtualisation", "ok", "bare metal", why)
-    advice = "Watch the steal finding of each trial; compare servers only within one run."
+    advice = "Watch steal in each trial's finding `isolation`; compare servers within one run only."
     return Check("virtualisation", "warn", found, why, advice)
 
 
 def steal(r: Readings) -> Check:
-    """CPU time that the hypervisor gave to others."""
-    why = "Stolen time looks like a slow server."
+    """CPU time that the hypervisor gave to other guests."""
+    why = "Steal looks like a slow server."
     if r.steal is None:
         return Check("steal", "unknown", "could not be read", why)
     found = f"{r.steal:.1%} in {r.sample_s:g} s"
     if r.steal >= STEAL_BAD:
-        return Check(
-            "steal", "bad", found, why, "Measure at another hour, or on a machine whose CPUs are dedicated."
-        )
+        return Check("steal", "bad", found, why, "Measure at another time, or on a host with dedicated CPUs.")
     return Check("steal", "ok", found, why)
 
 
 def other_load(r: Readings) -> Check:
-    """What other processes use of the CPUs."""
-    why = "Whatever else runs takes CPU from server or client, never from both alike."
+    """CPU used by other processes."""
+    why = "Other processes take CPU from server or client, never equally from both."
     if r.others is None:
         return Check(
             "other load",
             "unknown",
-            "not all processes of this machine can be seen (container or hidepid)",
+            "not all processes of this host are visible (container or hidepid)",
             why,
         )
     found = f"{r.others:.1%} of the CPUs in {r.sample_s:g} s"
     if r.busiest and r.others >= OTHERS_WARN:
-        found += f"; most by {r.busiest}"
+        found += f"; mostly {r.busiest}"
     status: Health = "bad" if r.others >= OTHERS_BAD else "warn" if r.others >= OTHERS_WARN else "ok"
     return Check(
-        "other load", status, found, why, "" if status == "ok" else "End it, or wait until it is done."
+        "other load", status, found, why, "" if status == "ok" else "Stop it, or wait until it has finished."
     )
 
 
 def clock(r: Readings) -> Check:
     """The kernel's clock."""
     why = (
-        "Each request reads the clock; a slow one costs a microsecond or more each time, and "
-        "blurs short latencies."
+        "Each request reads the clock; a slow one costs a microsecond or more each time and blurs short "
+        "latencies."
     )
     found = r.fingerprint.clocksource
     if found is None:
@@ -195,8 +191,8 @@ def clock(r: Readings) -> Check:
     if found in GOOD_CLOCKS:
         return Check("clock", "ok", found, why)
     advice = (
-        "See why the kernel rejected the better one: dmesg | grep -i clocksource; on a VM "
-        "choose tsc if it is stable."
+        "See why the kernel rejected a better one: dmesg | grep -i clocksource; on a VM select tsc if it is "
+        "stable."
     )
     return Check("clock", "bad", found, why, advice)
 

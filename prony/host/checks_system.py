@@ -8,12 +8,12 @@ from prony.host.check import Check
 from prony.host.readings import Readings
 
 TIME_WAIT_S = 60
-"""How long Linux keeps a closed connection's port (TCP_TIMEWAIT_LEN in include/net/tcp.h)."""
+"""How long a closed connection holds its port on Linux (TCP_TIMEWAIT_LEN in include/net/tcp.h)."""
 DEFAULT_PORTS = 28_232
 """The size of the default range 32768-60999."""
 MANY_USERS = 16_384
 BYTES_PER_USER = 10_000
-"""Of a connection with both ends on this host: the kernel, the engine and the server (docs/engine.md)."""
+"""Per connection with both ends on this host: kernel, engine and server (docs/engine.md)."""
 MEMORY_BAD_BYTES = 1 * 1024**3
 MEMORY_WARN_BYTES = 2 * 1024**3
 DISK_BAD_BYTES = 100 * 1024**2
@@ -22,9 +22,9 @@ LOCKED_BYTES = 64 * 1024**2
 LOCKED_NOW_BYTES = 8 * 1024**2
 """The usual default, enough for twenty rings of 65,536 connections (docs/engine.md)."""
 _RINGS_UNLOCKED = (5, 12)
-"""From this kernel on, io_uring's memory counts as ordinary memory and not against the locked one ..."""
+"""From this kernel on, io_uring's memory does not count against RLIMIT_MEMLOCK ..."""
 _RINGS_LOCKED_AGAIN = (6, 14)
-"""... and from this one on, where rings became mapped regions, again (seen with 64 KiB on 6.18: no ring)."""
+"""... and from this one on, where rings became mapped regions, it does again (6.18 with 64 KiB: no ring)."""
 
 
 def io_uring(r: Readings) -> Check:
@@ -41,8 +41,8 @@ def io_uring(r: Readings) -> Check:
             "Build it: make setup, or pip install .",
         )
     if r.drivers is None or "io_uring" not in r.drivers:
-        advice = "Run it by hand and see what it says: prony-engine probe; then build it anew: make setup."
-        return Check("io_uring", "unknown", "the engine's probe gave no answer", why, advice)
+        advice = "Run prony-engine probe to see why; then rebuild: make setup."
+        return Check("io_uring", "unknown", "prony-engine probe failed", why, advice)
     driver = r.drivers["io_uring"]
     if driver.works:
         return Check("io_uring", "ok", driver.reason or "works", why)
@@ -50,16 +50,14 @@ def io_uring(r: Readings) -> Check:
     advice = (
         "sudo sysctl kernel.io_uring_disabled=0; until then epoll is used."
         if disabled != "0"
-        else (
-            "Nothing must be done: epoll is used. A kernel from 6.1 on without a seccomp filter has io_uring."
-        )
+        else ("No action needed: epoll is used. Linux 6.1 or newer without a seccomp filter has io_uring.")
     )
     return Check("io_uring", "warn", driver.reason, why, advice)
 
 
 def locked_memory(r: Readings) -> Check:
-    """RLIMIT_MEMLOCK, which bounds io_uring's rings on older and on newer kernels."""
-    why = "Before Linux 5.12 and since 6.14 the rings of io_uring count against this limit, except root's."
+    """RLIMIT_MEMLOCK, which bounds io_uring's rings before Linux 5.12 and from 6.14 on."""
+    why = "Before Linux 5.12 and from 6.14 on io_uring's rings count against this limit, except for root."
     if r.locked_memory_bytes is None:
         return Check("locked memory", "ok", "unlimited", why)
     found = f"{r.locked_memory_bytes / 1024**2:g} MiB"
@@ -84,10 +82,10 @@ def _kernel_version(text: str) -> tuple[int, int] | None:
 
 
 def ports(r: Readings) -> Check:
-    """How many connections a second the ephemeral ports allow."""
+    """New connections per second that the ephemeral ports allow."""
     why = (
-        f"A closed connection keeps its port for {TIME_WAIT_S} s, so the range bounds new "
-        "connections to one target."
+        f"A closed connection holds its port for {TIME_WAIT_S} s, so the range limits new connections to "
+        "one target."
     )
     if r.ports is None:
         return Check("port range", "unknown", "could not be read", why)
@@ -99,8 +97,8 @@ def ports(r: Readings) -> Check:
     if waiting:
         found += f"; {waiting:,} in TIME_WAIT now"
     advice = (
-        'sudo sysctl net.ipv4.ip_local_port_range="15000 64999", or reuse connections, or '
-        "use several addresses."
+        'sudo sysctl net.ipv4.ip_local_port_range="15000 64999", or keep connections alive, or use several '
+        "addresses."
     )
     if size < 1024:
         return Check("port range", "bad", found, why, advice)
@@ -108,14 +106,14 @@ def ports(r: Readings) -> Check:
         return Check("port range", "warn", found, why, advice)
     if waiting is not None and waiting > size / 2:
         return Check(
-            "port range", "warn", found, why, f"Wait {TIME_WAIT_S} s until those ports are free again."
+            "port range", "warn", found, why, f"Wait {TIME_WAIT_S} s for those ports to be released."
         )
     return Check("port range", "ok", found, why)
 
 
 def descriptors(r: Readings) -> Check:
-    """How many files and sockets a process may have open."""
-    why = "Every connection is a descriptor, in the server always and in the client with epoll."
+    """RLIMIT_NOFILE."""
+    why = "Every connection takes a descriptor: in the server always, in the client with epoll."
     soft, hard = r.descriptors
     if soft is None or hard is None:
         return Check("descriptors", "unknown", "could not be read", why)
@@ -159,16 +157,18 @@ def many_users(r: Readings) -> Check:
     if users >= MANY_USERS:
         return Check("many users", "ok", found, why)
     advice = (
-        "End other programs, or use a machine with more memory."
+        "Stop other programs, or use a host with more memory."
         if by == "memory"
-        else "Raise the hard limit of descriptors, or use a kernel on which io_uring works (6.1 or newer)."
+        else "Raise the hard limit of descriptors, or use a kernel with io_uring (6.1 or newer)."
     )
     return Check("many users", "warn", found, why, advice)
 
 
 def backlog(r: Readings) -> Check:
-    """The bound on every listening socket's queue."""
-    why = "When many users start at once, connections beyond this queue wait a second or more for a retry."
+    """The limit of every listen backlog."""
+    why = (
+        "When many users start at once, connections beyond the backlog wait a second or more for a SYN retry."
+    )
     text = r.fingerprint.sysctls.get("net.core.somaxconn")
     if text is None or not text.isdecimal():
         return Check("listen queue", "unknown", "net.core.somaxconn could not be read", why)
@@ -178,11 +178,11 @@ def backlog(r: Readings) -> Check:
 
 
 def conntrack(r: Readings) -> Check | None:
-    """The firewall's table of connections; nothing to say without one."""
+    """The firewall's connection table; left out without one."""
     if r.conntrack is None:
         return None
     count, most = r.conntrack
-    why = "When the firewall's table is full, new connections are dropped without a word."
+    why = "When the firewall's connection table is full, new connections are dropped silently."
     found = f"{count:,} of {most:,} entries"
     if count > most / 2 or most < 65_536:
         return Check("conntrack", "warn", found, why, "sudo sysctl net.netfilter.nf_conntrack_max=262144")
@@ -192,8 +192,8 @@ def conntrack(r: Readings) -> Check | None:
 def huge_pages(r: Readings) -> Check:
     """Transparent huge pages."""
     why = (
-        "With `always`, the kernel rebuilds memory in the background: memory use and pauses "
-        "then depend on its age."
+        "With `always` the kernel compacts memory in the background: memory use and pauses then depend on "
+        "uptime."
     )
     found = r.fingerprint.thp
     if found is None:
@@ -205,8 +205,8 @@ def huge_pages(r: Readings) -> Check:
 
 
 def swap(r: Readings) -> Check:
-    """Swap space and whether it is in use."""
-    why = "A process that waits for its memory to come back from the disk is not being measured."
+    """Swap space in use."""
+    why = "A process that waits for swapped memory is measuring the disk."
     total, free = r.memory.get("SwapTotal"), r.memory.get("SwapFree")
     if total is None or free is None:
         return Check("swap", "unknown", "could not be read", why)
@@ -222,30 +222,27 @@ def swap(r: Readings) -> Check:
 
 
 def memory(r: Readings) -> Check:
-    """Memory that a server may take."""
-    why = (
-        "A Java server and the build tools need about a gibibyte; short memory means swapping "
-        "or a killed process."
-    )
+    """Available memory."""
+    why = "A Java server and the build tools need about 1 GiB; with less they swap or are killed."
     free = r.memory.get("MemAvailable")
     if free is None:
         return Check("memory", "unknown", "could not be read", why)
     found = f"{free / 1024**3:.1f} GiB of {r.memory.get('MemTotal', 0) / 1024**3:.1f} GiB available"
     if free < MEMORY_BAD_BYTES:
-        return Check("memory", "bad", found, why, "End other programs, or use a machine with more memory.")
+        return Check("memory", "bad", found, why, "Stop other programs, or use a host with more memory.")
     if free < MEMORY_WARN_BYTES:
-        return Check("memory", "warn", found, why, "End other programs, or use a machine with more memory.")
+        return Check("memory", "warn", found, why, "Stop other programs, or use a host with more memory.")
     return Check("memory", "ok", found, why)
 
 
 def disk(r: Readings) -> Check:
-    """Room for the results."""
-    why = "Every trial is stored the moment it ends; a full disk would stop the experiment."
+    """Disk space for results."""
+    why = "Every trial is stored when it ends; a full disk stops the experiment."
     folder, free = r.disk
     if free is None:
         return Check("disk", "unknown", f"free space in {folder} could not be read", why)
     found = f"{free / 1024**3:.1f} GiB free in {folder}"
-    advice = "Make room, or keep the results elsewhere: --db FILE or PRONY_DB."
+    advice = "Free disk space, or store the results elsewhere: --db FILE or PRONY_DB."
     if free < DISK_BAD_BYTES:
         return Check("disk", "bad", found, why, advice)
     if free < DISK_WARN_BYTES:
@@ -254,12 +251,12 @@ def disk(r: Readings) -> Check:
 
 
 def kernel_log(r: Readings) -> Check:
-    """Whether disturbances that the kernel reports can be seen."""
-    why = "The kernel says when a CPU was too hot or memory ran out; a trial in which it did is suspect."
+    """Whether the kernel log is readable."""
+    why = "The kernel logs overheating and out-of-memory kills; a trial with either is suspect."
     if r.kernel_log:
         return Check("kernel log", "ok", "readable", why)
     advice = (
-        "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; without it that part stays unknown."
+        "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; without it `host` stays unknown."
     )
     return Check("kernel log", "unknown", "not readable by this user", why, advice)
 

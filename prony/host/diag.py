@@ -1,5 +1,4 @@
-"""TCP sockets from the kernel's sock_diag over netlink, also when there are 100,000. Must not interpret
-them.
+"""TCP sockets from the kernel's sock_diag over netlink, also when there are 100,000. Must not interpret them.
 
 The layouts are those of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 """
@@ -44,8 +43,8 @@ _NLMSG_DONE = 3
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBBI")
 _IDENTITY = struct.Struct("!HH16s16s4x8x")
-"""Ports and addresses of one socket (network order), then the interface and a cookie that are not used
-here.
+"""Ports and addresses of one socket (network order), then the interface and a cookie that are not
+used here.
 """
 _FAMILY_AND_STATE = struct.Struct("=BB")
 

@@ -1,4 +1,4 @@
-"""Is this host fit to measure? Reads once, then asks every check. Must not change anything on the host."""
+"""Is this host fit to measure on? Reads once, then runs every check. Must not change anything on the host."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Check", "examine", "judge_readings"]
 def examine(
     *, extra: Sequence[Check] = (), sample_s: float = 1.0, results: Path | None = None, root: Path = ROOT
 ) -> list[Check]:
-    """All checks of this host, then `extra` (JDKs, build tools: what other rooms know). Takes `sample_s`
-    and a little.
+    """All checks of this host, then `extra` (JDKs, build tools). Takes a little more than `sample_s`.
 
-    `results`: the folder that will hold the results, for the free space (default: the user's data folder).
+    `results`: the directory that will hold the results, for its free space (default: the user's data
+    directory).
     """
     return [*judge_readings(gather(sample_s=sample_s, results=results, root=root)), *extra]
 
 
 def judge_readings(readings: Readings) -> list[Check]:
-    """Every check that has something to say about these readings."""
+    """Every check that applies to these readings."""
     found = [check(readings) for check in (*checks_cpu.ALL, *checks_system.ALL)]
     return [check for check in found if check is not None]

@@ -28,8 +28,8 @@ class KernelLog:
             self.close()
 
     def count(self) -> int | None:
-        """Lines of warning level or worse from the kernel since the start; None when the log cannot be
-        read.
+        """Lines of warning level or worse from the kernel since the start; None when the log
+        cannot be read.
         """
         if self._descriptor is None:
             return None
@@ -56,8 +56,8 @@ class KernelLog:
 
 
 def _warns(record: bytes) -> bool:
-    """`priority,sequence,time,flags;text`, priority = facility * 8 + level; facility 0 is the kernel
-    itself.
+    """`priority,sequence,time,flags;text`, priority = facility * 8 + level; facility 0 is the
+    kernel itself.
     """
     number = record.partition(b",")[0]
     return number.isdigit() and int(number) <= _WARNING

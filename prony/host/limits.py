@@ -19,8 +19,8 @@ OWN_SERVERS: Target = ("127.0.0.1", 0)
 
 
 def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
-    """Read the limits as they stand now. `time_wait_to_target` is None without a target or when it cannot
-    be told.
+    """Read the limits as they stand now. `time_wait_to_target` is None without a target or when it cannot be
+    told.
     """
     soft, hard = descriptor_limits()
     return Limits(

@@ -1,8 +1,8 @@
 """What processes other than Prony's own used of the CPU. Must not decide whether that is too much.
 
 Two readings bound the truth from above, and the smaller one is used: *busy CPU minus own CPU* on a CPU set
-counts interrupts that belong to nobody, *the sum over all other processes* counts other CPUs too. The
-second one holds only where all processes of the machine can be seen.
+counts interrupts that belong to nobody, *the sum over all other processes* counts other CPUs too. The second
+one holds only where all processes of the machine can be seen.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def others_between(before: Census, after: Census, own: Collection[tuple[int, int
     """CPU seconds of everything but `own` (pid, start tick), including short-lived children that somebody
     waited for.
 
-    A process that ended and was waited for has left its time in its parent's reaped time, from which what
-    it had used before the first census is taken off again. ksoftirqd handles the network traffic of the
-    load and is not counted.
+    A process that ended and was waited for has left its time in its parent's reaped time, from which what it
+    had used before the first census is taken off again. ksoftirqd handles the network traffic of the load and
+    is not counted.
     """
     gained: list[tuple[int, ProcessStat]] = []
     for pid, late in after.processes.items():

@@ -1,5 +1,5 @@
-"""CPU time of Prony's own processes (lab, engine, server), by the CPU set it was used on. Must not know
-what they do.
+"""CPU time of Prony's own processes (lab, engine, server), by the CPU set it was used on. Must not know what
+they do.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from prony.host.topology import Core, Topology
 from prony.host.topology import topology as read_topology
 
 CLIENT_SHARE = 0.25
-"""The client's part of the cores: an answer costs most servers several times the 5 µs or so that it costs
-the client.
+"""The client's part of the cores: an answer costs most servers several times the 5 µs or so that it costs the
+client.
 """
 
 SMALLEST_NODE_CORES = 4
@@ -30,15 +30,15 @@ def partition(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """Divide the allowed CPUs between server and client (by default: this host's, as this process was
-    granted them).
+    """Divide the allowed CPUs between server and client (by default: this host's, as this process was granted
+    them).
 
-    Hardware threads of one core always go to the same side, the client gets about a quarter of the cores
-    (at least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are
-    taken as they are after a check; a CPU that does not exist or is not allowed, an empty set and an
-    overlap are UsageErrors. `shared` is true when some core has to serve both sides. With `services` a core
-    is set apart for what a server stands on, where there is one left or the server has more than one that
-    nobody named; without it the services share the server's.
+    Hardware threads of one core always go to the same side, the client gets about a quarter of the cores (at
+    least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are taken
+    as they are after a check; a CPU that does not exist or is not allowed, an empty set and an overlap are
+    UsageErrors. `shared` is true when some core has to serve both sides. With `services` a core is set apart
+    for what a server stands on, where there is one left or the server has more than one that nobody named;
+    without it the services share the server's.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed

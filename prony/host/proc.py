@@ -1,5 +1,5 @@
-"""Reading /proc and /sys: small parsers that say None when something cannot be read. Must not know what it
-is read for.
+"""Reading /proc and /sys: small parsers that say None when something cannot be read. Must not know what it is
+read for.
 
 Every reader takes `root`, so that a fake tree can stand in for the machine.
 """
@@ -61,8 +61,8 @@ def read_int(path: str | Path) -> int | None:
 
 
 def key_values(text: str, separator: str = ":") -> dict[str, str]:
-    """Lines of `key<separator>value` as a dict; the first line of a key wins (as in /proc/cpuinfo for CPU
-    0).
+    """Lines of `key<separator>value` as a dict; the first line of a key wins (as in /proc/cpuinfo
+    for CPU 0).
     """
     found: dict[str, str] = {}
     for line in text.splitlines():

@@ -1,5 +1,5 @@
-"""Everything that the doctor looks at, read in one go (and one sample of about a second). Must not judge
-it.
+"""Everything that the doctor looks at, read in one go (and one sample of about a second). Must
+not judge it.
 """
 
 from __future__ import annotations
@@ -255,8 +255,8 @@ def parse_drivers(text: str) -> dict[str, DriverReading] | None:
 
 
 def _may_pin() -> Pinning:
-    """Set the calling thread's mask to what it already is: changes nothing, and shows whether it is
-    allowed.
+    """Set the calling thread's mask to what it already is: changes nothing, and shows whether it
+    is allowed.
     """
     return pin_thread(os.sched_getaffinity(0))
 

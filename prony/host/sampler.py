@@ -1,8 +1,8 @@
 """The machine once a second while a trial runs, and what it did over the exact window. Must not judge, and
 must cost next to nothing.
 
-The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads at once what
-is too dear for every second (all processes, all sockets, the kernel settings).
+The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads at once what is
+too dear for every second (all processes, all sockets, the kernel settings).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from prony.host.window import Mark, Snapshot, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
-"""More than an hour of seconds; beyond, the older half is thinned, except for the marks (memory stays
-bounded in a soak).
+"""More than an hour of seconds; beyond, the older half is thinned, except for the marks (memory stays bounded
+in a soak).
 """
 
 SHORTEST_ROW = 0.5
@@ -46,8 +46,8 @@ class HostSampler:
 
     `own_pids` gives the processes that belong to Prony (server tree, engine); the lab itself is added.
     `watch` adds processes to sample at the same moments. A trial calls `mark()` just before it opens the
-    window and just after it closes, then `window(open_monotonic_s, close_monotonic_s)` with the engine's
-    own times.
+    window and just after it closes, then `window(open_monotonic_s, close_monotonic_s)` with the engine's own
+    times.
     """
 
     def __init__(

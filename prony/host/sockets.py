@@ -1,5 +1,5 @@
-"""TCP sockets of this network namespace: the five sums that `ss -s` shows, and the full count by state.
-Must not judge them.
+"""TCP sockets of this network namespace: the five sums that `ss -s` shows, and the full count by state. Must
+not judge them.
 """
 
 from __future__ import annotations

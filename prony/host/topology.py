@@ -1,5 +1,5 @@
-"""Which CPUs there are, which of them share a core or a memory node, and which this process may use. Must
-not know roles.
+"""Which CPUs there are, which of them share a core or a memory node, and which this process may use. Must not
+know roles.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from prony.host.proc import ROOT, key_values, parse_cpus, read_cpus, read_int, r
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One physical core: its hardware threads and where it sits (package and node 0 when the kernel does
-    not say).
+    """One physical core: its hardware threads and where it sits (package and node 0 when the kernel does not
+    say).
     """
 
     cpus: tuple[int, ...]
@@ -28,8 +28,8 @@ class Topology:
 
     cores: tuple[Core, ...]
     complete: bool = True
-    """False when the kernel told neither siblings nor packages, so each CPU was taken for a core of its
-    own.
+    """False when the kernel told neither siblings nor packages, so each CPU was taken for a core
+    of its own.
     """
 
     @property

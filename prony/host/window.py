@@ -167,8 +167,8 @@ def _rise(samples: list[tuple[float, int | None]], open_s: float, close_s: float
 
 
 def _rise_of_steps(samples: list[tuple[float, int | None]], open_s: float, close_s: float) -> int | None:
-    """For events that are few: all that may have happened within the window, so the readings just outside
-    of it count.
+    """For events that are few: all that may have happened within the window, so the readings just outside of
+    it count.
     """
     if any(value is None for _, value in samples):
         return None
