@@ -65,6 +65,8 @@ class Pair:
     """
     verdict: Verdict
     sentence: str
+    least_more_trials: int | None = None
+    """Further trials per server at the lower end of the spread's interval; `more_trials` at the upper end."""
     more_trials: int | None = None
     method: str = ""
     n: int = 0
@@ -246,7 +248,8 @@ def _said(
             family=family,
             more=more,
         ),
-        more_trials=more,
+        least_more_trials=None if more is None else more.least,
+        more_trials=None if more is None else more.most,
         method=found.method,
         n=found.n,
         p_value=found.p_value,

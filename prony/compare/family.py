@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from prony.compare.sequential import boundaries
 
 special: Any = untyped_special
 
+SPREAD_CONFIDENCE = 0.9
+"""Of each end of the spread's interval: one planned number in ten is too small."""
 POWER = 0.8
 """Chance that the planned trials settle the pair."""
 MOST_TRIALS = 1000
@@ -41,35 +44,54 @@ def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, 
     return tuple(levels)
 
 
-def more_trials(result: RatioResult, band: float, level: float, power: float = POWER) -> int | None:
-    """Further trials per server that would settle the pair with probability `power`; None above MOST_TRIALS,
-    and with repeated looks above the planned number.
-
-    Assumes that ratio and spread stay as observed. Settled: the interval excludes 1 (half-width below |log
-    ratio|) or lies inside the band (half-width below log(1 + band) - |log ratio|), whichever takes fewer
-    trials.
+@dataclass(frozen=True, slots=True)
+class MoreTrials:
+    """Further trials per server; `most` is None where no practical number is enough, and with repeated looks
+    where it would take more than are planned.
     """
-    if result.error is None or result.n < 1:
-        return None
-    distance = abs(math.log(result.ratio))
-    room = math.log1p(band) - distance
-    if result.error == 0:
+
+    least: int
+    most: int | None
+
+
+def more_trials(
+    result: RatioResult, band: float, level: float, power: float = POWER, sure: float = SPREAD_CONFIDENCE
+) -> MoreTrials | None:
+    """How many further trials per server tell a difference of `band` from none with probability `power`.
+
+    The seen ratio takes no part: it is what is asked, and a plan that trusts it stops where noise looks like
+    an answer. Only the spread is taken from the trials, and of it not the estimate but both ends of its
+    interval: s sqrt(f / q) with q the chi-square quantiles of f degrees of freedom at `sure` and 1 - `sure`.
+    A half-width and a margin for power must fit into log(1 + band): then equal servers are called
+    equivalent, and servers that differ by the band or more are told apart. A true ratio between 1 and the
+    band's edge may take more. None where the spread is not known.
+    """
+    if result.error is None or result.freedom is None or result.n < 1 or result.error == 0:
         return None
     # What the standard error would be with one trial per server (or one block).
     share = 1 / result.n if result.paired else (1 / result.n_a + 1 / result.n_b) / 2
     spread = result.error / math.sqrt(share)
-    trials = np.arange(result.n + 1, result.n + MOST_TRIALS + 1)
-    if result.looks is not None:
-        trials = np.arange(result.n + 1, result.looks.most + 1)
+    ends = (
+        spread * math.sqrt(result.freedom / (2 * float(special.gammaincinv(result.freedom / 2, chance))))
+        for chance in (sure, 1 - sure)
+    )
+    least, most = (_further(result, end, math.log1p(band), level, power) for end in ends)
+    if least is None:
+        return MoreTrials(MOST_TRIALS, None)
+    return MoreTrials(least, most)
+
+
+def _further(result: RatioResult, spread: float, room: float, level: float, power: float) -> int | None:
+    """The fewest further trials at this spread; 0 where those that ran were enough already."""
+    last = result.n + MOST_TRIALS if result.looks is None else result.looks.most
+    trials = np.arange(max(2, result.n), last + 1)
     freedom = (1 if result.paired else 2) * (trials - 1)
-    error = spread / np.sqrt(trials)
     if result.looks is None:
-        sure = special.stdtrit(freedom, 1 - level / 2)
+        critical = special.stdtrit(freedom, 1 - level / 2)
     else:
         limits = boundaries(result.looks, level)
-        sure = np.asarray([limits[int(count)] for count in trials])
-    apart = (sure + special.stdtrit(freedom, power)) * error <= distance
-    # Either bound may be missed, so each gets half of the error.
-    same = (sure + special.stdtrit(freedom, (1 + power) / 2)) * error <= room
-    enough = np.flatnonzero(apart | same)
-    return int(enough[0]) + 1 if enough.size else None
+        critical = np.asarray([limits.get(int(count), math.inf) for count in trials])
+    # Either end of the band may be missed, so each gets half of what may go wrong.
+    margin = special.stdtrit(freedom, (1 + power) / 2)
+    enough = np.flatnonzero((critical + margin) * spread / np.sqrt(trials) <= room)
+    return int(trials[enough[0]]) - result.n if enough.size else None

@@ -4,6 +4,7 @@ verdict.
 
 from __future__ import annotations
 
+from prony.compare.family import MoreTrials
 from prony.compare.ratio import MIN_TRIALS, RatioResult, Verdict
 from prony.judge.figures import FIGURE
 
@@ -23,7 +24,7 @@ def sentence(
     band: float,
     confidence: float,
     family: int,
-    more: int | None,
+    more: MoreTrials | None,
 ) -> str:
     """The verdict in one sentence; the better server comes first."""
     if result.looks is not None and result.low is None:
@@ -51,18 +52,28 @@ def sentence(
         text = f"{first} and {second} are equivalent {where}: {numbers} {basis}"
     elif verdict is Verdict.INCONCLUSIVE:
         text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {numbers} {basis}"
-        text += (
-            f"; about {more} more {_trials(more)} per server would settle it"
-            if more is not None
-            else f"; it would take more than the planned {result.looks.most} blocks"
-            if result.looks is not None
-            else "; no practical number of further trials would settle it"
-        )
+        text += _further(result, more, band)
     elif figure in RATE_FIGURES:
         text = f"{first} is faster than {second}: {numbers} {basis}"
     else:
         text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {numbers} {basis}"
     return text + _cross_check(result, verdict, swap)
+
+
+def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
+    """What it would take: a range, for the spread of a few trials is known to a factor of two at best."""
+    apart = f"telling {band * 100:g} % from none"
+    if more is None:
+        return ""
+    if more.most is None:
+        planned = "" if result.looks is None else f" the planned {result.looks.most} blocks may not be enough"
+        least = f" at least {more.least} more trials per server"
+        return f"; {apart} would take{least}" if not planned else f";{planned}"
+    if more.most == 0:
+        return f"; the trials are enough for {apart}: the ratio lies near the edge of that band"
+    count = f"{more.least} to {more.most}" if more.least < more.most else f"{more.most}"
+    follow = "" if result.looks is not None else ": --until-clear adds them and stops as soon as it is clear"
+    return f"; {apart} takes about {count} more {_trials(more.most)} per server{follow}"
 
 
 def _second_first(result: RatioResult, verdict: Verdict, figure: str) -> bool:

@@ -61,16 +61,16 @@ class TestSentences:
 
     def test_few_trials_say_so(self) -> None:
         assert "(95 %, 3 trials each, quick: fewer than 5)" in self.exact(1.07, count=3)
-        assert "2 valid trials, too few for an interval" in self.exact(
-            1.07, count=2
-        )
+        assert "2 valid trials, too few for an interval" in self.exact(1.07, count=2)
         assert "1 valid trial, too few" in self.exact(1.07, count=1)
 
     def test_inconclusive_says_how_many_more(self) -> None:
         samples = trials(np.random.default_rng(3), (1000, 1030), 5, spread=0.03)
         sentence = compare(samples).pairs[0].sentence
         assert "inconclusive" in sentence
-        assert re.search(r"about \d+ more trials per server would settle it", sentence)
+        assert re.search(
+            r"telling 2 % from none takes about \d+ to \d+ more trials per server: --until-clear", sentence
+        )
 
     def test_the_family_is_named(self) -> None:
         samples = trials(np.random.default_rng(3), (1000, 1100, 1200), 5)

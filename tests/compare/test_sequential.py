@@ -121,7 +121,7 @@ class TestComparison:
         assert basis in found.pairs[0].sentence
         unclear = found.pairs[2].sentence
         assert "inconclusive" in unclear
-        assert "would settle it" in unclear or "more than the planned 12 blocks" in unclear
+        assert "more trials per server" in unclear or "the planned 12 blocks may not be enough" in unclear
 
     def test_pairs_share_the_error(self) -> None:
         made = samples(np.random.default_rng(1), {"a": 1.0, "b": 1.0, "c": 1.0}, 6)
