@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
-ENGINE_SOURCES := engine/Cargo.toml engine/Cargo.lock $(shell find engine/src -name '*.rs')
+ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
 .PHONY: help setup servers demo test test-rust test-python lint format schema selftest bench bench-million peers lock clean
@@ -51,14 +51,14 @@ selftest: setup ## Are injected faults detected and clean runs left alone? (7 mi
 	$(BIN)/prony selftest
 
 lint: setup ## rustfmt, clippy, ruff, mypy
-	cargo fmt --manifest-path engine/Cargo.toml --check
+	cargo fmt --all --manifest-path engine/Cargo.toml --check
 	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy prony
 
 format: setup ## Let rustfmt and ruff write
-	cargo fmt --manifest-path engine/Cargo.toml
+	cargo fmt --all --manifest-path engine/Cargo.toml
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

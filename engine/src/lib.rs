@@ -1,5 +1,5 @@
-//! The command line of `prony-engine`: it names the sub-commands and hands over. It knows nothing of what they do.
-//! (A library, so that the fuzz targets can reach what must hold for any bytes; it is nobody else's interface.)
+//! The instrument: it offers a load to a web server and records what happened. It knows nothing of the reference server
+//! beside it (`serve/`). Its four functions are the command line's; the fuzz targets reach [`properties`].
 
 mod check;
 mod fault;
@@ -18,9 +18,7 @@ mod refusal;
 mod report;
 mod run;
 mod scenario;
-mod schema;
 mod script;
-mod serve;
 mod sources;
 mod target;
 mod tls;
@@ -30,39 +28,26 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use schemars::schema_for;
+use serde_json::{Value, json};
 
-/// The instrument of Prony: offers a load to a web server and records what happened.
-#[derive(Debug, Parser)]
-#[command(name = "prony-engine", version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
+pub use run::Args;
+
+/// Offers the load of the plan on stdin.
+pub fn run(args: Args) -> ExitCode {
+    run::command(args)
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Offers a load: the plan on the first line of stdin, events on stdout.
-    Run(run::Args),
-    /// Runs a reference server, with scripted trouble where asked for.
-    Serve(Box<serve::Args>),
-    /// Says as JSON which drivers work on this host, and why not.
-    Probe,
-    /// Prints the JSON Schema of the plan, the commands and the events.
-    Schema,
+/// Which drivers work on this host, and why not.
+pub fn probe() -> Value {
+    json!({ "drivers": net::probe::all() })
 }
 
-/// Runs the command line of this process.
-pub fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Run(args) => run::command(args),
-        Command::Serve(args) => serve::command(*args),
-        Command::Probe => print(&serde_json::json!({ "drivers": net::probe::all() })),
-        Command::Schema => print(&schema::all()),
-    }
-}
-
-fn print(value: &serde_json::Value) -> ExitCode {
-    println!("{value:#}");
-    ExitCode::SUCCESS
+/// The JSON Schemas of `run`'s first line on stdin, of later lines, and of a line on its stdout.
+pub fn schema() -> Value {
+    json!({
+        "plan": schema_for!(plan::Plan),
+        "command": schema_for!(plan::Command),
+        "event": schema_for!(report::Event),
+    })
 }

@@ -1,7 +1,46 @@
-//! The program `prony-engine`: everything is in the library beside it.
+//! The command line of `prony-engine`: the instrument and the reference server beside it, in one binary. The only place
+//! that knows of both.
 
 use std::process::ExitCode;
 
+use clap::{Parser, Subcommand};
+
+/// The instrument of Prony: offers a load to a web server and records what happened.
+#[derive(Debug, Parser)]
+#[command(name = "prony-engine", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Offers a load: the plan on the first line of stdin, events on stdout.
+    Run(prony_engine::Args),
+    /// Runs a reference server, with scripted faults where asked for.
+    Serve(Box<prony_serve::Args>),
+    /// Says as JSON which drivers work on this host, and why not.
+    Probe,
+    /// Prints the JSON Schema of the plan, the commands and the events.
+    Schema,
+}
+
 fn main() -> ExitCode {
-    prony_engine::main()
+    match Cli::parse().command {
+        Command::Run(args) => prony_engine::run(args),
+        Command::Serve(args) => prony_serve::run(*args),
+        Command::Probe => print(&prony_engine::probe()),
+        Command::Schema => {
+            let mut schema = prony_engine::schema();
+            schema["serve_event"] = prony_serve::event_schema().to_value();
+            // So that what moves within a type changes nothing here.
+            schema.sort_all_objects();
+            print(&schema)
+        }
+    }
+}
+
+fn print(value: &serde_json::Value) -> ExitCode {
+    println!("{value:#}");
+    ExitCode::SUCCESS
 }

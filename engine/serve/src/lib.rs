@@ -26,6 +26,7 @@ mod tls;
 mod values;
 mod workers;
 
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,28 +34,25 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::event::epoll;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use args::Args;
-pub use events::Event;
-
 use event_loop::{DOOR, EventLoop};
-use events::{Finished, Listening, Reason, ThreadReport, ThreadStart};
+use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
 use listen::{Door, Place};
 use options::Plan;
 use record::Recorder;
 use shared::Shared;
-
-use crate::net::sys::{raise_file_limit, set_exact_timers};
 
 const USAGE: u8 = 2;
 const FAILED: u8 = 4;
 
 /// Runs the reference server until it is told to stop. Exit codes: 0 stopped in order, 2 options that cannot be
 /// followed, 4 the server itself failed.
-pub fn command(args: Args) -> ExitCode {
+pub fn run(args: Args) -> ExitCode {
     let plan = match args.plan() {
         Ok(plan) => plan,
         Err(sentence) => return fail(USAGE, &sentence),
@@ -91,6 +89,11 @@ pub fn command(args: Args) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => fail(FAILED, &sentence),
     }
+}
+
+/// The JSON Schema of a line on its stdout.
+pub fn event_schema() -> schemars::Schema {
+    schemars::schema_for!(Event)
 }
 
 /// What can fail because of the options, before anything is started.
@@ -140,7 +143,7 @@ fn serve(
     listener: OwnedFd,
     address: String,
 ) -> Result<(), String> {
-    raise_file_limit();
+    raise_descriptor_limit();
     let door = (0..cpus.len())
         .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
         .collect::<Result<Vec<_>, _>>()
@@ -236,7 +239,8 @@ fn start_thread(
         let _alarm = Alarm(notices.clone());
         // Without a receiver the main thread has given up, and `stop` is set.
         let _ = ready.send(cpu.is_some_and(pin));
-        set_exact_timers();
+        // Timers fire as exactly as the kernel can, not up to 50 us later to save wake-ups; refused, only later.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
         let served =
             EventLoop::new(Arc::clone(&shared), door, thread).and_then(|mut events| events.run());
         if let Err(error) = served {
@@ -285,4 +289,16 @@ fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).is_ok()
+}
+
+/// Raises the soft limit of descriptors to the hard one. Refused, the server has fewer connections, which it counts.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
