@@ -1,6 +1,6 @@
-"""Checks that ask by hand: what comes back to single requests, said in every way that a client may say them.
+"""Checks made with single requests, in every form that a client may send.
 
-Each takes a running server under a workload and gives an Outcome. Must not start or stop it.
+Each takes a running server under a workload and returns an Outcome. Must not start or stop it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from prony.conformance.result import Outcome, Status
 from prony.conformance.walk import Subject, Walk, reads, why_wrong
-from prony.conformance.wire import Answer, Request, Wire, WireFault
+from prony.conformance.wire import Request, Response, Wire, WireError
 from prony.plan.workload import Step
 
 CLOSE_PATIENCE_S = 5.0
@@ -19,7 +19,7 @@ OVERSIZED_BYTES = (64 << 10, 1 << 20, 4 << 20)
 """Tried in this order until the server refuses: limits by default are 8 KiB to 1 MiB."""
 RESET_ATTEMPTS = 3
 NOT_COMPARED = {"content-length", "transfer-encoding", "connection", "keep-alive", "date", "set-cookie"}
-"""Headers in which a right answer to HEAD may differ from that to GET, or that have a check of their own."""
+"""Headers that may differ between HEAD and GET, or that have a check of their own."""
 
 
 def answers(subject: Subject) -> Outcome:
@@ -29,19 +29,19 @@ def answers(subject: Subject) -> Outcome:
     asked = 0
     for scenario in workload.walks:
         walk = Walk(subject.address, workload, scenario)
-        with _line(subject) as line:
+        with _connection(subject) as line:
             for step, request in walk:
                 asked += 1
                 why = _judged(walk, step, line, request)
                 if why is not None:
                     wrong.append(f"{step.name}: {why}")
                     if step.capture:
-                        break  # the steps after it would ask for what it did not give
-    return _of(wrong, _answers(asked), "each as the workload declares")
+                        break  # the steps after it need the captured value
+    return _of(wrong, _answers(asked), "every response as the workload declares")
 
 
 def _answers(count: int) -> str:
-    return "1 answer" if count == 1 else f"all of {count} answers"
+    return "1 response" if count == 1 else f"all {count} responses"
 
 
 def further(subject: Subject) -> Outcome:
@@ -53,22 +53,22 @@ def further(subject: Subject) -> Outcome:
     (scenario,) = alone.walks
     walk = Walk(subject.address, workload, scenario)
     wrong: list[str] = []
-    with _line(subject) as line:
+    with _connection(subject) as line:
         for step, request in walk:
             why = _judged(walk, step, line, request)
             if why is not None:
                 wrong.append(f"{step.name}: {why}")
     count = len(workload.conformance)
-    return _of(wrong, _answers(count), "each as the workload declares")
+    return _of(wrong, _answers(count), "every response as the workload declares")
 
 
 def unknown_path(subject: Subject) -> Outcome:
-    """A path that nobody can have meant."""
+    """A path that does not exist."""
     expected = "404"
     try:
         with Wire(subject.address) as wire:
             answer = wire.ask(_unknown())
-    except WireFault as fault:
+    except WireError as fault:
         return Outcome.of(False, str(fault), expected)
     return Outcome.of(answer.status == 404, f"status {answer.status}", expected)
 
@@ -80,34 +80,34 @@ def head(subject: Subject) -> Outcome:
     asked = 0
     for scenario in workload.walks:
         walk = Walk(subject.address, workload, scenario)
-        with _line(subject) as line:
+        with _connection(subject) as line:
             for step, request in walk:
                 why = _judged(walk, step, line, request)
                 if why is not None:
-                    break  # said by another check
+                    break  # reported by another check
                 if not reads(step):
                     continue
                 asked += 1
                 try:
                     why = _head_beside_get(line, step, request)
-                except WireFault as fault:
+                except WireError as fault:
                     why = str(fault)
                 if why is not None:
                     wrong.append(f"{step.name}: {why}")
                     break
     if not asked and not wrong:
         return _left_out("no GET that is expected to succeed")
-    return _of(wrong, f"{asked} answers like those to GET, without a body", "the headers of GET, no body")
+    return _of(wrong, f"{asked} like GET, without a body", "the headers of GET, no body")
 
 
-def _head_beside_get(line: _Line, step: Step, request: Request) -> str | None:
+def _head_beside_get(line: _Connection, step: Step, request: Request) -> str | None:
     got, again = line.ask(request), line.ask(request)
     only_head = line.ask(Request("HEAD", request.path, request.headers))
     if only_head.status != got.status:
         return f"HEAD has the status {only_head.status}, GET {got.status}"
     missing = sorted(set(got.headers) - set(only_head.headers) - NOT_COMPARED)
     if missing:
-        return f"the answer to HEAD lacks {', '.join(missing)}"
+        return f"the response to HEAD lacks {', '.join(missing)}"
     kind = only_head.headers.get("content-type")
     if kind != got.headers.get("content-type"):
         return f"HEAD has the type {kind}, GET {got.headers.get('content-type')}"
@@ -116,17 +116,17 @@ def _head_beside_get(line: _Line, step: Step, request: Request) -> str | None:
     if steady and length is not None and length != str(len(got.body)):
         return f"HEAD has the length {length}, the body of GET {len(got.body)}"
     if surplus := line.unasked():
-        return f"bytes follow the answer to HEAD: {surplus[:40]!r}"
+        return f"bytes after the response to HEAD: {surplus[:40]!r}"
     try:
         after = line.ask(request)
-    except WireFault as fault:
-        return f"after HEAD the connection is out of step: {fault}"
+    except WireError as fault:
+        return f"after HEAD the connection is out of sync: {fault}"
     return why_wrong(step, after)
 
 
 def close(subject: Subject) -> Outcome:
-    """`Connection: close` asked: a right answer, and then the end of the connection."""
-    expected = "a right answer, then the connection is closed"
+    """`Connection: close` requested: a correct response, then the connection is closed."""
+    expected = "a correct response, then the connection is closed"
     try:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
@@ -135,7 +135,7 @@ def close(subject: Subject) -> Outcome:
             why = why_wrong(step, answer)
             if why is None and not wire.ended(CLOSE_PATIENCE_S):
                 why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
-    except WireFault as fault:
+    except WireError as fault:
         why = str(fault)
     else:
         if why is None:
@@ -145,8 +145,8 @@ def close(subject: Subject) -> Outcome:
 
 
 def http_1_0(subject: Subject) -> Outcome:
-    """A client of 1996: no keep-alive, no chunks."""
-    expected = "a right answer without chunks, then the connection is closed"
+    """An HTTP/1.0 client: no keep-alive, no chunks."""
+    expected = "a correct response without chunks, then the connection is closed"
     try:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
@@ -156,11 +156,11 @@ def http_1_0(subject: Subject) -> Outcome:
             why = why_wrong(step, answer)
             if why is None and "transfer-encoding" in answer.headers:
                 why = (
-                    f"Transfer-Encoding: {answer.headers['transfer-encoding']}, which HTTP/1.0 does not know"
+                    f"Transfer-Encoding: {answer.headers['transfer-encoding']}, which HTTP/1.0 does not have"
                 )
             if why is None and not wire.ended(CLOSE_PATIENCE_S):
                 why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
-    except WireFault as fault:
+    except WireError as fault:
         why = str(fault)
     found = why or f"answered as HTTP/{answer.version}, closed"
     return Outcome.of(why is None, found, expected)
@@ -168,7 +168,7 @@ def http_1_0(subject: Subject) -> Outcome:
 
 def pipelined(subject: Subject) -> Outcome:
     """Two requests in one write. Browsers never do it, so it is noted and not judged."""
-    expected = "two answers, in order (not judged)"
+    expected = "two responses, in order (not judged)"
     try:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
@@ -177,24 +177,24 @@ def pipelined(subject: Subject) -> Outcome:
             first = wire.read(request.method)
             why = why_wrong(step, first)
             if why is not None:
-                return _noted(f"the first answer is wrong: {why}", expected)
+                return _noted(f"the first response is wrong: {why}", expected)
             try:
                 status = wire.read(second.method).status
-            except WireFault as fault:
+            except WireError as fault:
                 return _noted(f"only the first is answered: {fault}", expected)
-    except WireFault as fault:
+    except WireError as fault:
         return _noted(str(fault), expected)
-    return _noted(f"both are answered: {first.status}, then {status} to an unknown path", expected)
+    return _noted(f"both answered: {first.status}, then {status} for an unknown path", expected)
 
 
 def headers(subject: Subject) -> Outcome:
-    """Which headers an answer carries: they cost bytes, and differ between servers by default."""
+    """The headers of a response: they cost bytes, and servers' defaults differ."""
     expected = "Date (not judged)"
     try:
         _, request = subject.sample()
         with Wire(subject.address) as wire:
             answer = wire.ask(request)
-    except WireFault as fault:
+    except WireError as fault:
         return _noted(str(fault), expected)
     date = "Date" if "date" in answer.headers else "no Date"
     server = f"Server: {answer.headers['server']}" if "server" in answer.headers else "no Server"
@@ -203,8 +203,8 @@ def headers(subject: Subject) -> Outcome:
 
 
 def oversized_header(subject: Subject) -> Outcome:
-    """A header line that no client means: refused, and the next client is served as before."""
-    expected = "an error status, and the next request is answered"
+    """An oversized header: refused, and the next client is served as before."""
+    expected = "an error status, and the next request is served"
     try:
         step, request = subject.sample()
         found = "accepted"
@@ -218,14 +218,14 @@ def oversized_header(subject: Subject) -> Outcome:
                 break
         with Wire(subject.address) as wire:
             why = why_wrong(step, wire.ask(request))
-    except WireFault as fault:
+    except WireError as fault:
         return Outcome.of(False, str(fault), expected)
     if why is not None:
-        return Outcome.of(False, f"{found}; the next request was answered wrongly: {why}", expected)
+        return Outcome.of(False, f"{found}; the next response is wrong: {why}", expected)
     return Outcome.of(refused, found, expected)
 
 
-def _with_filler(subject: Subject, request: Request, size: int) -> Answer:
+def _with_filler(subject: Subject, request: Request, size: int) -> Response:
     """The answer to a request with such a header. A refusal may be lost in the reset that follows it when the
     server closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
     """
@@ -235,24 +235,24 @@ def _with_filler(subject: Subject, request: Request, size: int) -> Answer:
             wire.send_until_answered(filled.encoded(wire.address))
             try:
                 return wire.read(request.method)
-            except WireFault as fault:
+            except WireError as fault:
                 if not fault.hung_up or attempt == RESET_ATTEMPTS:
-                    raise WireFault(f"to a header of {size >> 10} KiB: {fault}") from fault
+                    raise WireError(f"to a header of {size >> 10} KiB: {fault}") from fault
     raise AssertionError("the last attempt returns or raises")
 
 
-class _Line:
-    """A connection that is opened anew where the server ended it: keeping it has a check of its own."""
+class _Connection:
+    """A connection that reconnects when the server closed it: keep-alive has a check of its own."""
 
     def __init__(self, subject: Subject) -> None:
         self._address = subject.address
         self._wire: Wire | None = None
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: Request) -> Response:
         used = self._wire is not None
         try:
             answer = self._connected().ask(request)
-        except WireFault as fault:
+        except WireError as fault:
             self.drop()
             if not (used and fault.hung_up):
                 raise
@@ -262,11 +262,11 @@ class _Line:
         return answer
 
     def unasked(self) -> bytes:
-        """What came without being asked for."""
+        """Bytes that arrived without a request."""
         return b"" if self._wire is None else self._wire.unasked()
 
     def drop(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._wire is not None:
             self._wire.close()
         self._wire = None
@@ -278,19 +278,19 @@ class _Line:
 
 
 @contextmanager
-def _line(subject: Subject) -> Iterator[_Line]:
-    line = _Line(subject)
+def _connection(subject: Subject) -> Iterator[_Connection]:
+    line = _Connection(subject)
     try:
         yield line
     finally:
         line.drop()
 
 
-def _judged(walk: Walk, step: Step, line: _Line, request: Request) -> str | None:
-    """Why the answer is wrong, or why there is none."""
+def _judged(walk: Walk, step: Step, line: _Connection, request: Request) -> str | None:
+    """Why the response is wrong, or why there is none."""
     try:
         return walk.judge(step, line.ask(request))
-    except WireFault as fault:
+    except WireError as fault:
         return str(fault)
 
 

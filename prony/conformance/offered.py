@@ -1,7 +1,7 @@
-"""Checks that the engine makes: the client whose figures will count keeps its connections, and a hundred of
-them at once are answered rightly.
+"""Checks made with the engine: its connections are kept alive, and a hundred concurrent ones get correct
+responses.
 
-Each takes a running server under a workload and gives an Outcome. Must not start or stop it.
+Each takes a running server under a workload and returns an Outcome. Must not start or stop it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ LONG_REQUESTS = 1_100
 """More than the limits that servers have by default (Tomcat 100, Grizzly 256, nginx 1,000)."""
 CONCURRENT = 100
 LONGEST_S = 20.0
-"""A check that would take longer by the workload's own delay is left out."""
+"""A check that would take longer, by the workload's own delay, is left out."""
 DELAY_SLACK = 0.01
-"""A server's timer may be early by so much."""
+"""A server's timer may be early by this share."""
 DELAY_LATE_SHARE, DELAY_LATE_MS = 1.5, 50.0
-"""The fastest of some answers is later than this only when the server waits for something else."""
+"""If the fastest response is later than this, the server waits for something else."""
 
 
 def keep_alive(subject: Subject) -> Outcome:
@@ -42,64 +42,64 @@ def closes_after(subject: Subject) -> Outcome:
     if wait_s > LONGEST_S:
         return Outcome(
             status=Status.LEFT_OUT,
-            found=f"{requests} requests one after the other would take {wait_s:.0f} s under this workload",
+            found=f"{requests} requests in sequence would take {wait_s:.0f} s under this workload",
             expected="",
         )
     return _on_connections(subject, requests)
 
 
 def _on_connections(subject: Subject, at_least: int) -> Outcome:
-    """So many requests of one user, and how many connections they took."""
+    """At least this many requests of one user, and the connections they took."""
     workload = _single(subject.afresh())
     length = _length(workload)
     iterations = math.ceil(at_least / length)
     requests = iterations * length
     connections = 1 if subject.closes_after is None else math.ceil(requests / subject.closes_after)
-    expected = f"{requests} right answers on {_connections(connections)}"
+    expected = f"{requests} correct responses on {_connections(connections)}"
     try:
         report = run_short(subject.url, workload, iterations=iterations, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     opened = report.totals.connections_opened
     why = complaint(report, requests)
-    found = f"{report.totals.completed} answers on {_connections(opened or 0)}"
+    found = f"{report.totals.completed} responses on {_connections(opened or 0)}"
     if why is not None:
         return Outcome.of(False, f"{why}; {found}", expected)
     return Outcome.of(opened == connections, found, expected)
 
 
 def concurrent(subject: Subject) -> Outcome:
-    """A hundred users at once, each with a connection of its own."""
+    """A hundred concurrent users, each with its own connection."""
     workload = subject.afresh()
     lengths = {_length(_single(workload, scenario)) for scenario in workload.walks}
     requests = CONCURRENT * lengths.pop() if len(lengths) == 1 else None
-    expected = f"all answers right on {CONCURRENT} connections at once"
+    expected = f"all responses correct on {CONCURRENT} concurrent connections"
     try:
         report = run_short(subject.url, workload, users=CONCURRENT, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     why = complaint(report, requests)
     opened = report.totals.connections_opened or 0
-    found = f"{report.totals.completed} answers on {_connections(opened)}"
+    found = f"{report.totals.completed} responses on {_connections(opened)}"
     if why is not None:
         return Outcome.of(False, f"{why}; {found}", expected)
     return Outcome.of(opened >= CONCURRENT, found, expected)
 
 
 def delay(subject: Subject) -> Outcome:
-    """The declared delay is there, and nothing but it: the fastest of some answers, one at a time."""
+    """The declared delay, and no more: the fastest of five responses, one at a time."""
     delay_ms = subject.workload.delay_ms
     if delay_ms is None:
         return Outcome(status=Status.LEFT_OUT, found="the workload declares none", expected="")
     latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
-    expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of some answers)"
+    expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of 5 responses)"
     try:
         report = run_short(subject.url, subject.afresh(), iterations=5, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     fastest_ms = _fastest_ms(report)
     if fastest_ms is None:
-        return Outcome.of(False, complaint(report) or "no answer came", expected)
+        return Outcome.of(False, complaint(report) or "no response", expected)
     right = delay_ms * (1 - DELAY_SLACK) <= fastest_ms <= latest_ms
     return Outcome.of(right, f"{fastest_ms:.1f} ms", expected)
 

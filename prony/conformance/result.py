@@ -1,4 +1,4 @@
-"""What the suite found, as values. Must not know how it was found or how it is shown."""
+"""Results of the suite, as values. Must not know how they were found or how they are shown."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Status(StrEnum):
     DECLARED = "declared"
     """Not as expected, and the server.yaml says so and why."""
     NOTED = "noted"
-    """Worth knowing; no answer is wrong."""
+    """Reported, not judged."""
     LEFT_OUT = "left out"
     """Nothing to check here; `found` says why."""
 
 
 class Outcome(Record):
-    """What one check found and what it expected, each a few words."""
+    """The result of one check: what it found and what it expected."""
 
     status: Status
     found: str
@@ -54,26 +54,26 @@ class Conformance(Record):
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
-        """What is not as expected and not declared either."""
+        """Results that are not as expected and not declared."""
         return tuple(result for result in self.results if result.status is Status.FAILED)
 
     @property
     def counted(self) -> tuple[CheckResult, ...]:
-        """What passed or failed; what was noted or left out did neither."""
+        """Results that passed or failed; without those noted or left out."""
         return tuple(result for result in self.results if result.status in _COUNTED)
 
     @property
     def started(self) -> bool:
-        """Whether the server could be asked at all."""
+        """Whether the server started."""
         return not any(result.check == START for result in self.failed)
 
     @property
     def summary(self) -> str:
-        """`passed 12 of 13`, and what became of the others in a word; left-out checks do not count."""
+        """`passed 12 of 13`, and how many deviations are declared; left-out checks do not count."""
         counted = self.counted
         passed = len(counted) - len(self.failed)
         declared = sum(result.status is Status.DECLARED for result in counted)
-        more = f" ({declared} of them as its server.yaml declares)" if declared else ""
+        more = f" ({declared} as declared in its server.yaml)" if declared else ""
         return f"passed {passed} of {len(counted)}{more}"
 
 

@@ -1,4 +1,4 @@
-"""Starts a server fresh, asks it everything under one workload, and stops it. Must not know how the result is
+"""Starts a fresh server, runs every check under one workload, and stops it. Must not know how results are
 shown.
 """
 
@@ -40,12 +40,12 @@ CHECKS: Mapping[str, Check] = {
     "headers": answers.headers,
     "oversized-header": answers.oversized_header,
 }
-"""In the order in which they are made: what every figure rests on first, what may harm the server last."""
+"""In the order in which they run: what every figure depends on first, what may harm the server last."""
 PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
-AS_DECLARED = "each answer as the workload declares"
+AS_DECLARED = "every response as the workload declares"
 START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
-"""A server that answers, but not rightly, may still be deploying its application for so long."""
+"""A server whose responses are wrong may still be deploying its application for this long."""
 DEATH_SHOWS_WITHIN_S = 0.5
 OnResult = Callable[[CheckResult], None]
 
@@ -83,7 +83,7 @@ def check_deviations(spec: ServerSpec) -> None:
         name = key.rpartition("/")[2]
         if name not in known:
             raise UsageError(
-                f"{spec.file}: 'deviates' names the check '{name}'{nearest(name, known)}; "
+                f"{spec.file}: 'deviates': no check '{name}'{nearest(name, known)}; "
                 f"known checks: {', '.join(known)}"
             )
 
@@ -119,20 +119,23 @@ def _outcomes(
             outcome = ask(subject)
             yield name, outcome
             if outcome.status is Status.FAILED and _died(server):
-                yield STOP, Outcome.of(False, f"it ended during '{name}': {server.exit_description()}", _GONE)
+                yield (
+                    STOP,
+                    Outcome.of(False, f"exited during '{name}': {server.exit_description()}", _GONE),
+                )
                 return
         if workload.cleanup:
             wrong = walk_once(subject.url, workload, workload.cleanup, tls=subject.tls).wrong
             yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
         clean = server.stop()
-        yield STOP, Outcome.of(clean, "gone" if clean else "processes or a listening socket are left", _GONE)
+        yield STOP, Outcome.of(clean, "stopped" if clean else "processes or a listening socket remain", _GONE)
 
 
-_GONE = "runs until it is told to stop, and is gone then"
+_GONE = "runs until told to stop, then exits and closes its socket"
 
 
 def _died(server: RunningServer) -> bool:
-    """Whether it is gone; a process that just hung up may take a moment to end."""
+    """Whether the server has exited; a process that just closed its connections may take a moment."""
     deadline_s = time.monotonic() + DEATH_SHOWS_WITHIN_S
     while server.alive():
         if time.monotonic() > deadline_s:
@@ -142,7 +145,7 @@ def _died(server: RunningServer) -> bool:
 
 
 def _start(fault: str | None) -> Outcome:
-    return Outcome.of(fault is None, fault or "ready", "a right answer on its own port")
+    return Outcome.of(fault is None, fault or "ready", "a correct response on its own port")
 
 
 def _subject(server: RunningServer, workload: Workload) -> Subject:
@@ -196,7 +199,7 @@ def _result(spec: ServerSpec, workload: str, name: str, outcome: Outcome) -> Che
     if reason is not None and status is Status.FAILED:
         status, found = Status.DECLARED, f"{found} (declared: {reason})"
     elif reason is not None and status is Status.PASSED:
-        found = f"{found} (its server.yaml declares a deviation that was not seen)"
+        found = f"{found} (its server.yaml declares a deviation that did not occur)"
     return CheckResult(
         server=spec.name, workload=workload, check=name, status=status, found=found, expected=outcome.expected
     )
@@ -209,9 +212,7 @@ def claimed(spec: ServerSpec, asked: Sequence[str]) -> tuple[str, ...]:
     """
     if not asked:
         if not spec.workloads:
-            raise UsageError(
-                f"server '{spec.name}' does not say which workloads it answers; name one (--workload)"
-            )
+            raise UsageError(f"server '{spec.name}' declares no workloads; name one (--workload)")
         return spec.workloads
     for name in asked:
         if spec.workloads and name not in spec.workloads:

@@ -1,4 +1,4 @@
-"""The steps of a workload as requests of the suite's own, every walk with numbers that no other walk uses.
+"""The steps of a workload as the suite's own requests, with fresh `${sequence}` numbers on every walk.
 
 Must not know which check a walk is for.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from prony.conformance.wire import Address, Answer, Request, Wire
+from prony.conformance.wire import Address, Request, Response, Wire
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Step, Workload
 from prony.trial.probing import rendered_body, rendered_headers
@@ -17,8 +17,8 @@ from prony.trial.rendering import Values
 
 STRIDE = 1_000_000
 """How far the numbers of one walk's `${sequence}` are from those of the next: what has to be new, is."""
-REPEATS_BY_HAND = 2
-"""A step that a user repeats is repeated so often here: the engine sends all of them."""
+REPEATS = 2
+"""Most repeats of a step in the suite's own requests; the engine sends all of them."""
 SEQUENCE = re.compile(r"\$\$\{|\$\{\s*sequence\b(?P<options>[^}|]*)(?P<escape>\|[^}]*)?\}")
 
 
@@ -39,14 +39,14 @@ class Subject:
         return f"{'https' if self.address.tls else 'http'}://{self.address.authority}"
 
     def afresh(self) -> Workload:
-        """The workload with numbers that were not used before; nobody thinks between its requests."""
+        """The workload with unused sequence numbers and without think times."""
         self._walks += 1
         return renumbered(self.workload, self._walks * STRIDE)
 
     def sample(self) -> tuple[Step, Request]:
         """The first GET that is expected to succeed (else the first step), with what comes before it done.
 
-        Raises WireFault.
+        Raises WireError.
         """
         fresh = self.afresh()
         scenario, target = sample_step(fresh)
@@ -60,7 +60,7 @@ class Subject:
 
 
 class Walk:
-    """One walk through a scenario: requests with what was captured so far, answers judged as declared."""
+    """One walk through a scenario: requests with what was captured so far, responses judged as declared."""
 
     def __init__(self, address: Address, workload: Workload, scenario: Scenario) -> None:
         self._address = address
@@ -71,7 +71,7 @@ class Walk:
         for step in self._scenario.leading:
             if step.follow_redirects:
                 return  # where it leads is found out before the load (prony.trial.probing)
-            for _ in range(min(step.repeat, REPEATS_BY_HAND)):
+            for _ in range(min(step.repeat, REPEATS)):
                 yield step, self.request(step)
 
     def request(self, step: Step) -> Request:
@@ -85,8 +85,8 @@ class Walk:
             chunked=step.chunked,
         )
 
-    def judge(self, step: Step, answer: Answer) -> str | None:
-        """What is wrong with the answer; what the step captures is kept when nothing is."""
+    def judge(self, step: Step, answer: Response) -> str | None:
+        """What is wrong with the response; captures are kept when nothing is."""
         why_not = why_wrong(step, answer)
         return why_not or self._values.take(step.capture, answer.status, answer.headers, answer.body)
 
@@ -99,8 +99,8 @@ def walked_once(workload: Workload) -> Workload:
     return workload.model_copy(update={"loops": 1, "scenarios": scenarios})
 
 
-def why_wrong(step: Step, answer: Answer) -> str | None:
-    """What is wrong with the answer, as declared; without a declaration every status below 400 is right."""
+def why_wrong(step: Step, answer: Response) -> str | None:
+    """What is wrong with the response by the declaration; without one every status below 400 is correct."""
     if step.expect is None:
         return None if answer.status < 400 else f"status {answer.status}"
     return step.expect.why_not(answer.status, answer.headers, answer.body)

@@ -1,7 +1,7 @@
-"""One connection of the suite's own: bytes out as they are given, answers in as h11 reads them.
+"""The suite's own client connection: raw bytes out, responses parsed by h11. Must not know what a correct
+response is.
 
-A second pair of eyes beside the engine's parser, and able to say what no decent client says. Must not know
-what a right answer is.
+Independent of the engine's parser, and able to send what no well-behaved client sends.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SMALL_PIECE_BYTES = 4 << 10
 PIECES_SMALL_UP_TO_BYTES = 128 << 10
 
 
-class WireFault(Exception):
-    """No answer, or one that is not HTTP. `str()` says what happened, as the end of a sentence."""
+class WireError(Exception):
+    """No response, or one that is not HTTP. `str()` is the end of a sentence."""
 
     def __init__(self, message: str, *, hung_up: bool = False) -> None:
         super().__init__(message)
         self.hung_up = hung_up
-        """The connection ended before a byte of the answer."""
+        """The connection was closed before the first byte of the response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back. Header names are in lower case; of a repeated header the values are joined."""
+class Response:
+    """A response. Header names are in lower case; values of a repeated header are joined."""
 
     status: int
     version: str
@@ -83,7 +83,7 @@ class Answer:
 
     @property
     def announces_close(self) -> bool:
-        """Whether it says that the connection ends with it."""
+        """Whether it announces that the connection will be closed."""
         words = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
         return "close" in words or (self.version == "1.0" and "keep-alive" not in words)
 
@@ -92,33 +92,33 @@ class Wire:
     """An open connection. Use it in a `with`."""
 
     def __init__(self, address: Address, timeout_s: float = 10.0) -> None:
-        """Raises WireFault when there is no connection."""
+        """Raises WireError when there is no connection."""
         self.address = address
         self._rest = b""
-        """What has come and was not read as an answer yet."""
+        """Bytes received and not yet parsed."""
         self._hung_up = False
         try:
             plain = socket.create_connection((address.host, address.port), timeout_s)
             self._socket = _secured(plain, address.host) if address.tls else plain
         except OSError as fault:
-            raise WireFault(f"no connection: {fault.strerror or fault}") from fault
+            raise WireError(f"no connection: {fault.strerror or fault}") from fault
 
-    def ask(self, request: Request) -> Answer:
-        """Send and read the answer. Raises WireFault."""
+    def ask(self, request: Request) -> Response:
+        """Send, and read the response. Raises WireError."""
         self.send(request.encoded(self.address))
         return self.read(request.method)
 
     def send(self, data: bytes) -> None:
-        """These bytes. Raises WireFault when the server does not take them."""
+        """Send these bytes. Raises WireError when the server does not accept them."""
         try:
             self._socket.sendall(data)
         except OSError as fault:
-            raise WireFault(
-                f"the connection ended while it was written to: {_word(fault)}", hung_up=True
+            raise WireError(
+                f"the connection was closed while sending: {_word(fault)}", hung_up=True
             ) from fault
 
     def send_until_answered(self, data: bytes) -> None:
-        """These bytes, piece by piece, as long as the server says nothing and takes them."""
+        """Send these bytes piece by piece until the server responds or closes."""
         at = 0
         while at < len(data) and self._listen(0.003) is None:
             # Small at first: a server that refuses and closes with bytes unread resets the connection.
@@ -129,8 +129,8 @@ class Wire:
                 return  # what it has said before it hung up can still be read
             at += size
 
-    def read(self, method: str) -> Answer:
-        """The next answer, to a request with this method. Raises WireFault."""
+    def read(self, method: str) -> Response:
+        """The next response, to a request with this method. Raises WireError."""
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD_BYTES)
         parser.send(h11.Request(method=method, target="/", headers=[("Host", "h")]))
         parser.send(h11.EndOfMessage())
@@ -143,7 +143,7 @@ class Wire:
             try:
                 event = parser.next_event()
             except h11.RemoteProtocolError as fault:
-                raise WireFault(f"the answer is not HTTP: {fault}") from fault
+                raise WireError(f"the response is not HTTP: {fault}") from fault
             if event is h11.NEED_DATA:
                 self._receive(parser, head is not None)
             elif isinstance(event, h11.Response):
@@ -151,12 +151,12 @@ class Wire:
             elif isinstance(event, h11.Data):
                 body += event.data
                 if len(body) > LONGEST_BODY_BYTES:
-                    raise WireFault(f"the body has more than {LONGEST_BODY_BYTES >> 20} MiB")
+                    raise WireError(f"body larger than {LONGEST_BODY_BYTES >> 20} MiB")
             elif isinstance(event, h11.EndOfMessage):
                 self._rest = bytes(parser.trailing_data[0])
                 break
         assert head is not None
-        return Answer(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
+        return Response(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
 
     def ended(self, within_s: float) -> bool:
         """Whether the server closes the connection in this time, with nothing more said."""
@@ -170,15 +170,15 @@ class Wire:
         try:
             data = b"" if self._hung_up else self._socket.recv(PIECE_BYTES)
         except TimeoutError as fault:
-            what = "the rest of the answer" if begun else "an answer"
-            raise WireFault(f"{what} did not come within {self._socket.gettimeout():g} s") from fault
+            what = "the rest of the response" if begun else "a response"
+            raise WireError(f"timeout: {what} took over {self._socket.gettimeout():g} s") from fault
         except OSError as fault:
             silent = not begun and not parser.trailing_data[0]
-            raise WireFault(
-                f"the connection ended without an answer: {_word(fault)}", hung_up=silent
+            raise WireError(
+                f"the connection was closed without a response: {_word(fault)}", hung_up=silent
             ) from fault
         if not data and not begun and not parser.trailing_data[0]:
-            raise WireFault("the connection was closed without an answer", hung_up=True)
+            raise WireError("the connection was closed without a response", hung_up=True)
         parser.receive_data(data)
 
     def _listen(self, within_s: float) -> bytes | None:
@@ -209,7 +209,7 @@ class Wire:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
 

@@ -63,7 +63,7 @@ def test_a_server_of_ones_own_is_checked_from_any_folder(prony: Run, mine: Path)
     assert (one["server"], one["workload"]) == ("mine", "hello")
     checks = {check["check"]: check for check in one["checks"]}
     assert checks["keep-alive"]["status"] == "passed"
-    assert checks["keep-alive"]["found"] == "20 answers on 1 connection"
+    assert checks["keep-alive"]["found"] == "20 responses on 1 connection"
 
 
 def test_what_is_wrong_is_shown_and_has_its_exit_code(prony: Run, mine: Path) -> None:
