@@ -1,4 +1,4 @@
-"""A server that lies as it is told, and the suite's verdict on it."""
+"""A server with the faults it is given on its command line, and the suite's result for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 
-LIAR = Path(__file__).parent / "liar.py"
+LIAR = Path(__file__).parent / "faulty_server.py"
 Examine = Callable[..., dict[str, CheckResult]]
 
 
@@ -36,8 +36,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Buil
 
 
 @pytest.fixture
-def liar(built: Callable[..., Built]) -> Callable[..., Built]:
-    """`liar("--wrong-body")`: the Python server with these faults."""
+def faulty_server(built: Callable[..., Built]) -> Callable[..., Built]:
+    """`faulty_server("--wrong-body")`: the Python server with these faults."""
 
     def make(*faults: str, **keys: object) -> Built:
         return built("{python}", str(LIAR), "{host}", "{port}", *faults, **keys)

@@ -67,7 +67,7 @@ def test_a_server_that_does_not_conform_is_said_before_its_figures(lab: Lab) -> 
     assert found["keeps"]["status"] == "valid"
     assert found["keeps"]["reason"] == "passed 5 of 5 before the first figure"
     assert found["closes"]["status"] == "suspect"
-    assert "20 answers on 20 connections" in found["closes"]["reason"]
+    assert "20 responses on 20 connections" in found["closes"]["reason"]
 
 
 def test_the_table_and_the_page_are_written(two: Lab) -> None:

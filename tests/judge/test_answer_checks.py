@@ -128,7 +128,9 @@ class TestConformance:
     """What was found before the first trial stands in every trial."""
 
     WRONG = Nonconformity(check="answers", found="hello: status 500, expected 200", expected="as declared")
-    CLOSES = Nonconformity(check="keep-alive", found="20 answers on 20 connections", expected="1 connection")
+    CLOSES = Nonconformity(
+        check="keep-alive", found="20 responses on 20 connections", expected="1 connection"
+    )
 
     def found(self, **facts: object) -> Finding | None:
         known = ConformanceFacts.model_validate({"passed": 2, "checks": 3, **facts})
@@ -151,7 +153,7 @@ class TestConformance:
         finding = self.found(failed=(self.CLOSES,))
         assert finding is not None
         assert finding.status is Status.SUSPECT
-        assert "20 answers on 20 connections, expected 1 connection" in finding.reason
+        assert "20 responses on 20 connections, expected 1 connection" in finding.reason
 
     def test_what_is_declared_is_said_and_is_no_fault(self) -> None:
         finding = self.found(declared=(self.CLOSES,), passed=3)

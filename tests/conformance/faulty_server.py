@@ -1,4 +1,4 @@
-"""An HTTP server, right in everything but what its arguments say: `liar.py HOST PORT [--wrong-body] …`."""
+"""An HTTP server, right in everything but what its arguments say: `faulty_server.py HOST PORT [--wrong-body] …`."""
 
 from __future__ import annotations
 
