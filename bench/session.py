@@ -18,8 +18,8 @@ from bench.summary import Row, rows
 from bench.tools import TOOLS, NotOffered, Request, Tool
 from prony.errors import EnvironmentFault, UsageError
 from prony.host.affinity import pin_self
-from prony.host.limits import raise_descriptors
 from prony.host.partition import partition
+from prony.host.resource_limits import raise_descriptors
 from prony.peers.base import on_path
 from prony.peers.kernel import process_cpu_s
 

@@ -12,10 +12,10 @@ import prony
 from prony.errors import UsageError
 from prony.experiment.bench import Bench
 from prony.host.fingerprint import fingerprint
-from prony.host.limits import limits_to_own_servers, raise_descriptors
 from prony.host.partition import partition
 from prony.host.proc import parse_cpus
 from prony.host.readings import io_uring_works
+from prony.host.resource_limits import limits_to_own_servers, raise_descriptors
 from prony.load.engine import engine_version
 from prony.server.spec import ServerSpec
 

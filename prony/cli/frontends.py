@@ -68,7 +68,7 @@ def is_front_end(argv: Sequence[str]) -> bool:
 
 def command(argv: Sequence[str]) -> int:
     """`argv[0]` is the tool. Raises PronyError."""
-    from prony.frontends.base import Asked, plain_desk
+    from prony.frontends.base import Asked, own_context
     from prony.frontends.registry import front_end
 
     tool = front_end(argv[0])
@@ -92,11 +92,11 @@ def command(argv: Sequence[str]) -> int:
 
         return prepare(None, own.values.get("--client-cpus")), Store.open(own.values.get("--db"))
 
-    desk = plain_desk(asked, open_laboratory)
+    context = own_context(asked, open_laboratory)
     try:
-        return tool.run(rest, desk)
+        return tool.run(rest, context)
     finally:
-        desk.stdout.flush()
+        context.stdout.flush()
 
 
 def _number(text: str | None) -> int | None:

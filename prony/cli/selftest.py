@@ -36,8 +36,8 @@ def command(
     clean run left alone? Exit code 1 when not.
     """
     from prony.host.affinity import pin_self
-    from prony.host.limits import raise_descriptors
     from prony.host.partition import partition
+    from prony.host.resource_limits import raise_descriptors
     from prony.selftest.faults.clean_trials import clean_trials, clean_trials_table
     from prony.selftest.faults.entries import ALL, run_number, titles
     from prony.selftest.faults.single_trial import markdown

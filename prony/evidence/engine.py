@@ -28,8 +28,8 @@ class Histogram(EngineRecord):
     v2: str
 
 
-class Answer(EngineRecord):
-    """How often one pair of status and body length was seen."""
+class ResponseCount(EngineRecord):
+    """How many responses had this status and body length."""
 
     status: int
     body_bytes: int
@@ -99,7 +99,7 @@ class Counters(EngineRecord):
     first_head: str | None = None
     """The head of an answer as it came, the first one of a thread."""
     status: dict[str, int] = Field(default_factory=dict)
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[ResponseCount, ...] = ()
     answers_other: int = 0
     bytes_sent: int | None = None
     bytes_received: int | None = None

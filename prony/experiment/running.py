@@ -24,7 +24,7 @@ from prony.experiment.conclude import conclude, refuse
 from prony.experiment.one_trial import trial_id
 from prony.experiment.recording import ready
 from prony.experiment.stages import offer_stage, stage_notes
-from prony.host.limits import towards
+from prony.host.resource_limits import towards
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun

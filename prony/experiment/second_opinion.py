@@ -18,7 +18,7 @@ from prony.errors import EnvironmentFault
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import RunningLoad, measure_running
 from prony.peers.base import NotOffered, Request, Tool
-from prony.peers.running import run
+from prony.peers.runner import run
 from prony.plan.workload import at_pointer
 from prony.store import Store
 

@@ -148,7 +148,7 @@ def explain(translated: Translated) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the user asked of Prony itself, beside the tool's own arguments."""
+    """The user's options for Prony itself, beside the tool's own arguments."""
 
     explain: bool = False
     exit_like_original: bool = False
@@ -157,8 +157,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Where a front end works: what was asked of Prony, the laboratory, and the two streams."""
+class Context:
+    """What a front end runs with: the user's options for Prony, the laboratory, and the two streams."""
 
     asked: Asked
     open: Callable[[], tuple[Bench, Store]]
@@ -199,11 +199,11 @@ class FrontEnd:
     """What `prony NAME -h` prints."""
     translate: Callable[[Sequence[str]], Translated]
     """The tool's arguments into a load. Raises UsageError (Refused for what is not supported)."""
-    run: Callable[[Sequence[str], Desk], int]
+    run: Callable[[Sequence[str], Context], int]
     """The tool's arguments, from the first line of output to the exit code."""
 
 
-class _Patient(io.FileIO):
+class _ClosedPipeTolerant(io.FileIO):
     """Standard output whose reader may leave (`prony ab … | head -3`): the run goes on to its verdict."""
 
     def write(self, data: Any, /) -> int:
@@ -214,15 +214,15 @@ class _Patient(io.FileIO):
             return len(data)
 
 
-def plain_desk(asked: Asked, open: Callable[[], tuple[Bench, Store]]) -> Desk:
-    """A desk at this process's own streams."""
+def own_context(asked: Asked, open: Callable[[], tuple[Bench, Store]]) -> Context:
+    """The context with this process's own streams."""
     stdout: IO[str] = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):
         stdout.flush()
         stdout = io.TextIOWrapper(
-            io.BufferedWriter(_Patient(stdout.fileno(), "wb", closefd=False)),
+            io.BufferedWriter(_ClosedPipeTolerant(stdout.fileno(), "wb", closefd=False)),
             encoding=stdout.encoding,
             errors=stdout.errors,
             line_buffering=stdout.line_buffering,
         )
-    return Desk(asked, open, stdout, sys.stderr)
+    return Context(asked, open, stdout, sys.stderr)

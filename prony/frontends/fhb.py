@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import Window
 from prony.experiment.running import RunningLoad, Target
-from prony.frontends.base import Desk, FrontEnd, Ran, Refused, Translated
+from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated
 from prony.judge.histogram import decode
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.target import TlsOptions
@@ -383,23 +383,23 @@ def save(asked: Arguments, text: str) -> None:
         ) from fault
 
 
-def run(argv: Sequence[str], desk: Desk) -> int:
+def run(argv: Sequence[str], context: Context) -> int:
     """One run, from the first line to the exit code."""
     asked = parse(argv)
     if asked.help or asked.version:
-        desk.stdout.write(USAGE if asked.help else "Faban cd: Version 0.1\n")
+        context.stdout.write(USAGE if asked.help else "Faban cd: Version 0.1\n")
         return 0
     made = translated(asked)
-    if desk.asked.explain:
-        return desk.explained(made)
-    ran = desk.measure(made, SilentProgress())
+    if context.asked.explain:
+        return context.explained(made)
+    ran = context.measure(made, SilentProgress())
     found = figures(ran.window)
     for line in report(asked, found):
-        print(line, file=desk.stdout)
+        print(line, file=context.stdout)
     if asked.save:
         save(asked, summary(asked, found, ran))
-        print(f"Saving output from run in {asked.folder}", file=desk.stdout)
-    return desk.end(ran)
+        print(f"Saving output from run in {asked.folder}", file=context.stdout)
+    return context.end(ran)
 
 
 FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

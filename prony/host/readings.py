@@ -21,7 +21,6 @@ from prony.host import hardware
 from prony.host.affinity import Pinning, granted_cpus, pin_thread
 from prony.host.fingerprint import fingerprint
 from prony.host.kmsg import KernelLog
-from prony.host.limits import descriptor_limits, port_range
 from prony.host.others import census, others_between
 from prony.host.partition import partition
 from prony.host.proc import (
@@ -34,6 +33,7 @@ from prony.host.proc import (
     read_int,
     read_text,
 )
+from prony.host.resource_limits import descriptor_limits, port_range
 from prony.host.sockets import socket_sums
 from prony.host.topology import Topology, topology
 

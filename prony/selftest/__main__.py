@@ -60,8 +60,8 @@ def _tables(chosen: argparse.Namespace) -> str:
 
 def _faults(chosen: argparse.Namespace) -> str:
     from prony.host.affinity import pin_self
-    from prony.host.limits import raise_descriptors
     from prony.host.partition import partition
+    from prony.host.resource_limits import raise_descriptors
     from prony.selftest.faults.clean_trials import clean_trials, clean_trials_table
     from prony.selftest.faults.entries import ALL, run_number
     from prony.selftest.faults.single_trial import EntryResult, markdown

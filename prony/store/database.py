@@ -17,37 +17,37 @@ from prony import __version__
 from prony.errors import StoreError
 from prony.store import schema
 from prony.store.faults import explained
-from prony.store.place import APPLICATION_ID, WRITES, Place, open_place, sqlite_tables
+from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlite_tables
 
 
 class Database:
     """A file or server whose tables are Prony's."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, location: Location) -> None:
+        self._location = location
 
     @classmethod
     def open(cls, target: str | Path | None) -> Self:
         """Make the tables where there are none. Raises StoreError for whatever is not Prony's, and leaves it
         alone.
         """
-        database = cls(open_place(target))
+        database = cls(locate(target))
         database._prepare()
         return database
 
     @property
     def where(self) -> str:
         """The file or URL, without a password."""
-        return self._place.where
+        return self._location.where
 
     def close(self) -> None:
         """Let go of all connections."""
-        self._place.engine.dispose()
+        self._location.engine.dispose()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that holds the write lock from its start."""
-        with self._place.engine.connect() as connection:
+        with self._location.engine.connect() as connection:
             chosen = connection.execution_options(**{WRITES: True})
             with chosen.begin():
                 yield chosen
@@ -55,7 +55,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads; what the database refuses is a StoreError."""
-        with self.faults(), self._place.engine.begin() as connection:
+        with self.faults(), self._location.engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -67,10 +67,10 @@ class Database:
             raise explained(error, self.where) from None
 
     def _prepare(self) -> None:
-        if self._place.sqlite and not self._place.marked:
+        if self._location.sqlite and not self._location.marked:
             self._refuse_foreign_file()
         with self.faults():
-            with self._place.engine.connect() as connection:
+            with self._location.engine.connect() as connection:
                 found = self._schema_version(connection)
             if found == schema.SCHEMA_VERSION:
                 return
@@ -78,7 +78,7 @@ class Database:
                 schema.lock(connection)
                 found = self._schema_version(connection)  # another program may have been faster
                 if found is None:
-                    if self._place.sqlite:
+                    if self._location.sqlite:
                         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
                     schema.create(connection, f"prony {__version__}")
                 elif found < schema.SCHEMA_VERSION:

@@ -1,4 +1,4 @@
-"""An HTTP server, correct but for the faults in its arguments: `faulty_server.py HOST PORT [--wrong-body] …`."""
+"""An HTTP server, correct but for the faults it is given: `faulty_server.py HOST PORT [--wrong-body] …`."""
 
 from __future__ import annotations
 

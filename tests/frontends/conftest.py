@@ -17,7 +17,7 @@ from prony.evidence.trial import StageReport
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.running import RunningLoad, engine_load
 from prony.experiment.stages import offer_stage
-from prony.frontends.base import Asked, Desk, Translated
+from prony.frontends.base import Asked, Context, Translated
 from prony.load import reference
 from prony.load.engine import EngineRun, find_engine
 from prony.store import Store
@@ -89,15 +89,15 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
 @dataclass
 class Front:
-    """A desk whose streams can be read, and its store."""
+    """A context whose streams can be read, and its store."""
 
     store: Store
     out: StringIO
     err: StringIO
     bench: Callable[[], Bench]
 
-    def desk(self, **asked: Any) -> Desk:
-        return Desk(Asked(**asked), lambda: (self.bench(), self.store), self.out, self.err)
+    def context(self, **asked: Any) -> Context:
+        return Context(Asked(**asked), lambda: (self.bench(), self.store), self.out, self.err)
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ class Alone:
         return self.report.window
 
 
-class QuickDesk(Desk):
-    """A desk whose runs are the load alone: no calibration, no verdict, nothing stored."""
+class QuickDesk(Context):
+    """A context whose runs are the load alone: no calibration, no verdict, nothing stored."""
 
     __slots__ = ()
 

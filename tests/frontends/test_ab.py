@@ -111,7 +111,7 @@ def test_the_report_is_abs_line_by_line(
     server = serve("--content-type", "text/plain", *options)
     words = [*shlex.split(flags), f"{server.url}/a"]
     theirs = real_ab(*words, cwd=tmp_path)
-    code = run(words, front.desk(exit_like_original=True))
+    code = run(words, front.context(exit_like_original=True))
     ours = front.out.getvalue()
     assert code == 0
     # Who takes the report by the numbers of its lines finds it where it was.
@@ -136,7 +136,7 @@ def test_the_report_is_abs_line_by_line(
 def test_a_wrong_command_line_ends_as_with_ab(front: Front, tmp_path: Path, words: list[str]) -> None:
     assert AB is not None
     theirs = subprocess.run([AB, *words], cwd=tmp_path, capture_output=True, check=False)
-    assert run(words, front.desk()) == theirs.returncode == 22
+    assert run(words, front.context()) == theirs.returncode == 22
     assert front.err.getvalue().startswith("ab: ")
     assert front.out.getvalue() == ""
 
@@ -332,8 +332,8 @@ def test_cipher_suites_have_abs_names(suite: str, name: str) -> None:
 
 
 def test_version_and_help_run_nothing(front: Front) -> None:
-    assert run(["-V"], front.desk()) == 0
-    assert run(["-h"], front.desk()) == 0
+    assert run(["-V"], front.context()) == 0
+    assert run(["-h"], front.context()) == 0
     assert front.out.getvalue().startswith("This is ApacheBench, Version 2.3")
     assert "Usage: prony ab" in front.out.getvalue()
     assert FRONT_END.name == "ab"
@@ -341,8 +341,8 @@ def test_version_and_help_run_nothing(front: Front) -> None:
 
 def test_a_broken_connection_ends_as_in_ab(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--reset", "share=0.5")
-    assert run(["-n", "40", f"{server.url}/"], front.desk(exit_like_original=True)) == 104
+    assert run(["-n", "40", f"{server.url}/"], front.context(exit_like_original=True)) == 104
     assert "apr_socket_recv: Connection reset by peer (104)" in front.err.getvalue()
     assert "Document Path" not in front.out.getvalue()
-    assert run(["-r", "-n", "40", f"{server.url}/"], front.desk()) == 3
+    assert run(["-r", "-n", "40", f"{server.url}/"], front.context()) == 3
     assert "Complete requests:      40" in front.out.getvalue()

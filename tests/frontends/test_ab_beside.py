@@ -69,8 +69,8 @@ def test_standard_output_and_exit_code_are_abs(
         return [word.replace("ADDRESS", server.address) for word in shlex.split(flags)] + [f"{server.url}/a"]
 
     real = subprocess.run([str(AB), *argv(theirs)], capture_output=True, text=True, timeout=120)
-    desk, out, err = quick_desk()
-    assert run(argv(ours), desk) == real.returncode == 0
+    context, out, err = quick_desk()
+    assert run(argv(ours), context) == real.returncode == 0
     assert lines_of(out.getvalue()) == lines_of(real.stdout)
     assert lines_of(err.getvalue()) == lines_of(real.stderr)
     assert ours.ended()["requests"] == theirs.ended()["requests"]
@@ -85,8 +85,8 @@ def test_over_ipv6(serve: Callable[..., Served]) -> None:
     theirs, ours = serve(listen="[::1]:0"), serve(listen="[::1]:0")
     words = ["-n", "10", "-k"]
     real = subprocess.run([str(AB), *words, theirs.url + "/"], capture_output=True, text=True, timeout=120)
-    desk, out, _ = quick_desk()
-    assert run([*words, ours.url + "/"], desk) == real.returncode == 0
+    context, out, _ = quick_desk()
+    assert run([*words, ours.url + "/"], context) == real.returncode == 0
     assert lines_of(out.getvalue()) == lines_of(real.stdout)
     theirs.ended(), ours.ended()
     assert ours.recorded().replace(ours.address.encode(), b"A") == theirs.recorded().replace(
@@ -106,8 +106,8 @@ def test_over_tls(serve: Callable[..., Served], tmp_path: Path) -> None:
     real = subprocess.run(
         [str(AB), *words, f"https://{theirs.address}/"], capture_output=True, text=True, timeout=120
     )
-    desk, out, _ = quick_desk()
-    assert run([*words, f"https://{ours.address}/"], desk) == real.returncode == 0
+    context, out, _ = quick_desk()
+    assert run([*words, f"https://{ours.address}/"], context) == real.returncode == 0
 
     def known(text: str) -> list[str]:
         # The engine does not know the length of the server's key; ab also names the key exchange.
@@ -124,7 +124,7 @@ def test_over_tls(serve: Callable[..., Served], tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://no-such-host.invalid/"])
 def test_where_nobody_answers(url: str, front: Front) -> None:
     real = subprocess.run([str(AB), "-n", "3", url], capture_output=True, text=True, timeout=120)
-    assert run(["-n", "3", url], front.desk()) == real.returncode
+    assert run(["-n", "3", url], front.context()) == real.returncode
     said = front.err.getvalue().splitlines()
     assert said[0] == real.stderr.strip()
     assert said[1].startswith("prony: ")
@@ -141,8 +141,8 @@ def test_a_run_that_breaks_ends_without_a_report(
     real = subprocess.run(
         [str(AB), *flags.split(), theirs.url + "/"], capture_output=True, text=True, timeout=120
     )
-    desk, out, err = quick_desk()
-    assert run([*flags.split(), ours.url + "/"], desk) == real.returncode
+    context, out, err = quick_desk()
+    assert run([*flags.split(), ours.url + "/"], context) == real.returncode
     assert err.getvalue() == real.stderr
 
     def before_the_end(text: str) -> list[str]:

@@ -60,7 +60,7 @@ def test_a_run_with_its_files(serve: Callable[..., Served], front: Front, tmp_pa
     """A delay before the answer is waiting, one between its bytes is not."""
     server = serve("--delay", "fixed:20ms", "--body-bytes", "10")
     tsv = tmp_path / "out.tsv"
-    assert run(["-n", "12", "-c", "2", "-g", str(tsv), f"{server.url}/"], front.desk()) in (0, 3)
+    assert run(["-n", "12", "-c", "2", "-g", str(tsv), f"{server.url}/"], front.context()) in (0, 3)
     said = front.out.getvalue()
     waiting = re.search(r"^Waiting:\s+(\d+)", said, re.MULTILINE)
     assert waiting is not None
@@ -75,6 +75,6 @@ def test_a_run_with_its_files(serve: Callable[..., Served], front: Front, tmp_pa
 
 
 def test_a_file_that_cannot_be_written_is_told_before_the_run(front: Front, tmp_path: Path) -> None:
-    assert run(["-g", str(tmp_path / "no" / "x"), "http://127.0.0.1:9/"], front.desk()) == 22
+    assert run(["-g", str(tmp_path / "no" / "x"), "http://127.0.0.1:9/"], front.context()) == 22
     assert "where no file can be written" in front.err.getvalue()
     assert front.out.getvalue() == ""

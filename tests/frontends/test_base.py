@@ -50,9 +50,9 @@ def read_load(file: Path) -> RunningLoad:
 
 def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--body-bytes", "12")
-    desk = front.desk(seed=7)
-    ran = desk.measure(translated(server.url), SilentProgress())
-    assert desk.end(ran, 0) in (0, 3)
+    context = front.context(seed=7)
+    ran = context.measure(translated(server.url), SilentProgress())
+    assert context.end(ran, 0) in (0, 3)
     assert server.ended()["requests"] == 40
     assert ran.window.completed == 40
     assert ran.trial.record.seed == 7
@@ -67,7 +67,7 @@ def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served],
 
 def test_answers_unlike_each_other_are_told(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--wrong-body", "share=0.5")
-    ran = front.desk().measure(translated(server.url, 60), SilentProgress())
+    ran = front.context().measure(translated(server.url, 60), SilentProgress())
     content = next(f for f in ran.judgement.findings if f.check == "content")
     assert content.status is Status.SUSPECT
     assert "most frequent" in content.reason
@@ -81,7 +81,7 @@ def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
 
     monkeypatch.setattr(running, "_calibrate", interrupted)
     server = serve()
-    ran = front.desk().measure(translated(server.url), SilentProgress())
+    ran = front.context().measure(translated(server.url), SilentProgress())
     assert ran.interrupted
     assert (ran.window.completed, server.ended()["requests"]) == (40, 40)
     assert ran.evidence.calibration is None
@@ -89,14 +89,14 @@ def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
 
 def test_nobody_listens(front: Front) -> None:
     with pytest.raises(EnvironmentFault, match="nothing takes connections at 127"):
-        front.desk().measure(translated("http://127.0.0.1:9/"), SilentProgress())
+        front.context().measure(translated("http://127.0.0.1:9/"), SilentProgress())
 
 
 def test_an_invalid_run_exits_3_unless_the_original_is_asked_for(
     serve: Callable[..., Served], front: Front
 ) -> None:
     server = serve("--reset", "share=0.5")
-    ran = front.desk().measure(translated(server.url), SilentProgress())
+    ran = front.context().measure(translated(server.url), SilentProgress())
     assert ran.verdict is Status.INVALID
     assert exit_code(ran, exit_like_original=False, original=0) == 3
     assert exit_code(ran, exit_like_original=True, original=22) == 22

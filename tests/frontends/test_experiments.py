@@ -140,8 +140,8 @@ def test_a_on_its_server() -> None:
         if shutil.which("wrk") is not None:
             real = subprocess.run(["wrk", *argv], capture_output=True, text=True, timeout=120, check=True)
             printed.append(real.stdout)
-        desk, out, err = quick_desk()
-        assert wrk.run(argv, desk) == 0, err.getvalue()
+        context, out, err = quick_desk()
+        assert wrk.run(argv, context) == 0, err.getvalue()
         printed.append(out.getvalue())
         for text in printed:
             values = csv_of(text)
@@ -207,8 +207,8 @@ def test_c_on_its_server() -> None:
             subprocess.run(["ab", *words], capture_output=True, timeout=120, check=True)
             now = counted()
             shares, before = [now - before], now
-        desk, out, err = quick_desk()
-        assert ab.run(words, desk) == 0, err.getvalue()
+        context, out, err = quick_desk()
+        assert ab.run(words, context) == 0, err.getvalue()
         now = counted()
         shares, before = [*shares, now - before], now
         plan = cells("embedded-containers", "as-published")[0]

@@ -103,7 +103,7 @@ def test_experiment_e_in_small(serve: Callable[..., Served], front: Front, tmp_p
         "-server",
         f"{server.url}/Ping",
     ]
-    assert run(words, front.desk()) in (0, 3)
+    assert run(words, front.context()) in (0, 3)
     said = front.out.getvalue()
     (ran,) = front.store.trials(front.store.experiments()[0].id)
     assert ran.record.evidence.engine is not None
@@ -169,7 +169,7 @@ def test_any_words_translate_or_are_refused(words: list[str], url: str) -> None:
 
 
 def test_version_and_help_run_nothing(front: Front) -> None:
-    assert run(["-V"], front.desk()) == 0
-    assert run(["-h"], front.desk()) == 0
+    assert run(["-V"], front.context()) == 0
+    assert run(["-h"], front.context()) == 0
     assert "usage: prony fhb" in front.out.getvalue()
     assert FRONT_END.name == "fhb"

@@ -158,7 +158,7 @@ def test_experiment_c_through_ab_is_the_native_plan_in_small(
     assert native.load == ClosedLoad(users=10)
     assert native.measured == WholeRun(total_requests=10_000)
     server = serve("--body-bytes", "500", "--delay", "fixed:5ms")
-    assert run(["-n", "200", "-c", "10", "-k", f"{server.url}/actuator/metrics"], front.desk()) in (0, 3)
+    assert run(["-n", "200", "-c", "10", "-k", f"{server.url}/actuator/metrics"], front.context()) in (0, 3)
     said = front.out.getvalue()
     (ran,) = front.store.trials(front.store.experiments()[0].id)
     assert "Complete requests:      200" in said

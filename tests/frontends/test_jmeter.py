@@ -290,7 +290,7 @@ def customers(server: Served, threads: int, loops: int) -> list[str]:
 
 def test_a_run_sends_the_plan_and_nothing_else(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--body-bytes", "12")
-    code = jmeter.run(customers(server, 2, 3), front.desk())
+    code = jmeter.run(customers(server, 2, 3), front.context())
     assert code in (0, 3)
     assert server.ended()["requests"] == 30
     lines = front.out.getvalue().splitlines()
@@ -304,7 +304,7 @@ def test_a_run_sends_the_plan_and_nothing_else(serve: Callable[..., Served], fro
 
 def test_wrong_answers_are_errors(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--status", "500")
-    jmeter.run(customers(server, 1, 2), front.desk())
+    jmeter.run(customers(server, 1, 2), front.context())
     assert "Err:    10 (100.00%)" in front.out.getvalue()
 
 
@@ -317,7 +317,7 @@ def test_the_log_has_a_row_for_every_request(
     serve: Callable[..., Served], front: Front, tmp_path: Path
 ) -> None:
     server, log = serve("--body-bytes", "12"), tmp_path / "out.jtl"
-    jmeter.run([*customers(server, 2, 2), "-l", str(log)], front.desk())
+    jmeter.run([*customers(server, 2, 2), "-l", str(log)], front.context())
     rows = rows_of(log)
     assert len(rows) == server.ended()["requests"] == 20
     assert tuple(rows[0]) == jtl.COLUMNS
@@ -328,7 +328,7 @@ def test_the_log_has_a_row_for_every_request(
     assert (read["responseCode"], read["responseMessage"], read["success"]) == ("200", "OK", "true")
     assert not list(tmp_path.glob(".jtl-*"))
     bad = serve("--status", "503")
-    jmeter.run([*customers(bad, 1, 1), "-l", str(log)], front.desk())
+    jmeter.run([*customers(bad, 1, 1), "-l", str(log)], front.context())
     added = rows_of(log)
     assert len(added) == 25
     assert (added[-1]["responseCode"], added[-1]["success"]) == ("503", "false")
@@ -336,7 +336,9 @@ def test_the_log_has_a_row_for_every_request(
 
 def test_a_log_that_cannot_be_written_is_said_before_the_load(front: Front, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
-        jmeter.run(["-n", "-t", str(PLANS / "sessions.jmx"), "-l", str(tmp_path / "no" / "x")], front.desk())
+        jmeter.run(
+            ["-n", "-t", str(PLANS / "sessions.jmx"), "-l", str(tmp_path / "no" / "x")], front.context()
+        )
 
 
 def real(folder: Path, *argv: str) -> list[dict[str, str]]:
@@ -354,10 +356,10 @@ def test_jmeter_itself_sends_the_same_bytes(
     methods = ["-n", "-t", str(PLANS / "methods.jmx")]
     real(tmp_path, *methods, f"-Jport={theirs.port}")
     (tmp_path / "real.jtl").unlink()
-    jmeter.run([*methods, f"-Jport={ours.port}"], front.desk())
+    jmeter.run([*methods, f"-Jport={ours.port}"], front.context())
     rows = real(tmp_path, *customers(theirs, 1, 2))
     log = tmp_path / "ours.jtl"
-    jmeter.run([*customers(ours, 1, 2), "-l", str(log)], front.desk())
+    jmeter.run([*customers(ours, 1, 2), "-l", str(log)], front.context())
     own = rows_of(log)
     assert len(rows) == len(own) == 10
     assert list(rows[0]) == list(own[0])

@@ -194,8 +194,8 @@ def test_all_groups_send_what_they_should_in_order_and_have_their_rows(
     served, log = serve(), tmp_path / "out.jtl"
     file = tmp_path / "shop.jmx"
     file.write_bytes(document(shop(served.port)))
-    desk, out, _ = quick_desk()
-    assert jmeter.run(["-n", "-t", str(file), "-l", str(log)], desk) == 0
+    context, out, _ = quick_desk()
+    assert jmeter.run(["-n", "-t", str(file), "-l", str(log)], context) == 0
     rows = rows_of(log)
     assert sent(rows) == EXPECTED
     assert re.search(r"summary =     36 in .* Err:     0 \(0\.00%\)", out.getvalue())
@@ -223,8 +223,8 @@ def test_jmeter_itself_sends_the_same_under_the_same_names(
             groups += group("then", at(served.port, "/b"), 2, 3)
         (tmp_path / f"{log.stem}.jmx").write_bytes(document(groups, serial))
     run_jmeter(["-n", "-t", str(tmp_path / "theirs.jmx"), "-l", str(logs[0])], tmp_path, cwd=tmp_path)
-    desk, _, _ = quick_desk()
-    assert jmeter.run(["-n", "-t", str(tmp_path / "ours.jmx"), "-l", str(logs[1])], desk) == 0
+    context, _, _ = quick_desk()
+    assert jmeter.run(["-n", "-t", str(tmp_path / "ours.jmx"), "-l", str(logs[1])], context) == 0
     counted = [sent(rows_of(log)) for log in logs]
     if serial:
         counted = [Counter({key: n for key, n in one.items() if key[1] == "b"}) for one in counted]

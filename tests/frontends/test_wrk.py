@@ -137,7 +137,7 @@ def test_the_command_line_is_wrks() -> None:
 def test_wrong_usage_is_told_as_by_wrk(argv: list[str], part: str, front: Front) -> None:
     with pytest.raises(WrongUsage, match=part):
         parse(argv)
-    assert run(argv, front.desk()) == 1
+    assert run(argv, front.context()) == 1
     assert part in front.err.getvalue()
     assert front.out.getvalue().startswith("Usage: prony wrk")
 
@@ -151,7 +151,7 @@ def test_what_is_not_done_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("argv", [["-s", "nowhere.lua", "http://h/"], ["http://h:99999/"], ["http://h/a b"]])
 def test_whatever_else_is_wrong_ends_with_1(front: Front, argv: list[str]) -> None:
-    assert run(argv, front.desk(explain=True)) == 1
+    assert run(argv, front.context(explain=True)) == 1
     assert "prony" in front.err.getvalue() or "expected" in front.err.getvalue()
 
 
@@ -159,7 +159,7 @@ def test_explain_prints_the_plan(front: Front, tmp_path: Path) -> None:
     script = tmp_path / "a.lua"
     script.write_text("wrk.path = '/a'")
     argv = ["-c4", "-t2", "-d3s", "-s", str(script), "http://127.0.0.1:9/${x}", "--", "one"]
-    assert run(argv, front.desk(explain=True)) == 0
+    assert run(argv, front.context(explain=True)) == 0
     plan = yaml.safe_load(front.out.getvalue())
     assert plan["script"] == {
         "file": str(script), "args": ["one"], "url": "http://127.0.0.1:9/${x}", "threads": 2,
@@ -199,7 +199,7 @@ def test_the_real_wrk_sends_and_prints_the_same(
     done = subprocess.run(
         [WRK, *argv, theirs.url + "/"], capture_output=True, text=True, timeout=60, check=True
     )
-    assert run([*argv, ours.url + "/"], front.desk(exit_like_original=True)) == 0, front.err.getvalue()
+    assert run([*argv, ours.url + "/"], front.context(exit_like_original=True)) == 0, front.err.getvalue()
     assert skeleton(front.out.getvalue()) == skeleton(done.stdout)
     seen, expected = requests_of(ours.recorded()), requests_of(theirs.recorded())
     # The last requests may have been on their way when the run ended, and the recorded part may end in one.
@@ -224,7 +224,7 @@ def test_experiment_a_writes_its_line(serve: Serve, front: Front, tmp_path: Path
     )
     server = serve("--delay", "1ms")
     argv = ["-c4", "-t2", "-d1s", "-s", str(script), server.url, "--", "PUT", "/echo", "{}"]
-    assert run(argv, front.desk(exit_like_original=True)) == 0, front.err.getvalue()
+    assert run(argv, front.context(exit_like_original=True)) == 0, front.err.getvalue()
     heading, line = front.out.getvalue().splitlines()[-2:]
     assert heading == COLUMNS
     values = dict(zip(COLUMNS.split(","), line.split(","), strict=True))
@@ -243,7 +243,7 @@ def test_what_a_script_says_on_standard_error_gets_there(
         "function init() io.stderr:write('begun\\n') end\n"
         "function done() io.stderr:write('at \\255 the end') end"
     )
-    assert run(["-c1", "-t1", "-d1s", "-s", str(script), serve().url], front.desk()) in (0, 3)
+    assert run(["-c1", "-t1", "-d1s", "-s", str(script), serve().url], front.context()) in (0, 3)
     said = capsys.readouterr().err
     assert said.startswith("begun\n")
     assert said.endswith("at \N{REPLACEMENT CHARACTER} the end")
@@ -254,11 +254,11 @@ def test_a_script_may_leave(serve: Serve, front: Front, tmp_path: Path) -> None:
     script = tmp_path / "gate.lua"
     script.write_text("done = function(summary)\n  print('too slow')\n  os.exit(7)\nend")
     argv = ["-c1", "-t1", "-d1s", "-s", str(script), serve().url]
-    assert run(argv, front.desk(exit_like_original=True)) == 7
+    assert run(argv, front.context(exit_like_original=True)) == 7
     assert front.out.getvalue().endswith("too slow\n")
     assert "gate.lua:3: os.exit(7) ended the script" in front.err.getvalue()
     script.write_text("if true then print('no paths.txt') os.exit() end")
-    assert run(argv, front.desk()) == 0
+    assert run(argv, front.context()) == 0
     assert (
         "gate.lua:1: os.exit(0) ended the script; the last it printed: no paths.txt\n" in front.err.getvalue()
     )
@@ -274,7 +274,7 @@ def test_other_programs_of_a_script_print_where_it_prints(serve: Serve, front: F
         "function done() os.execute('echo the end') end\n"
     )
     argv = ["-c1", "-t1", "-d1s", "-s", str(script), serve().url]
-    assert run(argv, front.desk(exit_like_original=True)) == 0, front.err.getvalue()
+    assert run(argv, front.context(exit_like_original=True)) == 0, front.err.getvalue()
     assert "hello\n768\t1\nthere\ttrue\n" in front.out.getvalue()
     assert front.out.getvalue().endswith("the end\n")
 
@@ -286,7 +286,7 @@ def test_a_script_that_reads_standard_input_is_refused(
     script = tmp_path / "reads.lua"
     script.write_text(f"-- urls from a pipe\n{line}\n")
     server = serve()
-    assert run(["-s", str(script), server.url], front.desk()) == 1
+    assert run(["-s", str(script), server.url], front.context()) == 1
     assert "reads.lua:2: standard input cannot be read here" in front.err.getvalue()
     assert server.ended()["requests"] == 0
 
@@ -298,18 +298,18 @@ def test_an_error_of_the_script_is_told_with_its_line(serve: Serve, front: Front
     )
     server = serve()
     argv = ["-c1", "-t1", "-d20s", "-s", str(script), server.url]
-    assert run(argv, front.desk(exit_like_original=True)) == 1
+    assert run(argv, front.context(exit_like_original=True)) == 1
     assert "bad.lua:4: enough" in front.err.getvalue()
     assert "Requests/sec:" in front.out.getvalue()
     script.write_text("function init(\n")
     before = server.ended()["requests"]
-    assert run(["-s", str(script), serve().url], front.desk()) == 1
+    assert run(["-s", str(script), serve().url], front.context()) == 1
     assert "bad.lua:2:" in front.err.getvalue()
     assert before >= 5
 
 
 def test_nobody_listens(front: Front) -> None:
-    assert run(["-c1", "-t1", "-d1s", "http://127.0.0.1:1/"], front.desk()) == 1
+    assert run(["-c1", "-t1", "-d1s", "http://127.0.0.1:1/"], front.context()) == 1
     assert "127.0.0.1:1" in front.err.getvalue()
     assert front.out.getvalue() == ""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from prony.host import diag, sockets
-from prony.host.limits import descriptor_limits, limits, port_range, raise_descriptors, time_wait_to
+from prony.host.resource_limits import descriptor_limits, limits, port_range, raise_descriptors, time_wait_to
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:
@@ -164,7 +164,7 @@ def test_limits_of_this_process() -> None:
 def test_the_soft_limit_is_raised_and_never_lowered() -> None:
     script = (
         "import resource\n"
-        "from prony.host.limits import raise_descriptors, descriptor_limits\n"
+        "from prony.host.resource_limits import raise_descriptors, descriptor_limits\n"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
         "print(raise_descriptors(100), raise_descriptors(300))\n"

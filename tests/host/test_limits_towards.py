@@ -8,8 +8,8 @@ import pytest
 
 from prony.cli import bench as cli_bench
 from prony.experiment import running
-from prony.host import limits as host_limits
-from prony.host.limits import limits
+from prony.host import resource_limits as host_limits
+from prony.host.resource_limits import limits
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.workload import Workload
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.host.limits import limits, time_wait_reuse
+from prony.host.resource_limits import limits, time_wait_reuse
 
 
 def tree(root: Path, mode: str, stamps: str = "1") -> Path:

@@ -11,7 +11,6 @@ from hdrh.histogram import HdrHistogram
 from scipy.stats import norm
 
 from prony.evidence.engine import (
-    Answer,
     Counters,
     EngineReport,
     EngineThread,
@@ -20,6 +19,7 @@ from prony.evidence.engine import (
     Mark,
     Ready,
     ReadyThread,
+    ResponseCount,
     Window,
 )
 from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange
@@ -113,7 +113,7 @@ def counters(requests: int) -> dict[str, Any]:
         "sent": requests,
         "completed": requests,
         "status": {"200": requests},
-        "answers": (Answer(status=200, body_bytes=BODY, count=requests),),
+        "answers": (ResponseCount(status=200, body_bytes=BODY, count=requests),),
         "bytes_sent": requests * 90,
         "bytes_received": requests * 1400,
         "connect_attempts": 0,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.evidence.engine import Answer
+from prony.evidence.engine import ResponseCount
 from prony.evidence.server import Probe
 from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity
 from prony.judge.checks.conformance import conformance
@@ -73,8 +73,8 @@ class TestContent:
 
     def test_an_error_page_with_200_differs_from_the_probe(self) -> None:
         answers = (
-            Answer(status=200, body_bytes=f.BODY, count=79_200),
-            Answer(status=200, body_bytes=512, count=800),
+            ResponseCount(status=200, body_bytes=f.BODY, count=79_200),
+            ResponseCount(status=200, body_bytes=512, count=800),
         )
         finding = content(f.window(f.healthy(), answers=answers), LIMITS)
         assert finding.status is Status.SUSPECT
@@ -95,8 +95,8 @@ class TestContent:
             }
         )
         answers = (
-            Answer(status=200, body_bytes=f.BODY, count=40_000),
-            Answer(status=201, body_bytes=20, count=40_000),
+            ResponseCount(status=200, body_bytes=f.BODY, count=40_000),
+            ResponseCount(status=201, body_bytes=20, count=40_000),
         )
         assert content(f.window(two, answers=answers), LIMITS).status is Status.VALID
 
@@ -104,7 +104,7 @@ class TestContent:
         away = f.healthy().model_copy(
             update={"probes": (Probe(step="a", status=302, body_bytes=0, meets_expectation=True),)}
         )
-        away = f.window(away, answers=(Answer(status=302, body_bytes=0, count=80_000),))
+        away = f.window(away, answers=(ResponseCount(status=302, body_bytes=0, count=80_000),))
         assert content(away, LIMITS).status is Status.SUSPECT
 
     def test_a_wrong_probe_is_invalid(self) -> None:

@@ -19,7 +19,7 @@ from prony.peers.artillery import Artillery
 from prony.peers.h2load import H2load
 from prony.peers.jmeter import Jmeter
 from prony.peers.oha import Oha
-from prony.peers.running import run
+from prony.peers.runner import run
 from prony.peers.wrk import Wrk
 from prony.report.second_opinion import as_json, lines
 from prony.selftest.faults.other_tools import words

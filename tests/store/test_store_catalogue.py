@@ -14,7 +14,7 @@ from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Judgement, Status
 from prony.store import Store, catalogue, ids, owner, schema
-from prony.store.place import default_path
+from prony.store.location import default_path
 
 Begin = Callable[[], str]
 

@@ -15,7 +15,7 @@ from prony.frontends.ab import html, layout, logged
 from prony.frontends.ab.arguments import TOOL, USAGE, Arguments, parse
 from prony.frontends.ab.figures import Figures, Times, figures, length_lost, times_of
 from prony.frontends.ab.translate import request_headers, server_name, translated
-from prony.frontends.base import Desk, FrontEnd, Ran, Refused, Translated
+from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated
 from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
 
@@ -72,57 +72,57 @@ def translate(argv: Sequence[str]) -> Translated:
     return translated(parse(argv))
 
 
-def run(argv: Sequence[str], desk: Desk) -> int:
+def run(argv: Sequence[str], context: Context) -> int:
     """One run, from the banner to the exit code."""
     try:
         asked = parse(argv)
     except Refused:
         raise
     except UsageError as fault:
-        print(fault, file=desk.stderr)
+        print(fault, file=context.stderr)
         return WRONG_USAGE
     if asked.help or asked.version:
-        desk.stdout.write(USAGE if asked.help else layout.BANNER)
+        context.stdout.write(USAGE if asked.help else layout.BANNER)
         return 0
     made = translated(asked)
-    if desk.asked.explain:
-        return desk.explained(made)
-    heartbeat = Heartbeat(asked, desk.stderr)
-    desk.stdout.write(html.BANNER if asked.html else layout.BANNER)
-    _begin(asked, heartbeat, desk.stdout)
+    if context.asked.explain:
+        return context.explained(made)
+    heartbeat = Heartbeat(asked, context.stderr)
+    context.stdout.write(html.BANNER if asked.html else layout.BANNER)
+    _begin(asked, heartbeat, context.stdout)
     with tempfile.TemporaryDirectory(prefix="prony-ab-") as folder:
         log = Path(folder) / "requests.csv" if _keeps_all(asked) else None
         try:
-            ran = desk.measure(replace(made, load=replace(made.load, log=log)), heartbeat)
+            ran = context.measure(replace(made, load=replace(made.load, log=log)), heartbeat)
         except EnvironmentFault as fault:
             told = _unreachable(asked)
             if told is None:
                 raise
-            desk.stdout.flush()
-            print(f"{told[0]}\nprony: {fault}", file=desk.stderr)
+            context.stdout.flush()
+            print(f"{told[0]}\nprony: {fault}", file=context.stderr)
             return told[1]
         requests = logged.kept(read_log(log)) if log is not None else []
     totals = ran.report.totals
     found = figures(asked, ran.window, totals)
     found = logged.with_lengths(found, requests, asked.any_length, length_lost(totals))
-    _log(asked, ran, desk.stdout)
+    _log(asked, ran, context.stdout)
     broken = _broken(asked, ran, found)
     if broken is not None:
         sentence, code = broken
-        print(sentence, file=desk.stderr)
+        print(sentence, file=context.stderr)
         if totals.completed:
-            print(f"Total of {totals.completed} requests completed", file=desk.stdout)
-        return desk.end(ran, code)
+            print(f"Total of {totals.completed} requests completed", file=context.stdout)
+        return context.end(ran, code)
     heartbeat.ended(found.complete)
     if heartbeat.silent:
-        print("..done", file=desk.stdout)
+        print("..done", file=context.stdout)
     times = logged.times(requests) or times_of(ran.window, totals)
-    _print(_report(asked, ran, found, times), desk.stdout)
+    _print(_report(asked, ran, found, times), context.stdout)
     unwritten = _files(asked, requests, times)
     if unwritten is not None:
-        print(unwritten, file=desk.stderr)
-        return desk.end(ran, 1)
-    return desk.end(ran, 1 if ran.interrupted else 0)
+        print(unwritten, file=context.stderr)
+        return context.end(ran, 1)
+    return context.end(ran, 1 if ran.interrupted else 0)
 
 
 def _files(asked: Arguments, requests: list[logged.Kept], times: Times | None) -> str | None:

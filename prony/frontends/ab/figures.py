@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prony.evidence.engine import Answer, Counters, Histogram, Window
+from prony.evidence.engine import Counters, Histogram, ResponseCount, Window
 from prony.frontends.ab.arguments import Arguments
 from prony.judge.histogram import decode
 
@@ -170,7 +170,7 @@ def kept_alive(totals: Counters) -> int:
     return max(0, totals.completed - (totals.connections_closed_by_server or 0))
 
 
-def _document_bytes(answers: Sequence[Answer]) -> int:
+def _document_bytes(answers: Sequence[ResponseCount]) -> int:
     """The usual length; ab takes the first one's, which is the same wherever lengths do not vary."""
     return max(answers, key=lambda answer: answer.count).body_bytes if answers else 0
 

@@ -12,40 +12,40 @@ from prony.frontends.artillery import console, ensure
 from prony.frontends.artillery.flags import USAGE
 from prony.frontends.artillery.metrics import Metrics, aggregate, periods
 from prony.frontends.artillery.translate import read, translate
-from prony.frontends.base import Desk, FrontEnd, Ran
+from prony.frontends.base import Context, FrontEnd, Ran
 from prony.report.progress import SilentProgress
 
 FAILED, UNEXPECTED = 1, 21
 """Artillery's exit codes when a check of ensure failed, and else when an expectation did."""
 
 
-def run(argv: Sequence[str], desk: Desk) -> int:
+def run(argv: Sequence[str], context: Context) -> int:
     """From the first line of output to the exit code. Raises PronyError."""
     asked = read(argv)
     planned = ensure.checks(asked.ensure)
-    if desk.asked.explain:
-        return desk.explained(asked.translated)
+    if context.asked.explain:
+        return context.explained(asked.translated)
     output = _output(asked.given.values.get("output"))
     live = console.Live(
-        asked.phases, desk.stdout, lambda: time.time() * 1000, lambda rows, at: periods(rows, at)
+        asked.phases, context.stdout, lambda: time.time() * 1000, lambda rows, at: periods(rows, at)
     )
     quiet = asked.given.quiet
-    ran = desk.measure(asked.translated, SilentProgress() if quiet else live)
+    ran = context.measure(asked.translated, SilentProgress() if quiet else live)
     report = aggregate(asked, ran)
     if not quiet:
         live.ended(ran.report.elapsed_ms / 1000)
-        print(console.summary(report, time.time() * 1000, asked.hidden), file=desk.stdout)
+        print(console.summary(report, time.time() * 1000, asked.hidden), file=context.stdout)
     if output is not None:
         _write(output, report, ran)
-        print(f"Log file: {output}", file=desk.stdout)
+        print(f"Log file: {output}", file=context.stdout)
     checked = ensure.run(planned, report)
     if checked:
-        print("\nChecks:", file=desk.stdout)
+        print("\nChecks:", file=context.stdout)
         for one in checked:
-            print(one.line, file=desk.stdout)
+            print(one.line, file=context.stdout)
     missed = any(not one.ok and one.check.strict for one in checked)
     failed = bool(report.counters.get("plugins.expect.failed"))
-    return desk.end(ran, original=FAILED if missed else UNEXPECTED if failed else 0)
+    return context.end(ran, original=FAILED if missed else UNEXPECTED if failed else 0)
 
 
 def _output(name: str | None) -> Path | None:

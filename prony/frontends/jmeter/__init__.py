@@ -11,7 +11,7 @@ from typing import IO
 
 from prony.evidence.engine import IntervalRow, Window
 from prony.experiment.stages import stage_log
-from prony.frontends.base import Desk, FrontEnd, Ran, Translated
+from prony.frontends.base import Context, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
 from prony.frontends.jmeter.crews import Crew, Roster
@@ -115,20 +115,20 @@ def translate(argv: Sequence[str]) -> Translated:
     return plan(parse(argv)).translated
 
 
-def run(argv: Sequence[str], desk: Desk) -> int:
+def run(argv: Sequence[str], context: Context) -> int:
     """One run, from JMeter's first line to the exit code."""
     asked = parse(argv)
     if asked.help or asked.version:
-        desk.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
+        context.stdout.write(USAGE if asked.help else f"prony jmeter, after Apache JMeter {VERSION}\n")
         return 0
     made = plan(asked)
-    if desk.asked.explain:
-        return desk.explained(made.translated)
-    return _run(asked, made, desk)
+    if context.asked.explain:
+        return context.explained(made.translated)
+    return _run(asked, made, context)
 
 
-def _run(asked: Arguments, made: Plan, desk: Desk) -> int:
-    out = desk.stdout
+def _run(asked: Arguments, made: Plan, context: Context) -> int:
+    out = context.stdout
     print("Creating summariser <summary>", file=out)
     print(f"Created the tree successfully using {asked.plan}", file=out)
     print(f"Starting standalone test {moment(time.time())}", file=out, flush=True)
@@ -136,18 +136,18 @@ def _run(asked: Arguments, made: Plan, desk: Desk) -> int:
         time.sleep(made.delay_s)
     summariser = Summariser(out, made.users)
     if asked.log is None:
-        ran = desk.measure(made.translated, summariser)
+        ran = context.measure(made.translated, summariser)
     else:
-        ran = _logged(asked.log, asked.replace_log, made, desk, summariser)
+        ran = _logged(asked.log, asked.replace_log, made, context, summariser)
     if summariser.said:
         summariser.say()
     print(line(total(ran)), file=out)
     print(f"Tidying up ...    {moment(time.time())}", file=out)
     print("... end of run", file=out)
-    return desk.end(ran, 0)
+    return context.end(ran, 0)
 
 
-def _logged(path: Path, replace_log: bool, made: Plan, desk: Desk, progress: SilentProgress) -> Ran:
+def _logged(path: Path, replace_log: bool, made: Plan, context: Context, progress: SilentProgress) -> Ran:
     """The run with a row for every request, which become JMeter's lines when it has ended."""
     load = made.translated.load
     with (
@@ -155,18 +155,18 @@ def _logged(path: Path, replace_log: bool, made: Plan, desk: Desk, progress: Sil
         TemporaryDirectory(dir=path.parent, prefix=".jtl-") as folder,
     ):
         rows = Path(folder) / "requests.csv"
-        ran = desk.measure(replace(made.translated, load=replace(load, log=rows)), progress)
+        ran = context.measure(replace(made.translated, load=replace(load, log=rows)), progress)
         count = 0
         for log, crews in _logs(rows, made):
             roster = Roster(crews, read_log(log))
             count += jtl.write(read_log(log), file, load.target.base, roster)
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
-    print(f"prony: note: {path}: {count} requests{waited}", file=desk.stderr)
+    print(f"prony: note: {path}: {count} requests{waited}", file=context.stderr)
     if made.transactions:
         print(
             f"prony: note: {path}: transactions have no rows there; their times are in {ran.identifier}",
-            file=desk.stderr,
+            file=context.stderr,
         )
     return ran
 

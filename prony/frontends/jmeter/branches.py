@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.scope import COUNTING, Scope
-from prony.frontends.jmeter.tree import NOT_REQUESTS, Controller, Place, Walk, entries_of, named_round
+from prony.frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, Walk, entries_of, named_round
 from prony.plan.blocks import Condition, Loop
 from prony.plan.workload import Block, Entry
 
@@ -15,7 +15,7 @@ MOST_BRANCHES = 20
 NUMBER = r"^[+-]?\d{1,10}$"
 
 
-def _switch(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
+def _switch(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
     """One child: by its number from 0, or by its name; the first one for numbers that no child has and for
     the empty text, and for names that none has the one named default, if there is one.
     """
@@ -28,10 +28,10 @@ def _switch(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
     constant = wanted.constant
     if constant is not None:
         chosen = _chosen(constant, labels)
-        return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, Place())
+        return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, LoopContext())
     if len(children) > MOST_BRANCHES:
         raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
-    made = [entries_of([*beside, child], scope, walk, Place()) for child in children]
+    made = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
     return _chain(wanted.engine, labels, made)
 
 
@@ -71,7 +71,7 @@ def _either(held: Condition, then: Sequence[Entry], otherwise: Sequence[Entry]) 
     return [Block(condition=Condition(negated=held), steps=tuple(otherwise))] if otherwise else []
 
 
-def _for_each(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
+def _for_each(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
     """A round for each variable NAME_1, NAME_2… there is: of the plan, or all matches of an extractor."""
     values = walk.values
     base = values.constant(node.value("ForeachController.inputVal"), node)
@@ -86,7 +86,7 @@ def _for_each(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)
     index = named_round(node, walk)
-    found = entries_of(node.below, scope, walk, Place())
+    found = entries_of(node.below, scope, walk, LoopContext())
     if base in values.several and joint:
         if start > 0 or end >= 0:
             raise node.refused("a part of an extractor's matches", "leave start and end empty")
@@ -112,10 +112,10 @@ def _for_each(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry
     return [Block(loop=loop.model_copy(update={"index": used}), steps=tuple(found))]
 
 
-def _put_in(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _put_in(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
     """What `modules.expand` has put below it."""
     node.ignore("ModuleController.node_path", "IncludeController.includepath")
-    return walk.below(node, scope, place)
+    return walk.below(node, scope, loop)
 
 
 BRANCHES: dict[str, Controller] = {

@@ -16,7 +16,7 @@ from prony.frontends.jmeter.scope import Scope
 from prony.frontends.jmeter.tree import (
     CONTROLLERS,
     NOT_REQUESTS,
-    Place,
+    LoopContext,
     Walk,
     entries_of,
     named_round,
@@ -36,21 +36,21 @@ def loops(node: Node, values: Values) -> int:
     return values.whole(node.value("LoopController.loops"), node, "LoopController.loops", 1)
 
 
-def _simple(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
-    return walk.below(node, scope, place)
+def _simple(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+    return walk.below(node, scope, loop)
 
 
-def _transaction(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _transaction(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
     if node.flag("TransactionController.includeTimers"):
         walk.values.note(f"{node.element}: its time is that of its requests, without the pauses between them")
     node.ignore("TransactionController.parent")
-    found = walk.below(node, scope, place)
+    found = walk.below(node, scope, loop)
     walk.shared.transactions = walk.shared.transactions or bool(found)
     name = walk.values.constant(node.label, node)
     return [Block(transaction=name, steps=tuple(found))] if found else []
 
 
-def _loop(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
+def _loop(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
     number = loops(node, walk.values)
     again = node.flag("LoopController.continue_forever", True)
     if number == 0:
@@ -60,7 +60,7 @@ def _loop(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
             "a loop without an end in a run without one", "give it a number, or the group a duration"
         )
     name = named_round(node, walk)
-    found = entries_of(node.below, scope, walk, Place(round=name))
+    found = entries_of(node.below, scope, walk, LoopContext(round=name))
     if not found:
         return []
     index = name if name in walk.values.used else None
@@ -77,19 +77,19 @@ def _loop(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
     return made if again else [Block(once=True, steps=tuple(made))]
 
 
-def _once(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _once(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
     """The first round only of the loop that it stands in, else the first time of the user."""
-    found = walk.below(node, scope, place)
+    found = walk.below(node, scope, loop)
     if not found:
         return []
-    if place.round is None:
+    if loop.round is None:
         return [Block(once=True, steps=tuple(found))]
-    walk.values.used.add(place.round)
-    first = Condition(left=f"${{{place.round}}}", op="==", right="0")
+    walk.values.used.add(loop.round)
+    first = Condition(left=f"${{{loop.round}}}", op="==", right="0")
     return [Block(condition=first, steps=tuple(found))]
 
 
-def _if(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _if(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
     raw = node.value("IfController.condition").strip()
     held: Held | None
     if node.flag("IfController.useExpression"):
@@ -101,7 +101,7 @@ def _if(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     every = node.flag("IfController.evaluateAll")
     if held is False:
         return []
-    found = walk.below(node, scope, place)
+    found = walk.below(node, scope, loop)
     if not found or held is True:
         return found
     active = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
@@ -126,7 +126,7 @@ def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
     return [Block(condition=held, steps=(*piece, *made))]
 
 
-def _while(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
+def _while(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
     raw = node.value("WhileController.condition").strip()
     if raw.upper() in ("", "LAST"):
         raise node.refused(
@@ -140,17 +140,17 @@ def _while(node: Node, scope: Scope, walk: Walk, _place: Place) -> list[Entry]:
     if held is True and not walk.endless:
         raise node.refused("a condition that always holds", "use a Loop Controller")
     name = named_round(node, walk)
-    found = walk.below(node, scope, Place())
+    found = walk.below(node, scope, LoopContext())
     if not found:
         return []
     index = name if name in walk.values.used else None
     return [Block(loop=Loop(condition=held, index=index), steps=tuple(found))]
 
 
-def _children(node: Node, scope: Scope, walk: Walk, place: Place, one_each: bool) -> list[Entry]:
+def _children(node: Node, scope: Scope, walk: Walk, loop: LoopContext, one_each: bool) -> list[Entry]:
     """Each child as one entry; `one_each`: a visit sends but one request of a controller among them."""
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
-    here = replace(place, round=None)
+    here = replace(loop, round=None)
     if any(below.enabled and below.tag in ("CounterConfig", "RandomVariableConfig") for below in beside):
         raise node.refused("a counter among what it chooses from", "move the counter beside the controller")
     found: list[Entry] = []
@@ -190,26 +190,26 @@ def _certain(entries: Sequence[Entry]) -> bool:
     )
 
 
-def _interleave(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
-    return _choice(node, scope, walk, place, "interleave")
+def _interleave(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+    return _choice(node, scope, walk, loop, "interleave")
 
 
-def _random(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
-    return _choice(node, scope, walk, place, "random")
+def _random(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+    return _choice(node, scope, walk, loop, "random")
 
 
-def _choice(node: Node, scope: Scope, walk: Walk, place: Place, kind: str) -> list[Entry]:
+def _choice(node: Node, scope: Scope, walk: Walk, loop: LoopContext, kind: str) -> list[Entry]:
     style = walk.values.whole(node.value("InterleaveControl.style"), node, "InterleaveControl.style", 0)
     if node.flag("InterleaveControl.accrossThreads") and kind == "interleave" and walk.users != 1:
         raise node.refused("a turn that all threads take together", "untick 'Interleave across threads'")
-    found = _children(node, scope, walk, place, one_each=style == 0)
+    found = _children(node, scope, walk, loop, one_each=style == 0)
     if len(found) < 2:
         return found
     return [Block.model_validate({"choice": kind, "steps": tuple(found)})]
 
 
-def _shuffled(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
-    found = _children(node, scope, walk, place, one_each=False)
+def _shuffled(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+    found = _children(node, scope, walk, loop, one_each=False)
     if len(found) < 2:
         return found
     if len(found) > MOST_ORDERED:
@@ -220,7 +220,7 @@ def _shuffled(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]
     return [Block(choice="random", steps=orders)]
 
 
-def _share(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
+def _share(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
     values = walk.values
     style = values.whole(node.value("ThroughputController.style"), node, "ThroughputController.style", 0)
     each = node.flag("ThroughputController.perThread") or walk.users == 1
@@ -230,7 +230,7 @@ def _share(node: Node, scope: Scope, walk: Walk, place: Place) -> list[Entry]:
     )
     if style not in (BY_NUMBER, BY_PERCENT):
         raise node.wrong(f"ThroughputController.style to be 0 or 1, found {style}")
-    found = walk.below(node, scope, place)
+    found = walk.below(node, scope, loop)
     if not found or (percent <= 0 if style == BY_PERCENT else number < 1):
         return []
     if style == BY_PERCENT and percent >= 100:

@@ -18,7 +18,7 @@ from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import Request
 from prony.frontends.jmeter.scope import Scope, Shared, cache_of, counted, gather, inner, user_variables
-from prony.frontends.jmeter.tree import NOT_REQUESTS, Place, Walk, entries_of, unsupported
+from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, Walk, entries_of, unsupported
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
@@ -191,7 +191,7 @@ def _part(made: Group, above: Everybodys, values: Values, shared: Shared) -> Par
     shared.cookies_anywhere = above.cookies
     values.users, values.group = made.users, made.label
     walk = Walk(values, shared, made.users, endless=made.measured.duration_s is not None)
-    entries = entries_of(made.node.below, above.scope, walk, Place(), rows_at=True)
+    entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     if not entries:
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
     if above.counts:

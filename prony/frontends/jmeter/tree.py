@@ -42,8 +42,8 @@ INSTEAD = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in the walk something stands."""
+class LoopContext:
+    """The loop that a node of the plan is in."""
 
     round: str | None = None
     """Directly in a loop controller: the name of its round's number."""
@@ -63,12 +63,12 @@ class Walk:
     rounds: int = 0
     """Loops whose number of the round has a name."""
 
-    def below(self, node: Node, scope: Scope, place: Place) -> list[Entry]:
+    def below(self, node: Node, scope: Scope, loop: LoopContext) -> list[Entry]:
         """What stands below a controller."""
-        return entries_of(node.below, scope, self, replace(place, round=None))
+        return entries_of(node.below, scope, self, replace(loop, round=None))
 
 
-Controller = Callable[[Node, Scope, Walk, Place], list[Entry]]
+Controller = Callable[[Node, Scope, Walk, LoopContext], list[Entry]]
 CONTROLLERS: dict[str, Controller] = {}
 """Filled by `prony.frontends.jmeter.controllers`."""
 
@@ -79,7 +79,7 @@ def unsupported(node: Node) -> Exception:
 
 
 def entries_of(
-    nodes: Sequence[Node], scope: Scope, walk: Walk, place: Place, rows_at: bool = False
+    nodes: Sequence[Node], scope: Scope, walk: Walk, loop: LoopContext, rows_at: bool = False
 ) -> list[Entry]:
     """What a user does when these elements are walked once. Raises Refused and UsageError."""
     here = inner(scope, nodes, walk.values, walk.shared, rows_at)
@@ -93,7 +93,7 @@ def entries_of(
         if node.tag in SAMPLERS:
             found += _sampler(node, here, walk)
         elif node.tag in CONTROLLERS:
-            made = CONTROLLERS[node.tag](node, here, walk, place)
+            made = CONTROLLERS[node.tag](node, here, walk, loop)
             node.finish()
             if depth(made) > DEEPEST:
                 raise node.refused(f"blocks nested deeper than {DEEPEST}", "make the plan flatter")
@@ -133,7 +133,7 @@ def _sampler(node: Node, scope: Scope, walk: Walk) -> list[Entry]:
         asked = request(node, here, values, walk.shared)
     walk.requests.append(asked)
     if len(walk.requests) > MOST_REQUESTS:
-        raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in place of copies")
+        raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in loop of copies")
     before: list[Entry] = []
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.experiment.running import RunningLoad
-from prony.frontends.base import Desk, FrontEnd, Refused, Translated
+from prony.frontends.base import Context, FrontEnd, Refused, Translated
 from prony.frontends.wrk import layout
 from prony.frontends.wrk.arguments import TOOL, USAGE, Arguments, WrongUsage, parse
 from prony.judge.histogram import HistogramError, decode
@@ -95,52 +95,52 @@ def _literal(text: str) -> str:
     return text.replace("${", "$${")
 
 
-def run(argv: Sequence[str], desk: Desk) -> int:
+def run(argv: Sequence[str], context: Context) -> int:
     """One run, from the first line to the exit code."""
     try:
         asked = parse(argv)
         made = translated(asked) if asked.url else None
     except WrongUsage as fault:
         if str(fault):
-            print(fault, file=desk.stderr)
-        desk.stdout.write(USAGE)
+            print(fault, file=context.stderr)
+        context.stdout.write(USAGE)
         return FAILED
     except Refused:
         raise
     except UsageError as fault:
-        print(fault, file=desk.stderr)
+        print(fault, file=context.stderr)
         return FAILED
     if asked.version:
-        desk.stdout.write(f"wrk 4.1.0 [prony {version('prony')}]\n")
+        context.stdout.write(f"wrk 4.1.0 [prony {version('prony')}]\n")
     if made is None:
         return FAILED
-    if desk.asked.explain:
-        return desk.explained(made)
+    if context.asked.explain:
+        return context.explained(made)
     heading = layout.begin(asked.duration_s, asked.url, asked.threads, asked.connections)
     # What a script prints before the load is known after it; at a terminal one is told at once that it began.
-    early = asked.script is None or desk.stdout.isatty()
+    early = asked.script is None or context.stdout.isatty()
     try:
-        ran = desk.measure(made, Begin(heading if early else "", desk.stdout))
+        ran = context.measure(made, Begin(heading if early else "", context.stdout))
     except EnvironmentFault as fault:
-        print(f"wrk: {fault}", file=desk.stderr)
+        print(f"wrk: {fault}", file=context.stderr)
         return failed(str(fault))
     report = ran.report
     said = report.script
     if said is not None:
-        desk.stdout.write(said.printed_setup)
+        context.stdout.write(said.printed_setup)
     if not early:
-        desk.stdout.write(heading)
+        context.stdout.write(heading)
     if said is not None:
-        desk.stdout.write(said.printed_run)
-    desk.stdout.write(layout.report(figures(report, ran.window), asked.latency))
+        context.stdout.write(said.printed_run)
+    context.stdout.write(layout.report(figures(report, ran.window), asked.latency))
     if said is None:
-        return desk.end(ran)
-    desk.stdout.write(said.printed_done)
+        return context.end(ran)
+    context.stdout.write(said.printed_done)
     if said.printed_left_out:
-        print("wrk: the script printed more than is kept (4 MiB); the rest was left out", file=desk.stderr)
+        print("wrk: the script printed more than is kept (4 MiB); the rest was left out", file=context.stderr)
     if said.error is not None:
-        print(said.error, file=desk.stderr)
-    return desk.end(ran, failed(said.error) if said.error is not None else 0)
+        print(said.error, file=context.stderr)
+    return context.end(ran, failed(said.error) if said.error is not None else 0)
 
 
 def failed(reason: str) -> int:

@@ -10,7 +10,7 @@ from functools import partial
 
 from prony.errors import EnvironmentFault
 from prony.experiment.conclude import refuse
-from prony.host.limits import limits
+from prony.host.resource_limits import limits
 from prony.judge.finding import Status
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun

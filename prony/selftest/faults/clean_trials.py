@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
 from prony.experiment.one_trial import ceilings
-from prony.host.limits import limits_to_own_servers
 from prony.host.partition import partition
+from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.finding import Status
 from prony.judge.verdict import judge
 from prony.plan import workload as workloads

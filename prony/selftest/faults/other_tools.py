@@ -9,7 +9,7 @@ from prony.experiment.second_opinion import Asked
 from prony.host.partition import partition
 from prony.peers import Request, Tool
 from prony.peers.ab import Ab
-from prony.peers.running import Ran, run
+from prony.peers.runner import Ran, run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
 from prony.selftest.faults.model import Context, Setup

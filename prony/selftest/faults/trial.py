@@ -13,8 +13,8 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition
 from prony.experiment.one_trial import ceilings
-from prony.host.limits import limits_to_own_servers
 from prony.host.partition import partition
+from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.figures import figures
 from prony.judge.verdict import judge
 from prony.plan.trial import TrialPlan, WarmUpPlan

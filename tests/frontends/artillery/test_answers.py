@@ -92,9 +92,9 @@ class Quick:
         """The counters of the report, what the site was asked for, and Artillery's exit code."""
         self.asked.clear()
         report = self.folder / "report.json"
-        desk, _, _ = quick_desk()
+        context, _, _ = quick_desk()
         script = self.script(flow, config, options)
-        code = run(["run", "-q", "-o", str(report), script], desk)
+        code = run(["run", "-q", "-o", str(report), script], context)
         return json.loads(report.read_text())["aggregate"]["counters"], Counter(self.asked), code
 
     def steps(self, flow: str) -> tuple[Step, ...]:
@@ -211,8 +211,8 @@ def test_metrics_by_endpoint_are_called_as_there(site: Quick, options: str, foun
         script.read_text().replace("metrics-by-endpoint: {}", f"metrics-by-endpoint: {options}")
     )
     report = site.folder / "report.json"
-    desk, out, _ = quick_desk()
-    run(["run", "-o", str(report), str(script)], desk)
+    context, out, _ = quick_desk()
+    run(["run", "-o", str(report), str(script)], context)
     counters = json.loads(report.read_text())["aggregate"]["counters"]
     prefix = "mine." if "mine" in options else "plugins.metrics-by-endpoint."
     ours = {name: count for name, count in counters.items() if name.startswith(prefix)}

@@ -97,7 +97,7 @@ def test_on_a_real_server_of_the_experiment(front: Front, tmp_path: Path) -> Non
         probe = status_probe(server.host, server.port, "/delay?ms=1")
         assert server.wait_ready(probe, 60.0) is not None
         argv = ["run", "-q", "-o", str(report), "--overrides", SMALL, "-t", server.url, SCRIPT]
-        code = run(argv, front.desk(exit_like_original=True))
+        code = run(argv, front.context(exit_like_original=True))
     assert code == 0, front.err.getvalue()
     found = json.loads(report.read_text())["aggregate"]
     counters = found["counters"]

@@ -118,7 +118,7 @@ def script(folder: Path, url: str) -> str:
 def test_structures_and_what_before_hands_on(serve: Serve, front: Front, tmp_path: Path) -> None:
     server = serve()
     argv = ["run", "-q", script(tmp_path, server.url)]
-    assert run(argv, front.desk(exit_like_original=True)) == 0, front.err.getvalue()
+    assert run(argv, front.context(exit_like_original=True)) == 0, front.err.getvalue()
     server.ended()
     sent = requests(server.recorded())
     assert [line.removesuffix(" HTTP/1.1") for line, _, _ in sent] == ASKED
@@ -155,7 +155,7 @@ def test_a_before_that_fails_ends_it(serve: Serve, front: Front, tmp_path: Path)
         "scenarios: [{flow: [{get: {url: '/{{ token }}'}}]}]\n"
     )
     with pytest.raises(EnvironmentFault, match="nothing to capture"):
-        run(["run", str(file)], front.desk())
+        run(["run", str(file)], front.context())
     assert server.ended()["requests"] == 1
 
 

@@ -46,7 +46,7 @@ def test_a_run_prints_reports_and_is_judged(serve: Serve, front: Front, tmp_path
     server = serve("--seed", "1")
     report = tmp_path / "report.json"
     argv = ["run", "-o", str(report), written(tmp_path, WHOLE, server.url)]
-    assert run(argv, front.desk(seed=3, exit_like_original=True)) == 0
+    assert run(argv, front.context(seed=3, exit_like_original=True)) == 0
     said = front.out.getvalue()
     assert server.ended()["requests"] == 4 * REQUESTS_EACH
     found = counted(report)
@@ -92,10 +92,10 @@ SAID = [
 def test_failed_checks_and_expectations_exit_1(serve: Serve, front: Front, tmp_path: Path) -> None:
     server = serve("--status", "404")
     script = written(tmp_path, WHOLE.replace("statusCode: 200", "statusCode: 418"), server.url)
-    assert run(["run", "-q", script], front.desk(exit_like_original=True)) == 1
+    assert run(["run", "-q", script], front.context(exit_like_original=True)) == 1
     said = front.out.getvalue()
     assert "fail: http.codes.200 > 3 and vusers.failed == 0" in said
-    assert run(["run", "-q", script], front.desk()) == 3
+    assert run(["run", "-q", script], front.context()) == 3
 
 
 def test_an_expectation_alone_has_an_exit_code_of_its_own(serve: Serve, front: Front, tmp_path: Path) -> None:
@@ -103,14 +103,14 @@ def test_an_expectation_alone_has_an_exit_code_of_its_own(serve: Serve, front: F
         'url: "/"', 'url: "/", expect: [{{headerEquals: [X-By, me]}}]'
     )
     argv = ["run", written(tmp_path, text, serve().url)]
-    assert run(argv, front.desk(exit_like_original=True)) == 21
+    assert run(argv, front.context(exit_like_original=True)) == 21
     assert "plugins.expect.failed.header X-By values equals: " in front.out.getvalue()
 
 
 def test_sessions_of_experiment_d(serve: Serve, front: Front, tmp_path: Path) -> None:
     server = serve("--delay", "1ms")
     report = tmp_path / "r.json"
-    run(["run", "-o", str(report), written(tmp_path, SESSIONS, server.url)], front.desk())
+    run(["run", "-o", str(report), written(tmp_path, SESSIONS, server.url)], front.context())
     found = counted(report)["counters"]
     ended = server.ended()
     assert (found["vusers.created"], found["vusers.completed"], found["http.requests"]) == (5, 5, 250)
@@ -125,7 +125,7 @@ def test_before_and_after(serve: Serve, front: Front, tmp_path: Path) -> None:
         "before: {flow: [{get: {url: /first}}]}\nafter: {flow: [{get: {url: /last}}]}\n"
         "scenarios: [{flow: [{get: {url: /mid}}]}]\n"
     )
-    run(["run", str(script)], front.desk())
+    run(["run", str(script)], front.context())
     assert server.ended()["requests"] == 4
     lines = [line.split(" ")[1] for line, _, _ in requests(server.recorded())]
     assert lines == ["/first", "/mid", "/mid", "/last"]
@@ -134,7 +134,7 @@ def test_before_and_after(serve: Serve, front: Front, tmp_path: Path) -> None:
 def test_what_is_decided_during_the_run(serve: Serve, front: Front, tmp_path: Path) -> None:
     server = serve()
     report = tmp_path / "r.json"
-    run(["run", "-q", "-o", str(report), written(tmp_path, BLOCKS, server.url)], front.desk())
+    run(["run", "-q", "-o", str(report), written(tmp_path, BLOCKS, server.url)], front.context())
     assert server.ended()["requests"] == 2 * BLOCKS_EACH
     sent = requests(server.recorded())[:BLOCKS_EACH]
     assert [(line.split(" ")[1], body) for line, _, body in sent] == [
@@ -162,7 +162,7 @@ def test_uuid_once_per_user_and_conditions_on_what_was_captured(
         "      - get: {url: /never, ifTrue: n < 5}\n"
         "      - get: {url: '/b/{{ $uuid }}', ifTrue: kind}\n"
     )
-    run(["run", str(script)], front.desk())
+    run(["run", str(script)], front.context())
     assert server.ended()["requests"] == 9
     paths = [line.split(" ")[1] for line, _, _ in requests(server.recorded())]
     first, second = ({p[3:] for p in paths if p.startswith(f"/{word}/")} for word in "ab")
@@ -171,7 +171,7 @@ def test_uuid_once_per_user_and_conditions_on_what_was_captured(
 
 
 def test_explain_asks_nobody(front: Front, tmp_path: Path) -> None:
-    assert run(["run", written(tmp_path, WHOLE)], front.desk(explain=True)) == 0
+    assert run(["run", written(tmp_path, WHOLE)], front.context(explain=True)) == 0
     assert "title: artillery script.yml" in front.out.getvalue()
     assert FRONT_END.name == "artillery"
 
@@ -191,7 +191,7 @@ def test_the_real_artillery_sends_the_same(
     ours, theirs = serve(), serve()
     mine, its = tmp_path / "mine.json", tmp_path / "its.json"
     argv = ["run", "-o", str(mine), written(tmp_path, text, ours.url)]
-    assert run(argv, front.desk(exit_like_original=True)) == code
+    assert run(argv, front.context(exit_like_original=True)) == code
     environment = os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"}
     done = subprocess.run(
         [str(PEERS), "run", "-o", str(its), written(tmp_path, text, theirs.url)],

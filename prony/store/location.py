@@ -1,6 +1,6 @@
-"""Where the catalogue is, and how to connect to it. Must not know the tables.
+"""Where the results are, and how to connect to them. Must not know the tables.
 
-A file that is not Prony's is found out by reading alone: it is never opened for writing.
+A file that is not Prony's is recognised by reading its header: it is never opened for writing.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _APPLICATION_ID_AT = 68  # https://sqlite.org/fileformat2.html, "The Database He
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A database: where it is, in words that hold no password, and how to open it."""
+class Location:
+    """A database: its location without a password, and how to open it."""
 
     where: str
     engine: Engine
     sqlite: bool
     writable: bool = True
     marked: bool = False
-    """The file says in its header that it is Prony's."""
+    """The file's header has Prony's application id."""
 
 
 def default_path() -> str:
@@ -57,7 +57,7 @@ def default_path() -> str:
     return str(folder / "prony" / "results.db")
 
 
-def open_place(target: str | Path | None) -> Place:
+def locate(target: str | Path | None) -> Location:
     """Connect to a file or an SQLAlchemy URL (default: `default_path()`). Raises StoreError."""
     text = str(target) if target is not None else default_path()
     if "://" not in text:
@@ -81,7 +81,7 @@ def _without_password(text: str) -> str:
     return f"{head.partition('://')[0]}://...@{tail}" if at else text
 
 
-def _server(url: URL) -> Place:
+def _server(url: URL) -> Location:
     where = url.render_as_string(hide_password=True)
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
@@ -96,14 +96,14 @@ def _server(url: URL) -> Place:
             f"{where} needs the Python package '{missing.name}', which is not installed; "
             f"install it into Prony's environment: pip install '{_package(missing.name)}'."
         ) from None
-    return Place(where, engine, sqlite=False)
+    return Location(where, engine, sqlite=False)
 
 
 def _package(module: str | None) -> str:
     return "psycopg[binary]" if module == "psycopg" else str(module)
 
 
-def _sqlite(path: Path) -> Place:
+def _sqlite(path: Path) -> Location:
     path = path.absolute()
     header = _read_header(path)
     fresh = not header
@@ -117,7 +117,7 @@ def _sqlite(path: Path) -> Place:
     engine = create_engine("sqlite://", creator=lambda: _connect(path, writable), poolclass=NullPool)
     event.listen(engine, "begin", _begin)
     marked = header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4] == APPLICATION_ID.to_bytes(4, "big")
-    return Place(str(path), engine, sqlite=True, writable=writable, marked=marked)
+    return Location(str(path), engine, sqlite=True, writable=writable, marked=marked)
 
 
 def _may_write(path: Path) -> bool:
