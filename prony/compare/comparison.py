@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from prony.compare.exclusion import Side, undecided_because
 from prony.compare.family import holm_levels, more_trials
 from prony.compare.ratio import RESAMPLES, RatioResult, Verdict, ratio, repeated_ratio, verdict
 from prony.compare.sentence import sentence
@@ -33,6 +34,11 @@ class Sample(NamedTuple):
     why: str = ""
     """Why it is not valid."""
     machine: str = ""
+    disturbed: bool = False
+    """Excluded for what happened outside of the trial (a neighbour, the host), which says nothing of the
+    server."""
+    suspect: bool = False
+    """It counts, and the pair is given without it, too, where that makes a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,21 @@ class ServerValues:
     blocks: tuple[int, ...]
     machines: frozenset[str]
     excluded: tuple[str, ...]
+    excluded_blocks: tuple[int, ...]
+    """Of the trials that were excluded for what happened in them."""
+    suspects: tuple[bool, ...]
+    """Whether each of `values` is of a suspect trial."""
     summary: Summary | None
+
+    @property
+    def side(self) -> Side:
+        """What the rule for exclusions needs."""
+        return Side(self.server, self.values, self.blocks, self.excluded_blocks)
+
+    def without_suspects(self) -> tuple[list[float], list[int]]:
+        """Values and blocks of the trials that are not suspect."""
+        kept = [at for at, suspect in enumerate(self.suspects) if not suspect]
+        return [self.values[at] for at in kept], [self.blocks[at] for at in kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +213,10 @@ def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> 
                     for trial, cause in causes
                     if cause is not None
                 ),
+                excluded_blocks=tuple(
+                    trial.block for trial, cause in causes if cause is not None and not trial.disturbed
+                ),
+                suspects=tuple(trial.suspect for _, trial in kept),
                 summary=summary(values, confidence),
             )
         )
@@ -227,7 +251,16 @@ def _said(
     family: int,
 ) -> Pair:
     decided = verdict(found.low, found.high, band, direction)
-    more = more_trials(found, band, level) if decided is Verdict.INCONCLUSIVE else None
+    excluded = ""
+    if decided is not Verdict.INCONCLUSIVE:
+        excluded = undecided_because(
+            a.side,
+            b.side,
+            lambda *sides: _again(*sides, like=found),
+            lambda other: verdict(other.low, other.high, band, direction) is decided,
+        )
+        decided = Verdict.INCONCLUSIVE if excluded else decided
+    more = more_trials(found, band, level) if decided is Verdict.INCONCLUSIVE and not excluded else None
     return Pair(
         a=a.server,
         b=b.server,
@@ -247,6 +280,8 @@ def _said(
             confidence=confidence,
             family=family,
             more=more,
+            excluded=excluded,
+            without_suspects=_without_suspects(a, b, found, band, direction),
         ),
         least_more_trials=None if more is None else more.least,
         more_trials=None if more is None else more.most,
@@ -256,6 +291,35 @@ def _said(
         bootstrap_low=found.bootstrap_low,
         bootstrap_high=found.bootstrap_high,
     )
+
+
+def _again(
+    values_a: Sequence[float],
+    values_b: Sequence[float],
+    blocks_a: Sequence[int],
+    blocks_b: Sequence[int],
+    *,
+    like: RatioResult,
+) -> RatioResult:
+    """The same comparison of other values: same confidence, same looks."""
+    if like.looks is None:
+        return ratio(values_a, values_b, blocks_a, blocks_b, confidence=like.confidence, resamples=0)
+    return repeated_ratio(values_a, values_b, blocks_a, blocks_b, like.looks, confidence=like.confidence)
+
+
+def _without_suspects(
+    a: ServerValues, b: ServerValues, found: RatioResult, band: float, direction: bool | None
+) -> RatioResult | None:
+    """The result without suspect trials; None where there is none of them, or it says the same."""
+    if not any((*a.suspects, *b.suspects)):
+        return None
+    (values_a, blocks_a), (values_b, blocks_b) = a.without_suspects(), b.without_suspects()
+    if not values_a or not values_b:
+        return None
+    other = _again(values_a, values_b, blocks_a, blocks_b, like=found)
+    same = verdict(other.low, other.high, band, direction) is verdict(found.low, found.high, band, direction)
+    near = abs(math.log(other.ratio / found.ratio)) <= math.log1p(band)
+    return None if same and near else other
 
 
 def _untested(

@@ -25,6 +25,8 @@ def sentence(
     confidence: float,
     family: int,
     more: MoreTrials | None,
+    excluded: str = "",
+    without_suspects: RatioResult | None = None,
 ) -> str:
     """The verdict in one sentence; the better server comes first."""
     if result.looks is not None and result.low is None:
@@ -52,12 +54,24 @@ def sentence(
         text = f"{first} and {second} are equivalent {where}: {numbers} {basis}"
     elif verdict is Verdict.INCONCLUSIVE:
         text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {numbers} {basis}"
-        text += _further(result, more, band)
+        text += f"; {excluded}" if excluded else _further(result, more, band)
     elif figure in RATE_FIGURES:
         text = f"{first} is faster than {second}: {numbers} {basis}"
     else:
         text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {numbers} {basis}"
-    return text + _cross_check(result, verdict, swap)
+    return text + _cross_check(result, verdict, swap) + _alone(without_suspects, swap, band)
+
+
+def _alone(result: RatioResult | None, swap: bool, band: float) -> str:
+    """The ratio of the trials that are not suspect, where it says something else."""
+    if result is None:
+        return ""
+    if result.low is None or result.high is None:
+        value = 1 / result.ratio if swap else result.ratio
+        return f"; without suspect trials {value:.2f}x, too few for an interval"
+    sides = (result.ratio, result.low, result.high)
+    value, low, high = (1 / sides[0], 1 / sides[2], 1 / sides[1]) if swap else sides
+    return f"; without suspect trials {_numbers(value, low, high, band)}"
 
 
 def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
