@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import Store, catalogue, place, rescue, schema, transfer
+from prony.store import Store, catalogue, location, rescue, schema, transfer
 from prony.store.database import Database
 from prony.store.faults import explained
 
@@ -178,7 +178,7 @@ def saved_trial(message: str) -> Path:
 def test_locked_by_another_program(
     store: Store, begin: Begin, make_trial, judgement, path: Path, monkeypatch, tmp_path
 ) -> None:
-    monkeypatch.setattr(place, "BUSY_S", 0.05)
+    monkeypatch.setattr(location, "BUSY_S", 0.05)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     record = make_trial(begin())
     other = sqlite3.connect(path, isolation_level=None)
