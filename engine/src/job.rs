@@ -129,6 +129,8 @@ pub struct Job {
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
     pub most_head_bytes: usize,
+    /// What the unfinished answers of one thread may take together.
+    pub partial_answer_bytes: u64,
     /// Whether the time of each request is taken apart.
     pub parts: bool,
     /// One row per request, where it is asked for.
@@ -275,6 +277,7 @@ impl Job {
             parts: plan.parts,
             log,
             most_head_bytes: plan.limits.header_bytes as usize,
+            partial_answer_bytes: plan.limits.partial_answer_bytes,
             interval_ns: ms_to_ns(plan.interval_ms),
             after_ns: plan.stop.after_ms.map(ms_to_ns),
             open: shape.open,

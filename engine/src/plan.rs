@@ -454,18 +454,26 @@ pub struct Limits {
     /// The longest head, status line and final empty line included.
     #[serde(default = "default_header_bytes")]
     pub header_bytes: u32,
+    /// What the unfinished answers of one thread may take together: their heads, and bodies that are copied.
+    #[serde(default = "default_partial_answer_bytes")]
+    pub partial_answer_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             header_bytes: default_header_bytes(),
+            partial_answer_bytes: default_partial_answer_bytes(),
         }
     }
 }
 
 fn default_header_bytes() -> u32 {
     64 * 1024
+}
+
+fn default_partial_answer_bytes() -> u64 {
+    256 * 1024 * 1024
 }
 
 fn default_connect_ms() -> f64 {

@@ -129,6 +129,8 @@ class Counters(EngineRecord):
     emfile: int | None = None
     submissions_put_off: int | None = None
     """How often the kernel took nothing from the client for the moment."""
+    cookies_dropped: int | None = None
+    """Cookies that were too long for the client to keep, or made room for newer ones."""
     offered: int | None = None
     """Open model: requests that were due."""
     due_unsent: int | None = None

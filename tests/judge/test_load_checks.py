@@ -66,6 +66,18 @@ class TestErrors:
     def test_silence_is_invalid(self) -> None:
         assert errors(f.window(f.healthy(), completed=0, status={}), LIMITS).status is Status.INVALID
 
+    @pytest.mark.parametrize("kind", ["client", "answer_memory"])
+    def test_failures_of_the_client_are_called_its_own(self, kind: str) -> None:
+        finding = errors(f.window(f.healthy(), errors={kind: 5, "read": 2}, failed=7), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "5 of them are the load generator's own" in finding.reason
+        assert "server" in finding.advice and "closed connections" not in finding.advice
+
+    def test_dropped_cookies_are_said_though_no_request_failed(self) -> None:
+        finding = errors(f.window(f.healthy(), cookies_dropped=12), LIMITS)
+        assert finding.status is Status.VALID
+        assert "12 cookies were not kept" in finding.reason
+
     def test_errors_outside_the_window_are_mentioned_and_do_not_decide(self) -> None:
         finding = errors(f.totals(f.healthy(), failed=7), LIMITS)
         assert finding.status is Status.VALID

@@ -7,6 +7,9 @@ use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario};
 /// time that grows with its square.
 const HEADER_BYTES: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
 
+/// With less, one piece of an answer as it is received would be too much.
+const LEAST_PARTIAL_BYTES: u64 = 64 * 1024;
+
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let bytes = plan.limits.header_bytes;
     if !HEADER_BYTES.contains(&bytes) {
@@ -14,6 +17,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "limits.header_bytes is {bytes}, expected {} to {}",
             HEADER_BYTES.start(),
             HEADER_BYTES.end()
+        ));
+    }
+    let bytes = plan.limits.partial_answer_bytes;
+    if bytes < LEAST_PARTIAL_BYTES {
+        return refuse(format!(
+            "limits.partial_answer_bytes is {bytes}, expected {LEAST_PARTIAL_BYTES} or more"
         ));
     }
     if plan.http_version == HttpVersion::V1_0 {

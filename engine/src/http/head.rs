@@ -6,11 +6,14 @@ use super::expect::{Expectation, Unmet};
 
 const MAX_HEADERS: usize = 128;
 
-/// Why an answer is not HTTP.
+/// Why an answer is not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadAnswer {
+    /// Not HTTP.
     Malformed,
     HeadTooLong,
+    /// Unfinished answers take all the memory that they may.
+    NoMemory,
 }
 
 /// How the end of the body is known (RFC 9112, section 6.3).

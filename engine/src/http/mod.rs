@@ -4,4 +4,5 @@
 pub mod chunked;
 pub mod expect;
 pub mod head;
+pub mod memory;
 pub mod response;

@@ -4,6 +4,7 @@
 use super::chunked::Chunked;
 use super::expect::{BodyCheck, Expectation, Unmet};
 use super::head::{BadAnswer, Framing, Head, Recent, read_head};
+use super::memory::{Held, UsedUp};
 use crate::scenario::look::Seen;
 
 /// What must be known of the request to read its answer.
@@ -48,7 +49,7 @@ pub struct Answer {
 #[derive(Debug)]
 enum Partial {
     /// The bytes of the head so far.
-    Head(Vec<u8>),
+    Head(Vec<u8>, Held),
     Body(Body),
 }
 
@@ -59,6 +60,8 @@ struct Body {
     check: BodyCheck,
     /// The copy so far, when one is wanted.
     seen: Option<Box<Seen>>,
+    /// The memory of the copy.
+    held: Held,
 }
 
 #[derive(Debug)]
@@ -99,12 +102,14 @@ impl ResponseReader {
     ) -> Result<Option<Answer>, BadAnswer> {
         match self.partial.take().map(|partial| *partial) {
             None => self.read_from_head(input, exchange),
-            Some(Partial::Head(mut stored)) => {
+            Some(Partial::Head(mut stored, mut held)) => {
+                held.set(stored.len() + input.len())?;
                 let worth_reading = extend_head(&mut stored, input);
                 if stored.len() > exchange.most_head_bytes || worth_reading {
+                    drop(held);
                     self.read_from_head(&stored, exchange)
                 } else {
-                    self.partial = Some(Box::new(Partial::Head(stored)));
+                    self.partial = Some(Box::new(Partial::Head(stored, held)));
                     Ok(None)
                 }
             }
@@ -123,7 +128,9 @@ impl ResponseReader {
                 return Ok(None);
             }
             let Some((length, head)) = head_of(input, exchange)? else {
-                self.partial = Some(Box::new(Partial::Head(input.to_vec())));
+                let mut held = Held::default();
+                held.set(input.len())?;
+                self.partial = Some(Box::new(Partial::Head(input.to_vec(), held)));
                 return Ok(None);
             };
             let (head_bytes, rest) = input.split_at(length);
@@ -153,6 +160,7 @@ impl ResponseReader {
                     seen.begin(head_bytes);
                     seen
                 }),
+                held: Held::default(),
             };
             return self.read_body(body, rest, exchange);
         }
@@ -194,6 +202,9 @@ impl ResponseReader {
         if done {
             return Ok(Some(body.finish(exchange, input.len() - used)));
         }
+        if let Some(seen) = &body.seen {
+            body.held.set(seen.capacity())?;
+        }
         self.partial = Some(Box::new(Partial::Body(body)));
         Ok(None)
     }
@@ -211,6 +222,12 @@ impl ResponseReader {
     /// Forgets an answer under way.
     pub fn reset(&mut self) {
         self.partial = None;
+    }
+}
+
+impl From<UsedUp> for BadAnswer {
+    fn from(_: UsedUp) -> Self {
+        Self::NoMemory
     }
 }
 
@@ -430,6 +447,58 @@ mod tests {
             }
         }
         assert_eq!(refused, Some(BadAnswer::HeadTooLong));
+    }
+
+    #[test]
+    fn answers_that_never_end_share_the_memory_of_their_thread() {
+        crate::http::memory::set_budget(10_000);
+        let mut begun: Vec<Client> = (0..10).map(|_| Client::new(false)).collect();
+        let mut results = Vec::new();
+        for client in &mut begun {
+            let head = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(1_500));
+            results.push(client.feed(head.as_bytes()).map(|_| ()));
+        }
+        assert_eq!(results[..6], [Ok(()); 6]);
+        assert_eq!(results[6..], [Err(BadAnswer::NoMemory); 4]);
+        // What is given up, or comes to its end, makes room for others.
+        begun[0].reader.reset();
+        assert!(
+            begun[1]
+                .feed(b"\r\nContent-Length: 5\r\n\r\nhello")
+                .unwrap()
+                .is_some()
+        );
+        assert_eq!(
+            begun[9].feed(&[b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'a'; 3_000]].concat()),
+            Ok(None)
+        );
+    }
+
+    #[test]
+    fn copies_of_bodies_share_it_too_and_bodies_that_are_not_copied_need_none() {
+        crate::http::memory::set_budget(100_000);
+        let begin = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
+        let feed = |wanted: Option<&mut Seen>| {
+            let mut client = Client::new(false);
+            let mut exchange = Exchange {
+                head_request: false,
+                most_head_bytes: 65_536,
+                expectation: &client.expectation,
+                recent: &mut client.recent,
+                seen: wanted,
+                continues: false,
+                more: false,
+                behind: 0,
+            };
+            let mut result = client.reader.feed(begin, &mut exchange);
+            for _ in 0..15 {
+                result = result.and_then(|_| client.reader.feed(&[b'x'; 10_000], &mut exchange));
+            }
+            result
+        };
+        assert_eq!(feed(None), Ok(None));
+        assert_eq!(feed(Some(&mut Seen::new(true))), Err(BadAnswer::NoMemory));
+        assert_eq!(feed(Some(&mut Seen::new(false))), Ok(None));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::answers::Answers;
 use super::histogram::{Digits, Durations};
 use crate::http::expect::Unmet;
+use crate::http::head::BadAnswer;
 use crate::tls::Secured;
 
 /// How a request, or the attempt to connect for it, went wrong.
@@ -46,10 +47,12 @@ pub enum ErrorKind {
     ExpectRedirect,
     /// The client could not hand the request to its own kernel.
     Client,
+    /// Unfinished answers took all the memory that a thread has for them.
+    AnswerMemory,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -70,6 +73,7 @@ impl ErrorKind {
         Self::ExpectDuration,
         Self::ExpectRedirect,
         Self::Client,
+        Self::AnswerMemory,
     ];
 }
 
@@ -112,6 +116,8 @@ pub struct Counters {
     pub emfile: u64,
     /// How often the kernel took nothing from the client for the moment.
     pub submissions_put_off: u64,
+    /// Cookies that were too long, or made room for newer ones.
+    pub cookies_dropped: u64,
     /// Open load: requests that became due.
     pub offered: u64,
     /// Open load: arrivals that found no place.
@@ -156,6 +162,7 @@ impl Default for Counters {
             eaddrnotavail: 0,
             emfile: 0,
             submissions_put_off: 0,
+            cookies_dropped: 0,
             offered: 0,
             blocked: 0,
             expired: 0,
@@ -180,12 +187,36 @@ impl ErrorKind {
         )
     }
 
+    /// The reason, of a kind that has but one.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::AnswerMemory => Some(
+                "unfinished answers reached what a thread of the load generator may hold of them (limits.partial_answer_bytes)",
+            ),
+            _ => None,
+        }
+    }
+
     /// What came was no whole answer.
     pub fn is_of_reading(self) -> bool {
         matches!(
             self,
-            Self::Read | Self::PrematureClose | Self::Protocol | Self::HeaderTooLong
+            Self::Read
+                | Self::PrematureClose
+                | Self::Protocol
+                | Self::HeaderTooLong
+                | Self::AnswerMemory
         )
+    }
+}
+
+impl From<BadAnswer> for ErrorKind {
+    fn from(bad: BadAnswer) -> Self {
+        match bad {
+            BadAnswer::Malformed => Self::Protocol,
+            BadAnswer::HeadTooLong => Self::HeaderTooLong,
+            BadAnswer::NoMemory => Self::AnswerMemory,
+        }
     }
 }
 
@@ -233,6 +264,14 @@ impl Counters {
             .filter(|(_, count)| *count > 0)
     }
 
+    /// In words, a reason for each kind that occurred and has one.
+    pub fn reasons(&self) -> BTreeMap<ErrorKind, String> {
+        let fixed = self
+            .errors()
+            .filter_map(|(kind, _)| Some((kind, kind.reason()?.to_owned())));
+        self.reasons.clone().into_iter().chain(fixed).collect()
+    }
+
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
             *mine += theirs;
@@ -270,6 +309,7 @@ impl Counters {
         self.eaddrnotavail += other.eaddrnotavail;
         self.emfile += other.emfile;
         self.submissions_put_off += other.submissions_put_off;
+        self.cookies_dropped += other.cookies_dropped;
         self.offered += other.offered;
         self.blocked += other.blocked;
         self.expired += other.expired;

@@ -63,6 +63,8 @@ pub struct CounterReport {
     pub emfile: u64,
     /// How often the kernel took nothing from the client for the moment and was asked again: a delay that is the client's.
     pub submissions_put_off: u64,
+    /// Cookies that were not kept, being longer than 4 KiB, or made room for newer ones (180 of them, or 64 KiB, for a user).
+    pub cookies_dropped: u64,
     /// Open load: requests that became due.
     pub offered: Option<u64>,
     /// Open load: requests that were due for more than 10 ms at the end and not sent, or whose deadline had passed before they could be.
@@ -139,7 +141,7 @@ impl CounterReport {
             failed: counters.failed,
             abandoned: counters.abandoned,
             errors: counters.errors().collect(),
-            error_reasons: counters.reasons.clone(),
+            error_reasons: counters.reasons(),
             first_head: counters.first_head.clone(),
             status: counters.answers.by_status(),
             answers: answers
@@ -179,6 +181,7 @@ impl CounterReport {
             eaddrnotavail: counters.eaddrnotavail,
             emfile: counters.emfile,
             submissions_put_off: counters.submissions_put_off,
+            cookies_dropped: counters.cookies_dropped,
             offered: None,
             due_unsent: None,
             blocked: None,

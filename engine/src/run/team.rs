@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::Message;
 use crate::check::{PlanError, refuse};
 use crate::fault::Faults;
+use crate::http::memory;
 use crate::job::Job;
 use crate::net::Driver;
 use crate::net::epoll::Epoll;
@@ -153,6 +154,7 @@ fn spawn(
         .spawn(move || {
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
+            memory::set_budget(job.partial_answer_bytes);
             let users = job.users_of_thread(post.thread, post.threads);
             let several = driver == Uring::NAME && users > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {

@@ -101,14 +101,17 @@ impl Look {
         })
     }
 
-    /// Keeps what the answer gives the user beside values.
-    pub fn remember(&self, seen: &Seen, vars: &mut Vars) {
-        if self.cookies {
-            vars.cookies.keep(seen);
-        }
+    /// Keeps what the answer gives the user beside values. Returns how many cookies were dropped.
+    pub fn remember(&self, seen: &Seen, vars: &mut Vars) -> u64 {
+        let dropped = if self.cookies {
+            vars.cookies.keep(seen)
+        } else {
+            0
+        };
         if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {
             cache.keep(seen, plan, SystemTime::now());
         }
+        dropped
     }
 
     /// Compiles what is expected with placeholders. The error says what is wrong with it.

@@ -29,13 +29,18 @@ impl Seen {
         self.too_long = false;
     }
 
+    /// The memory that it takes.
+    pub fn capacity(&self) -> usize {
+        self.head.capacity() + self.body.capacity()
+    }
+
     pub fn feed(&mut self, piece: &[u8]) {
         if !self.with_body || self.too_long {
             return;
         }
         if self.body.len() + piece.len() > MAX_KEPT_BYTES {
             self.too_long = true;
-            self.body.clear();
+            self.body = Vec::new();
         } else {
             self.body.extend_from_slice(piece);
         }

@@ -4,7 +4,6 @@
 use std::io;
 
 use super::Worker;
-use crate::http::head::BadAnswer;
 use crate::http::response::{Answer, Exchange};
 use crate::job::WRITTEN_ANEW;
 use crate::measure::counters::ErrorKind;
@@ -153,10 +152,7 @@ impl<D: Driver> Worker<'_, D> {
             let answer = match result {
                 Ok(None) => return Ok(()),
                 Ok(Some(answer)) => answer,
-                Err(BadAnswer::Malformed) => return self.lose(index, ErrorKind::Protocol, true),
-                Err(BadAnswer::HeadTooLong) => {
-                    return self.lose(index, ErrorKind::HeaderTooLong, true);
-                }
+                Err(bad) => return self.lose(index, bad.into(), true),
             };
             if unanswered <= 1 || !answer.keep_alive {
                 // The last one, or the last that will come: what is behind it on a connection that ends is nobody's.

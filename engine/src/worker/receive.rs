@@ -119,8 +119,7 @@ impl<D: Driver> Worker<'_, D> {
                 counters.explain(ErrorKind::Protocol, reason.to_owned());
                 self.lose(index, ErrorKind::Protocol, true)
             }
-            Err(BadAnswer::Malformed) => self.lose(index, ErrorKind::Protocol, true),
-            Err(BadAnswer::HeadTooLong) => self.lose(index, ErrorKind::HeaderTooLong, true),
+            Err(bad) => self.lose(index, bad.into(), true),
         }
     }
 

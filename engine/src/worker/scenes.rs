@@ -483,7 +483,8 @@ impl<D: Driver> Worker<'_, D> {
         let step = usize::from(self.users[index as usize].step);
         if let Some(look) = self.job.scenarios.steps[step].look.as_ref() {
             let seen = std::mem::take(&mut self.scenes.seen);
-            look.remember(&seen, self.scenes.vars(index));
+            let dropped = look.remember(&seen, self.scenes.vars(index));
+            self.recorder.counters.cookies_dropped += dropped;
             self.scenes.seen = seen;
         }
     }
@@ -500,7 +501,7 @@ impl<D: Driver> Worker<'_, D> {
         let seen = std::mem::take(&mut self.scenes.seen);
         let shared = &self.job.scenarios.shared;
         let vars = self.scenes.vars(index);
-        look.remember(&seen, vars);
+        self.recorder.counters.cookies_dropped += look.remember(&seen, vars);
         let missed = look.take(&seen, right, shared, vars, &mut self.rng);
         if !self.job.scenarios.reported.is_empty() {
             self.job.scenarios.reported.keep(vars);

@@ -13,6 +13,9 @@ from prony.judge.words import measured, no_window, number, percent
 CHECK = "errors"
 SOURCE = "a figure with errors describes the errors"
 FIRST_ERROR_STATUS = 400
+CLIENT_KINDS = frozenset({"client", "answer_memory"})
+"""Failures of the load generator's own making: the server had no part in the first, and more in flight than
+the client may hold in the second."""
 
 
 class ErrorsLimits(DeclaredLimits):
@@ -93,8 +96,26 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
         source=SOURCE,
         reason=f"{percent(share)} of {number(everything)} requests failed"
         + (f": {named}" if named else "")
-        + _reasons(window),
+        + _own(kinds)
+        + _reasons(window)
+        + _cookies(window),
         advice=_advice(kinds),
+    )
+
+
+def _own(kinds: dict[str, int]) -> str:
+    """Which part of the failures the client brought about."""
+    own = sum(count for kind, count in kinds.items() if kind in CLIENT_KINDS)
+    return f"; {number(own)} of them are the load generator's own" if own else ""
+
+
+def _cookies(window: Counters) -> str:
+    """Cookies that were left out change what the server is asked, without any request failing."""
+    if not window.cookies_dropped:
+        return ""
+    return (
+        f"; {number(window.cookies_dropped)} cookies were not kept (more than 4 KiB each, or 180 or 64 KiB "
+        "of them for a user)"
     )
 
 
@@ -119,6 +140,11 @@ def _advice(kinds: dict[str, int]) -> str:
     most = max(kinds, key=lambda kind: kinds[kind], default="")
     if most == "client":
         return "the load generator's fault, not the server's: more memory or CPUs for it, or fewer users"
+    if most == "answer_memory":
+        return (
+            "the client holds no more of answers that do not end: look at what the server sends, or capture "
+            "less of it"
+        )
     if most == "address_unavailable":
         return "the client ran out of ephemeral ports: see ports"
     if most == "descriptors":
