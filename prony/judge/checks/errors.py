@@ -76,7 +76,7 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
             value=0.0,
             limit=limit,
             source=SOURCE,
-            reason=f"0 of {number(everything)} requests failed{_outside(evidence)}",
+            reason=f"0 of {number(everything)} requests failed{_outside(evidence)}{_cookies(window)}",
         )
     named = ", ".join(
         f"{kind} {number(count)}" for kind, count in sorted(kinds.items(), key=lambda k: -k[1])[:5]
