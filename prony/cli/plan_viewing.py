@@ -14,7 +14,7 @@ from prony.report.pairs import figure_pairs, has
 from prony.report.plan_view import CellView, PartView, PlanView, with_cell_figures
 from prony.report.wording import duration
 from prony.store import ExperimentRow, Store
-from prony.trial.session import INTERRUPTED
+from prony.trial.load_run import INTERRUPTED
 
 FEWEST = 3
 """Trials per server from which a pair is worth a sentence."""

@@ -131,7 +131,7 @@ def _run_url(load: RunningLoad, client_cpus: str | None, db: str | None, as_json
 
     if dry_run:
         print(f"1 trial: {load.workload.name} on {load.target.base}, {load.plan.load_name}, at most "
-              f"{load.bound_s:.0f} s")  # fmt: skip
+              f"{load.plan.deadline_s:.0f} s")  # fmt: skip
         return ExitCode.OK
     return measured_load(load, prepare(None, client_cpus), Store.open(db), as_json)
 

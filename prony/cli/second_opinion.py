@@ -145,9 +145,7 @@ def _running(target: str, bench: Bench, jdk: str | None) -> Iterator[tuple[str, 
     with launch(built, cpus=bench.partition.server) as server:
         path = steps[0].path
         if (
-            server.wait_ready(
-                status_probe(server.host, server.port, path, tls=server.scheme == "https"), READY_S
-            )
+            server.wait_ready(status_probe(server.host, server.port, path, tls=server.address.tls), READY_S)
             is None
         ):
             raise EnvironmentFault(f"{spec.name} was not ready within {READY_S:g} s")

@@ -28,7 +28,7 @@ def answers(subject: Subject) -> Outcome:
     wrong: list[str] = []
     asked = 0
     for scenario in workload.walks:
-        walk = Walk(subject.address, workload, scenario)
+        walk = subject.walk(workload, scenario)
         with _connection(subject) as line:
             for step, request in walk:
                 asked += 1
@@ -51,7 +51,7 @@ def further(subject: Subject) -> Outcome:
         return _left_out("the workload declares no further requests")
     alone = workload.model_copy(update={"steps": workload.conformance, "scenarios": (), "loops": 1})
     (scenario,) = alone.walks
-    walk = Walk(subject.address, workload, scenario)
+    walk = subject.walk(workload, scenario)
     wrong: list[str] = []
     with _connection(subject) as line:
         for step, request in walk:
@@ -79,7 +79,7 @@ def head(subject: Subject) -> Outcome:
     wrong: list[str] = []
     asked = 0
     for scenario in workload.walks:
-        walk = Walk(subject.address, workload, scenario)
+        walk = subject.walk(workload, scenario)
         with _connection(subject) as line:
             for step, request in walk:
                 why = _judged(walk, step, line, request)

@@ -50,7 +50,7 @@ def closes_after(subject: Subject) -> Outcome:
 
 def _on_connections(subject: Subject, at_least: int) -> Outcome:
     """At least this many requests of one user, and the connections they took."""
-    workload = _single(subject.afresh())
+    workload = _single(subject.for_engine())
     length = _length(workload)
     iterations = math.ceil(at_least / length)
     requests = iterations * length
@@ -70,7 +70,7 @@ def _on_connections(subject: Subject, at_least: int) -> Outcome:
 
 def concurrent(subject: Subject) -> Outcome:
     """A hundred concurrent users, each with its own connection."""
-    workload = subject.afresh()
+    workload = subject.for_engine()
     lengths = {_length(_single(workload, scenario)) for scenario in workload.walks}
     requests = CONCURRENT * lengths.pop() if len(lengths) == 1 else None
     expected = f"all responses correct on {CONCURRENT} concurrent connections"
@@ -94,7 +94,7 @@ def delay(subject: Subject) -> Outcome:
     latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
     expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of 5 responses)"
     try:
-        report = run_short(subject.url, subject.afresh(), iterations=5, tls=subject.tls)
+        report = run_short(subject.url, subject.for_engine(), iterations=5, tls=subject.tls)
     except EnvironmentFault as fault:
         return Outcome.of(False, str(fault), expected)
     fastest_ms = _fastest_ms(report)

@@ -11,18 +11,15 @@ from prony.conformance import answers
 from prony.conformance import offered as by_engine
 from prony.conformance.result import START, CheckResult, Conformance, Outcome, Status
 from prony.conformance.walk import Subject, walked_once
-from prony.conformance.wire import Address
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import Probe
-from prony.load.short import walk_once
-from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built
 from prony.server.launch import RunningServer, launch
-from prony.server.probe import status_probe
 from prony.server.spec import ServerSpec
-from prony.trial.probing import probe_workload
+from prony.trial.preflight import probe_workload
+from prony.trial.preparation import Preparation
 
 Check = Callable[[Subject], Outcome]
 CHECKS: Mapping[str, Check] = {
@@ -108,13 +105,15 @@ def _outcomes(
         except EnvironmentFault as fault:
             yield START, _start(str(fault))
             return
-        subject = _subject(server, workload)
         yield START, _start(None)
+        preparation = Preparation(workload, server.url, server.tls)
         if workload.prepare:
-            wrong = walk_once(subject.url, workload, workload.prepare, tls=subject.tls).wrong
+            wrong = preparation.prepare()
             yield PREPARE, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
             if wrong is not None:
                 return
+        closes_after = server.built.spec.ceilings.closes_after
+        subject = Subject(server.address, workload, closes_after, server.tls, preparation.values)
         for name, ask in checks.items():
             outcome = ask(subject)
             yield name, outcome
@@ -125,7 +124,7 @@ def _outcomes(
                 )
                 return
         if workload.cleanup:
-            wrong = walk_once(subject.url, workload, workload.cleanup, tls=subject.tls).wrong
+            wrong = preparation.clean_up()
             yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
         clean = server.stop()
         yield STOP, Outcome.of(clean, "stopped" if clean else "processes or a listening socket remain", _GONE)
@@ -146,16 +145,6 @@ def _died(server: RunningServer) -> bool:
 
 def _start(fault: str | None) -> Outcome:
     return Outcome.of(fault is None, fault or "ready", "a correct response on its own port")
-
-
-def _subject(server: RunningServer, workload: Workload) -> Subject:
-    spec = server.built.spec
-    return Subject(
-        Address(server.host, server.port, spec.tls),
-        workload,
-        spec.ceilings.closes_after,
-        TlsOptions(ca=server.ca, insecure=spec.tls and server.ca is None),
-    )
 
 
 class _Readiness:
@@ -181,11 +170,10 @@ class _Readiness:
         return probe.model_copy(update={"meets_expectation": True})
 
     def _probe(self) -> Probe | None:
-        host, port, spec = self._server.host, self._server.port, self._server.built.spec
-        if self._workload.prepare:
-            return status_probe(host, port, spec.ready.path, spec.ready.status, spec.tls)()
-        probes = probe_workload(host, port, self._workload, tls=spec.tls)
-        if probes is None:
+        if self._workload.prepare or not any(walk.leading for walk in self._workload.walks):
+            return self._server.own_probe()
+        probes = probe_workload(self._server.address, self._workload)
+        if not probes:
             return None
         return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
 

@@ -6,13 +6,15 @@ Must not know which check a walk is for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prony.conformance.wire import Address, Request, Response, Wire
+from prony.conformance.wire import Request, Response, Wire
+from prony.plan import given
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Step, Workload
-from prony.trial.probing import rendered_body, rendered_headers
+from prony.server.address import Address
+from prony.trial.preflight import rendered_body, rendered_headers
 from prony.trial.rendering import Values
 
 STRIDE = 1_000_000
@@ -31,17 +33,27 @@ class Subject:
     closes_after: int | None = None
     tls: TlsOptions = field(default_factory=TlsOptions)
     """What the engine trusts; the suite's own requests check no certificate."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """What the workload's preparation captured, by name."""
     _walks: int = field(default=0)
 
     @property
     def url(self) -> str:
         """Where the engine's requests go."""
-        return f"{'https' if self.address.tls else 'http'}://{self.address.authority}"
+        return self.address.url
 
     def afresh(self) -> Workload:
         """The workload with unused sequence numbers and without think times."""
         self._walks += 1
         return renumbered(self.workload, self._walks * STRIDE)
+
+    def for_engine(self) -> Workload:
+        """The same with what its preparation captured, as the engine is told it."""
+        return given.knowing(self.afresh(), self.known)
+
+    def walk(self, workload: Workload, scenario: Scenario) -> Walk:
+        """Through a scenario of this workload."""
+        return Walk(workload, scenario, self.known)
 
     def sample(self) -> tuple[Step, Request]:
         """The first GET that is expected to succeed (else the first step), with what comes before it done.
@@ -50,7 +62,7 @@ class Subject:
         """
         fresh = self.afresh()
         scenario, target = sample_step(fresh)
-        walk = Walk(self.address, fresh, scenario)
+        walk = self.walk(fresh, scenario)
         for step, request in walk:
             if step is target:
                 return step, request
@@ -62,15 +74,14 @@ class Subject:
 class Walk:
     """One walk through a scenario: requests with what was captured so far, responses judged as declared."""
 
-    def __init__(self, address: Address, workload: Workload, scenario: Scenario) -> None:
-        self._address = address
+    def __init__(self, workload: Workload, scenario: Scenario, known: Mapping[str, str]) -> None:
         self._scenario = scenario
-        self._values = Values(workload.feeders)
+        self._values = Values(workload.feeders, known)
 
     def __iter__(self) -> Iterator[tuple[Step, Request]]:
         for step in self._scenario.leading:
             if step.follow_redirects:
-                return  # where it leads is found out before the load (prony.trial.probing)
+                return  # where it leads is found out before the load (prony.trial.preflight)
             for _ in range(min(step.repeat, REPEATS)):
                 yield step, self.request(step)
 

@@ -15,6 +15,8 @@ from typing import Self
 
 import h11
 
+from prony.server.address import Address
+
 LONGEST_BODY_BYTES = 64 << 20
 LONGEST_HEAD_BYTES = 64 << 10
 PIECE_BYTES = 64 << 10
@@ -29,20 +31,6 @@ class WireError(Exception):
         super().__init__(message)
         self.hung_up = hung_up
         """The connection was closed before the first byte of the response."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a server is reached. Certificates are not checked."""
-
-    host: str
-    port: int
-    tls: bool = False
-
-    @property
-    def authority(self) -> str:
-        """Host and port, as the Host header has them."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

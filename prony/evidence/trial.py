@@ -121,7 +121,8 @@ class Phase(Record):
 class WarmUp(Record):
     """How the warm-up went."""
 
-    method: Literal["all-cpus", "pinned", "fixed"]
+    method: Literal["all-cpus", "pinned", "unpinned", "fixed"]
+    """Unpinned: watched, on CPUs that somebody else has chosen."""
     cap_s: float
     steady: bool | None
     """True when steady was detected before the cap; None when nobody looked (fixed), or could in so short a

@@ -21,7 +21,7 @@ from prony.plan.cells import Cell, RunPlan, Turn
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import ExperimentRow, Store
-from prony.trial.session import INTERRUPTED
+from prony.trial.load_run import INTERRUPTED
 
 
 @dataclass(slots=True)

@@ -22,7 +22,8 @@ from prony.server.build import lacking
 from prony.server.catalogue import Catalogue
 from prony.server.settings import Settings
 from prony.server.spec import ServerSpec
-from prony.trial.runner import trial_facts
+from prony.target import LaunchedServer
+from prony.trial.facts import trial_facts
 
 REMEDY = "Mend it, or run the rest with --skip-unmeetable"
 
@@ -129,7 +130,7 @@ def warnings(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[
 def _forecasts(cell: Cell, spec: ServerSpec, bench: Bench) -> tuple[Finding, Finding]:
     """Of ports and of descriptors."""
     limits = CheckLimits.model_validate(cell.limits)
-    facts = trial_facts(cell.trial, spec.ceilings.closes_after, spec.scheme).model_copy(
+    facts = trial_facts(cell.trial, LaunchedServer(spec)).model_copy(
         update={"expected_requests_per_s": cell.expected_requests_per_s}
     )
     return (

@@ -11,22 +11,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from prony.errors import EnvironmentFault
-from prony.evidence.trial import Calibration, Ceiling, Evidence, TrialRecord
+from prony.evidence.trial import Calibration, Evidence, TrialRecord
 from prony.experiment.bench import Bench, Progress
 from prony.experiment.conclude import Conclusion, conclude
 from prony.experiment.conforming import conformance_of
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.limits import CheckLimits
 from prony.load.reference import MOST_CONNECTIONS, calibrate
-from prony.plan.load import ClosedLoad
 from prony.plan.trial import TrialPlan
 from prony.server.build import Built
-from prony.server.launch import launch
-from prony.server.spec import ServerSpec
 from prony.store import Store
-from prony.trial.runner import Outcome, TrialRun, trial_facts
-from prony.trial.session import INTERRUPTED
+from prony.target import LaunchedServer
+from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
 
@@ -72,23 +68,11 @@ class Trials:
         begun, started_at = time.monotonic(), datetime.now(UTC)
         self.progress.trial_started(place.index, place.server, place.block)
         conformance = conformance_of(built, plan, self.bench.partition.server, self.progress)
-        partition = self.bench.partition
-        server = launch(built, cpus=partition.server, service_cpus=partition.services)
-        run = TrialRun(
-            plan=plan,
-            server=server,
-            surroundings=Surroundings(self.bench.partition, self.bench.limits),
-            listener=self.progress,
-            ceilings=ceilings(built.spec, plan, len(self.bench.partition.server)),
-            seed=place.seed,
-        )
-        try:
-            outcome = run.run()
-        except EnvironmentFault as fault:
-            if not carry_on:
-                raise
-            facts = trial_facts(plan, built.spec.ceilings.closes_after, built.spec.scheme)
-            outcome = Outcome(Evidence(load=facts, server=server.identity), str(fault))
+        surroundings = Surroundings(self.bench.partition, self.bench.limits)
+        server = LaunchedServer(built.spec, built)
+        outcome = run_trial(plan, server, surroundings, self.progress, seed=place.seed)
+        if outcome.fault is not None and not carry_on and outcome.evidence.start_up is None:
+            raise outcome.fault
         settings = changed(self.bench.fingerprint.sysctls, read_sysctls())
         evidence = with_settings(outcome.evidence, settings).model_copy(
             update={
@@ -112,7 +96,7 @@ class Trials:
             ended_at=datetime.now(UTC),
             evidence=evidence,
             failure=outcome.failure,
-            notes=(INTERRUPTED,) if outcome.interrupted else (),
+            notes=outcome.notes,
             fingerprint_key=self.bench.fingerprint.key,
         )
         ended = conclude(record, CheckLimits.model_validate(limits or {}))
@@ -162,25 +146,3 @@ def trial_id(experiment: str, index: int, attempt: int = 1) -> str:
 def index_of(trial: TrialRecord) -> int:
     """Its place in the order of its experiment, from 1, whichever attempt it was."""
     return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
-
-
-def ceilings(spec: ServerSpec, plan: TrialPlan, granted_cpus: int) -> tuple[Ceiling, ...]:
-    """What bounds the rate besides CPU: declared workers ÷ declared delay, users ÷ declared delay."""
-    delay_ms = plan.workload.delay_ms
-    if delay_ms is None:
-        return ()
-    closed = isinstance(plan.load, ClosedLoad)
-    at_once = {
-        "users": plan.load.users if isinstance(plan.load, ClosedLoad) else None,
-        "connections": None if closed else spec.ceilings.max_connections,
-        "worker threads": spec.ceilings.workers(granted_cpus),
-    }
-    return tuple(
-        Ceiling(
-            name=name,
-            per_s=many / (delay_ms / 1000),
-            explanation=f"{many} {name} ÷ {delay_ms:g} ms that every answer takes by design",
-        )
-        for name, many in at_once.items()
-        if many is not None
-    )

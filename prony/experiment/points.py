@@ -22,7 +22,8 @@ from prony.plan.trial import START_S, STOP_S, TrialPlan
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import Store, StoredTrial
-from prony.trial.runner import trial_facts
+from prony.target import LaunchedServer
+from prony.trial.facts import trial_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class ServerPoints:
         return START_S + warm.min_s + warm.settle_min_s + self.window_s + STOP_S
 
     def check(self, load: Load) -> None:
-        facts = trial_facts(self._plan(load), self.spec.ceilings.closes_after, self.spec.scheme)
+        facts = trial_facts(self._plan(load), LaunchedServer(self.spec))
         refuse(facts, self.bench.limits)
 
     def prepare(self) -> None:

@@ -22,7 +22,8 @@ from prony.plan.trial import TrialPlan, pinned
 from prony.server.build import Built, build
 from prony.server.spec import ServerSpec
 from prony.store import Store
-from prony.trial.runner import trial_facts
+from prony.target import LaunchedServer
+from prony.trial.facts import trial_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class Experiment:
 
     def _refuse_what_cannot_work(self) -> None:
         """Ports and descriptors are forecast before anything is built or started."""
-        refuse(trial_facts(self.plan.trial), self.bench.limits)
+        server = LaunchedServer(next(iter(self.specs.values())))
+        refuse(trial_facts(self.plan.trial, server), self.bench.limits)
 
     def _trial(self, trials: Trials, turn: Turn, built: Built) -> None:
         place = Place(

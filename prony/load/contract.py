@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from prony.evidence.base import Record
-from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
+from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population, drawn
 from prony.plan.script import Script
 from prony.plan.target import TlsOptions
 from prony.plan.think import NO_THINK, Think
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
 
 RATE_SPAN_MS = 100
@@ -57,6 +58,44 @@ class EngineLoad(Record):
     """Names of captured values that the engine is to tell."""
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have, for the self-test (docs/engine.md)."""
+
+
+def engine_load(
+    plan: TrialPlan,
+    *,
+    url: str,
+    cpus: tuple[int, ...],
+    workload: Workload | None = None,
+    tls: TlsOptions | None = None,
+    addresses: tuple[str, ...] = (),
+    seed: int = 1,
+) -> EngineLoad:
+    """The load of a trial, towards this URL on these CPUs. `workload`: with what its preparation captured."""
+    whole = plan.measured if isinstance(plan.measured, WholeRun) else None
+    return EngineLoad(
+        url=url,
+        addresses=addresses,
+        source_addresses=plan.source_addresses,
+        tls=tls or TlsOptions(),
+        workload=workload or plan.workload,
+        load=plan.load,
+        connections=plan.connections,
+        cpus=cpus if plan.rate_groups is None else cpus[: plan.rate_groups],
+        driver=plan.driver,
+        after_s=plan.deadline_s,
+        total_requests=None if whole is None else whole.total_requests,
+        iterations_per_user=None if whole is None else whole.iterations_per_user,
+        window="commanded" if whole is None else "all",
+        request_timeout_ms=plan.request_timeout_ms,
+        connect_timeout_ms=plan.connect_timeout_ms,
+        marks=() if plan.published_requests is None else (plan.published_requests,),
+        script=plan.script,
+        rate_groups=plan.rate_groups,
+        seed=seed,
+        parts=plan.request_parts,
+        log=None if plan.log is None else Path(plan.log),
+        injected_faults=plan.injected_faults,
+    )
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:

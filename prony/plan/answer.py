@@ -240,7 +240,7 @@ class Capture(Record):
         return self
 
     @property
-    def by_hand(self) -> bool:
-        """Whether the laboratory finds it too, and always the same as the engine."""
+    def in_preflight(self) -> bool:
+        """Whether the preflight finds it too, and always the same as the engine."""
         other = self.jsonpath is not None or self.template is not None or self.as_json
         return not other and self.part == "body" and self.match != 0

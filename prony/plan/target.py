@@ -32,6 +32,16 @@ class TlsOptions(Record):
     """The name that the server is asked for, in place of the URL's host."""
 
 
+class CountKeys(Record):
+    """Where a server says how many requests it has read: a JSON answer, and where in it the number stands.
+    That request itself is not counted there.
+    """
+
+    path: str = Field(pattern="^/")
+    pointer: str = Field(pattern="^/")
+    """JSON pointer (RFC 6901)."""
+
+
 class Launch(Record):
     """A server of the catalogue, started by Prony for each trial: its address, and what the plan sets."""
 
@@ -54,6 +64,8 @@ class Url(Record):
     """Only used with https."""
     addresses: tuple[str, ...] = ()
     """HOST:PORT where connections go in place of the URL's host, such as a proxy; several in turn."""
+    counts: CountKeys | None = None
+    """A server that counts its requests: the engine's own count is held against it."""
 
     @property
     def unix(self) -> str | None:

@@ -278,7 +278,7 @@ class Scenario(Record):
         for entry in () if self.variables else self.steps:
             if isinstance(entry, Block) or any(name in entry.used for name in unknown):
                 break
-            unknown |= {f"${{{name}" for name, capture in entry.capture.items() if not capture.by_hand}
+            unknown |= {f"${{{name}" for name, capture in entry.capture.items() if not capture.in_preflight}
             found.append(entry)
         return tuple(found)
 

@@ -84,6 +84,7 @@ def launch(
     return RunningServer(
         name=spec.name,
         built=built,
+        cpus=tuple(cpus),
         host=host,
         port=port,
         command=tuple(command),

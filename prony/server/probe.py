@@ -7,6 +7,7 @@ Must not be used for anything that is measured.
 from __future__ import annotations
 
 import http.client
+import json
 import select
 import socket
 import ssl
@@ -14,6 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from prony.evidence.server import Probe
+from prony.plan.answer import at_pointer
+from prony.plan.target import CountKeys
+from prony.server.address import Address
 
 LONGEST_BODY_BYTES = 64 << 20
 CLOSE_SHOWS_WITHIN_S = 0.002
@@ -69,6 +73,18 @@ def http_probe(
         raise OSError(f"the answer is not HTTP: {fault!r}") from fault
     finally:
         connection.close()
+
+
+def request_count(address: Address, keys: CountKeys | None) -> int | None:
+    """The requests that a server has read so far; None when it does not count, or cannot be asked."""
+    if keys is None:
+        return None
+    try:
+        answer = http_probe(address.host, address.port, path=keys.path, tls=address.tls)
+        found = at_pointer(json.loads(answer.body), keys.pointer)
+    except (OSError, ValueError, LookupError):
+        return None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def status_probe(

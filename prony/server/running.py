@@ -1,5 +1,5 @@
 """A server that was started: when it was ready, what it uses, on which CPUs it runs, and that it is gone at
-the end.
+the end. Answers what a trial asks of a target (`prony.target.base.RunningTarget`).
 
 Must not know which load it is under, or judge what it reads.
 """
@@ -14,11 +14,23 @@ from pathlib import Path
 from typing import ClassVar
 
 from prony.errors import EnvironmentFault
-from prony.evidence.server import CgroupThrottle, JvmSnapshot, Probe, ProcessSample, ServerIdentity, StartUp
+from prony.evidence.server import (
+    CgroupThrottle,
+    JvmSnapshot,
+    Probe,
+    ProcessSample,
+    ServerIdentity,
+    ServiceUse,
+    StartUp,
+)
+from prony.host.affinity import granted_cpus
+from prony.plan.target import TlsOptions
 from prony.server import proc, throttle
+from prony.server.address import Address
 from prony.server.agent import AgentClient
 from prony.server.build import Built
 from prony.server.guarded import GuardedProcess
+from prony.server.probe import request_count, status_probe
 from prony.server.service import RunningService
 
 REPORT_PATIENCE_S = 10.0
@@ -34,51 +46,63 @@ class RunningServer(GuardedProcess):
     kind: ClassVar[str] = "server"
 
     built: Built
+    cpus: tuple[int, ...] = ()
+    """Its own while it is measured; empty: all that we have."""
     agent: AgentClient | None = None
     ca: Path | None = None
     """The certificate to trust (PEM) when it speaks HTTPS with a certificate that was made for this run; gone
     after the stop.
     """
     services: Sequence[RunningService] = ()
-    """Started before it and stopped after it; they are not among its processes."""
+    """Its backing services: started before it and stopped after it; they are not among its processes."""
     _owned_at_ready: bool | None = None
     _owned_at_end: bool | None = None
     _limit_at_ready: int | None = None
 
     @property
-    def scheme(self) -> str:
-        """`http` or `https`."""
-        return "https" if self.built.spec.tls else "http"
+    def address(self) -> Address:
+        """Where it is reached."""
+        return Address(self.host, self.port, self.built.spec.tls)
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        """Where it is reached: scheme, host and port."""
+        return self.address.url
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """None: connections go to the URL's host."""
+        return ()
+
+    @property
+    def tls(self) -> TlsOptions:
+        """How the engine speaks TLS with it: a certificate of the server's own cannot be checked."""
+        return TlsOptions(ca=self.ca, insecure=self.built.spec.tls and self.ca is None)
 
     @property
     def identity(self) -> ServerIdentity:
         """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
-        own limit), `owns_port_at_end` is that of `look_at_port_again`.
+        own limit), `owns_port_at_end` is that of `check_port_again`.
         """
-        spec, jdk = self.built.spec, self.built.jdk
-        return ServerIdentity(
-            name=spec.name,
-            title=spec.title,
-            versions=spec.versions | dict(self.built.versions) | ({"jdk": jdk.version} if jdk else {}),
-            runtime=spec.runtime,
-            command=self.command,
-            build_key=self.built.key,
-            pid=self.pid,
-            port=self.port,
-            owns_port=self._owned_at_ready,
-            owns_port_at_end=self._owned_at_end,
-            descriptor_limit_soft=self._limit_at_ready,
+        return identity_of(self.built).model_copy(
+            update={
+                "command": self.command,
+                "pid": self.pid,
+                "port": self.port,
+                "owns_port": self._owned_at_ready,
+                "owns_port_at_end": self._owned_at_end,
+                "descriptor_limit_soft": self._limit_at_ready,
+            }
         )
 
-    def wait_ready(self, probe: Callable[[], Probe | None], timeout_s: float = 60.0) -> StartUp:
+    def own_probe(self) -> Probe | None:
+        """The request by which the server says that it is ready (`ready` in its server.yaml)."""
+        ready = self.built.spec.ready
+        return status_probe(self.host, self.port, ready.path, ready.status, self.built.spec.tls)()
+
+    def wait_ready(self, probe: Callable[[], Probe | None] | None = None, timeout_s: float = 60.0) -> StartUp:
         """Wait until the server listens on its port itself, has printed its figures (if it does) and `probe`
-        finds a right answer.
+        (by default `own_probe`) finds a right answer.
 
         The log never tells that a server is ready, only the port and the answer do. Its own figures are
         awaited before the first request, because that request loads classes. `probe` gives None while nobody
@@ -90,7 +114,7 @@ class RunningServer(GuardedProcess):
         listening_s = self._await_port(deadline_s)
         reported = self._await_report(min(deadline_s, listening_s + REPORT_PATIENCE_S))
         answered = "it listens but does not answer"
-        while (answer := self._ask(probe)) is None or not answer.meets_expectation:
+        while (answer := self._ask(probe or self.own_probe)) is None or not answer.meets_expectation:
             if answer is not None:
                 answered = (
                     answer.why_not
@@ -108,7 +132,7 @@ class RunningServer(GuardedProcess):
             process=self.sample(),
         )
 
-    def look_at_port_again(self) -> None:
+    def check_port_again(self) -> None:
         """When the load has ended: another process may have come to listen on the same port, and the kernel
         gives it its share of the new connections (SO_REUSEPORT).
         """
@@ -148,6 +172,20 @@ class RunningServer(GuardedProcess):
         """
         return throttle.throttle(self.pid)
 
+    def granted_cpus(self) -> float:
+        """How many CPUs are its own while it is measured."""
+        return float(len(self.cpus or granted_cpus()))
+
+    def request_count(self) -> int | None:
+        """The requests that it has read so far; None when it does not count, or cannot be asked."""
+        return request_count(self.address, self.built.spec.counts)
+
+    def service_use(
+        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+    ) -> tuple[ServiceUse, ...]:
+        """Its backing services, and what they used between two readings."""
+        return tuple(one.use(opened.get(one.name), closed.get(one.name)) for one in self.services)
+
     def service_pids(self) -> set[int]:
         """All living processes of its services."""
         return {pid for service in self.services for pid in service.pids()}
@@ -180,6 +218,18 @@ class RunningServer(GuardedProcess):
         gone = [GuardedProcess._stop(self, grace_s)]
         gone += [service.stop() for service in reversed(self.services)]
         return all(gone)
+
+
+def identity_of(built: Built) -> ServerIdentity:
+    """Which server this is, as far as its build tells."""
+    spec, jdk = built.spec, built.jdk
+    return ServerIdentity(
+        name=spec.name,
+        title=spec.title,
+        versions=spec.versions | dict(built.versions) | ({"jdk": jdk.version} if jdk else {}),
+        runtime=spec.runtime,
+        build_key=built.key,
+    )
 
 
 def _reported(log: Path, word: str) -> dict[str, float] | None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from prony.evidence.base import Record
+from prony.plan.target import CountKeys
 
 NATIVE = "native"
 """The runtime of a server that names none: its command is all there is to it."""
@@ -65,16 +66,6 @@ class ReadyKeys(Record):
 
     path: str = Field(default="/", pattern="^/")
     status: int = 200
-
-
-class CountKeys(Record):
-    """Where a server says how many requests it has read: a JSON answer, and where in it the number stands.
-    That request itself is not counted there.
-    """
-
-    path: str = Field(pattern="^/")
-    pointer: str = Field(pattern="^/")
-    """JSON pointer (RFC 6901)."""
 
 
 class Ceilings(Record):

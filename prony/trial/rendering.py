@@ -1,5 +1,5 @@
-"""Placeholders and captures for the one request per step that is sent before the load. The engine renders
-what is measured; this follows its rules (docs/engine.md) closely enough for a probe.
+"""Placeholders and captures of the preflight and of the conformance suite. The engine renders what is
+measured; this follows its rules (docs/engine.md) closely enough for single requests.
 
 Must not be used while a window is open.
 """
@@ -27,11 +27,11 @@ IN_A_PATH = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 class Values:
     """What placeholders stand for, step after step. A sequence gives the number before its first, so that the
-    probe takes nothing away from the load.
+    preflight takes nothing away from the load. `known` are values that are there from the start.
     """
 
-    def __init__(self, feeders: Mapping[str, Feeder]) -> None:
-        self._known: dict[str, str] = {}
+    def __init__(self, feeders: Mapping[str, Feeder], known: Mapping[str, str] | None = None) -> None:
+        self._known: dict[str, str] = dict(known or {})
         for name, feeder in feeders.items():
             self._known |= {f"{name}.{column}": value for column, value in _first_row(name, feeder).items()}
 
@@ -52,7 +52,7 @@ class Values:
     ) -> str | None:
         """Keep what the step captures; None, or which value was not there. `headers` has lower-case names."""
         for name, capture in captures.items():
-            if not capture.by_hand:
+            if not capture.in_preflight:
                 continue
             found = _found(capture, status, headers, body)
             if capture.match == -1:

@@ -81,7 +81,7 @@ def test_a_service_that_dies_under_load_ends_the_trial_with_a_sentence(lab: Lab)
     (trial,), (plain,) = (server["trials"] for server in shown["servers"])
     assert not trial["counts"]
     assert "ended under load" not in json.dumps(plain)
-    assert "a service of the server ended under load: keeper: exit code 7" in json.dumps(trial)
+    assert "a backing service of the server ended under load: keeper: exit code 7" in json.dumps(trial)
     assert lab.leftovers() == []
 
 

@@ -14,7 +14,7 @@ from prony.judge.limits import CheckLimits
 from prony.plan.planfile_read import read
 from prony.report.model import TrialView
 from prony.store import Store
-from prony.trial.session import INTERRUPTED
+from prony.trial.load_run import INTERRUPTED
 from tests.report import factory
 from tests.store.store_samples import FINGERPRINT, JUDGEMENT, make_trial
 

@@ -15,12 +15,13 @@ import pytest
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import StageReport
 from prony.experiment.bench import Bench, Progress
-from prony.experiment.running import RunningLoad, engine_load
-from prony.experiment.stages import offer_stage
+from prony.experiment.running import RunningLoad
 from prony.frontends.base import Asked, Context, Translated
 from prony.load import reference
+from prony.load.contract import EngineLoad, engine_load
 from prony.load.engine import EngineRun, find_engine
 from prony.store import Store
+from prony.trial.stages import offer_stage
 from tests import command
 
 
@@ -107,9 +108,15 @@ def front(tmp_path: Path) -> Front:
     return Front(Store.open(tmp_path / "results.db"), StringIO(), StringIO(), lambda: prepare(None, None))
 
 
+def as_asked(load: RunningLoad) -> EngineLoad:
+    """What the engine is asked for, on any CPU."""
+    at = load.at
+    return engine_load(load.plan, url=at.url, tls=at.tls, addresses=at.addresses, cpus=(), seed=load.seed)
+
+
 def offered(load: RunningLoad) -> EngineReport:
     """The load alone, by the engine, with nothing around it: quick, for what the server sees of it."""
-    run = EngineRun(engine_load(load, ()))
+    run = EngineRun(as_asked(load))
     try:
         while not run.finished:
             run.next_event(10.0)
@@ -139,7 +146,7 @@ class QuickDesk(Context):
 
     def measure(self, translated: Translated, progress: Progress) -> Any:  # noqa: ARG002
         load = translated.load
-        around = engine_load(load, ())
+        around = as_asked(load)
         before = () if load.before is None else (offer_stage(around, load.before, "before"),)
         report = offered(load)
         after = () if load.after is None else (offer_stage(around, load.after, "after"),)

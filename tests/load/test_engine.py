@@ -21,7 +21,8 @@ from prony.load.engine import EngineRun, find_engine
 from prony.load.reference import calibrate
 from prony.load.request_log import read_log
 from prony.plan.workload import Expectation, Step, Workload
-from prony.trial.probing import probe_workload
+from prony.server.address import Address
+from prony.trial.preflight import probe_workload
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 DRIVERS = ("io_uring", "epoll")
@@ -116,7 +117,7 @@ def test_a_scenario_goes_from_the_workload_to_figures_per_step(
     feeder = CRUD.feeders["people"].model_copy(update={"file": str(people)})
     workload = CRUD.model_copy(update={"feeders": {"people": feeder}})
     address = urlsplit(reference.url)
-    probes = probe_workload(address.hostname or "", address.port or 0, workload)
+    probes = probe_workload(Address(address.hostname or "", address.port or 0), workload)
     assert probes is not None
     assert [(probe.step, probe.why_not) for probe in probes] == [("create", None), ("read", None)]
     report = EngineRun(load(reference.url, driver=driver, workload=workload, total_requests=300)).run_to_end(

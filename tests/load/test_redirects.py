@@ -15,7 +15,8 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import Workload
-from prony.trial.probing import probe_workload
+from prony.server.address import Address
+from prony.trial.preflight import probe_workload
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -114,9 +115,9 @@ def test_a_log_in_leads_on_and_values_are_found_there(port: int) -> None:
     assert report.window is not None
     assert [(row.name, row.completed) for row in report.window.transactions] == [("log in", 10)]
     assert {row.name: row.completed for row in report.window.steps} == {"log in": 20, "look": 10}
-    probes = probe_workload("127.0.0.1", port, workload)
+    probes = probe_workload(Address("127.0.0.1", port), workload)
     assert probes is not None
-    # What only the engine finds is not used by hand.
+    # What only the engine finds is not used by the preflight.
     assert [(probe.step, probe.status, probe.why_not) for probe in probes] == [("log in", 200, None)]
 
 

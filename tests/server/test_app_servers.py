@@ -25,8 +25,8 @@ from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.jdk import find_jdks
 from prony.server.launch import RunningServer, launch
-from prony.server.probe import http_probe, status_probe
-from prony.trial.probing import probe_workload
+from prony.server.probe import http_probe
+from prony.trial.preflight import probe_workload
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
@@ -42,9 +42,7 @@ def built(address: str) -> Built:
 
 
 def started(server: RunningServer) -> None:
-    ready = server.built.spec.ready
-    probe = status_probe(server.host, server.port, ready.path, ready.status, tls=server.scheme == "https")
-    server.wait_ready(probe, 180)
+    server.wait_ready(timeout_s=180)
 
 
 def buildable(address: str) -> Built:
@@ -57,9 +55,7 @@ def buildable(address: str) -> Built:
 
 def why_not(server: RunningServer, steps: tuple[Step, ...]) -> list[str]:
     """What is wrong with the answers to these steps, in words."""
-    probes = probe_workload(
-        server.host, server.port, Workload(name="test", steps=steps), tls=server.scheme == "https"
-    )
+    probes = probe_workload(server.address, Workload(name="test", steps=steps))
     assert probes is not None, server.last_lines()
     return [f"{probe.step}: {probe.why_not}" for probe in probes if not probe.meets_expectation]
 

@@ -91,7 +91,7 @@ def test_a_launch_makes_them_and_removes_them(toy: Callable[..., Built], tmp_pat
     built = toy("--report", "{tls_keystore} {tls_cert} {tls_key} {tls_ca} {tls_password}", scheme="https")
     with launch(built) as server:
         assert server.url == f"https://127.0.0.1:{server.port}"
-        assert server.scheme == "https"
+        assert server.address.tls
         assert server.ca is not None
         assert server.ca.is_relative_to(server.scratch)
         *files, password = server.command[-1].split()
@@ -100,5 +100,5 @@ def test_a_launch_makes_them_and_removes_them(toy: Callable[..., Built], tmp_pat
     assert not server.ca.exists()
     with launch(toy()) as server:
         assert server.ca is None
-        assert server.scheme == "http"
+        assert not server.address.tls
     assert not list(tmp_path.glob("**/*.p12"))

@@ -12,7 +12,7 @@ from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
-from prony.trial.probing import probe_workload
+from prony.trial.preflight import probe_workload
 
 
 @pytest.mark.e2e
@@ -26,7 +26,7 @@ def test_the_reference_server_is_a_server_like_any_other() -> None:
         assert f"--cpus={','.join(map(str, cpus))}" in server.command
         assert http_probe(server.host, server.port).body == b"Hello, World!"
         for workload in built.spec.workloads:
-            probes = probe_workload(server.host, server.port, load(workload))
+            probes = probe_workload(server.address, load(workload))
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes)
         assert server.identity.owns_port
@@ -42,11 +42,11 @@ def test_every_page_of_the_reference_server_is_right() -> None:
     for address in catalogue.resolve("reference").addresses():
         spec = catalogue.resolve(address)
         with launch(build([spec])[0]) as server:
-            tls = server.scheme == "https"
+            tls = server.address.tls
             server.wait_ready(status_probe(server.host, server.port, tls=tls), 30)
             (workload,) = spec.workloads
             # Nothing within two seconds counts as no answer: on a machine that others keep busy, ask again.
-            asked = (probe_workload(server.host, server.port, load(workload), tls=tls) for _ in range(5))
+            asked = (probe_workload(server.address, load(workload)) for _ in range(5))
             probes = next((found for found in asked if found is not None), None)
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes), address

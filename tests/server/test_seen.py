@@ -13,11 +13,12 @@ import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import CgroupThrottle
+from prony.plan.target import Url
 from prony.server import proc, sockets, throttle
 from prony.server.build import Built
-from prony.server.foreign import ForeignServer
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
+from prony.target import RunningExternal
 
 HOST = "127.0.0.1"
 
@@ -129,7 +130,7 @@ def test_nobody_there_is_an_os_error() -> None:
 def test_a_server_that_somebody_else_started_is_seen(toy: Callable[..., Built]) -> None:
     with launch(toy("--workers", "2")) as server:
         server.wait_ready(status_probe(server.host, server.port), 30)
-        foreign = ForeignServer(server.host, server.port)
+        foreign = RunningExternal(Url(url=server.url))
         assert set(foreign.pids()) == set(server.pids())
         identity = foreign.identity
         assert identity.pid == server.pid
@@ -149,7 +150,7 @@ def test_a_server_that_somebody_else_started_is_seen(toy: Callable[..., Built]) 
 
 
 def test_a_server_elsewhere_is_not_seen() -> None:
-    foreign = ForeignServer("192.0.2.1", 80)
+    foreign = RunningExternal(Url(url="http://192.0.2.1"))
     assert foreign.pids() == ()
     assert foreign.identity.pid is None
     assert foreign.sample() is None

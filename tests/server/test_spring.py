@@ -15,7 +15,7 @@ from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
-from prony.trial.probing import probe_workload
+from prony.trial.preflight import probe_workload
 
 pytestmark = pytest.mark.e2e
 
@@ -60,7 +60,7 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert set(json.loads(answer.body)["names"]) >= FIGURES
         assert answer.keeps_alive
         for workload in server.built.spec.workloads:
-            probes = probe_workload(server.host, server.port, load(workload))
+            probes = probe_workload(server.address, load(workload))
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes)
         health = http_probe(server.host, server.port, path=server.built.spec.ready.path)

@@ -20,7 +20,7 @@ from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import http_probe, status_probe
 from prony.server.settings import Settings
-from prony.trial.probing import probe_workload
+from prony.trial.preflight import probe_workload
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
@@ -57,7 +57,7 @@ def built(address: str) -> Built:
 
 
 def ready(server: RunningServer) -> None:
-    server.wait_ready(status_probe(server.host, server.port, tls=server.scheme == "https"), 120)
+    server.wait_ready(status_probe(server.host, server.port, tls=server.address.tls), 120)
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -66,16 +66,16 @@ def test_it_answers_every_workload_that_it_claims(address: str) -> None:
     assert spec.workloads
     with launch(built(address), cpus=[min(os.sched_getaffinity(0))]) as server:
         ready(server)
-        assert server.scheme == ("https" if {"https", "openssl"} & set(spec.name.split(":")[-1].split("+"))
-                                 else "http")  # fmt: skip
+        secured = {"https", "openssl"} & set(spec.name.split(":")[-1].split("+"))
+        assert server.address.tls is bool(secured)
         for workload in spec.workloads:
-            probes = probe_workload(server.host, server.port, load(workload), tls=server.scheme == "https")
+            probes = probe_workload(server.address, load(workload))
             assert probes is not None
             assert [probe.why_not for probe in probes] == [None] * len(probes), workload
             assert all(probe.keeps_alive for probe in probes), workload
             for step, probe in zip(load(workload).all_steps, probes, strict=True):
                 head = http_probe(
-                    server.host, server.port, "HEAD", step.path, tls=server.scheme == "https",
+                    server.host, server.port, "HEAD", step.path, tls=server.address.tls,
                     close_shows_within_s=0.05,
                 )  # fmt: skip
                 assert head.status == 200

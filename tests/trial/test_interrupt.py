@@ -11,9 +11,10 @@ from prony.evidence.server import ServerIdentity
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
+from prony.plan.target import Url
 from prony.plan.workload import from_url
-from prony.server.foreign import ForeignServer
-from prony.trial.session import Border, Session
+from prony.target import RunningExternal
+from prony.trial.load_run import LoadRun, WindowEdge
 from tests.load.test_engine import Reference
 
 
@@ -33,22 +34,21 @@ class Impatient:
             raise KeyboardInterrupt
 
 
-class Watched(Session):
+class Watched(LoadRun):
     """Lets Ctrl-C be pressed `after_ms` into the measured part, however late that begins: at another time
     it would end pytest itself.
     """
 
-    def __init__(self, engine: EngineRun, subject: ForeignServer, worth_keeping_s: float, after_ms: float):
+    def __init__(self, engine: EngineRun, server: RunningExternal, worth_keeping_s: float, after_ms: float):
         self.impatient, self.after_ms = Impatient(), after_ms
-        super().__init__(engine, subject, self.impatient, worth_keeping_s)
+        super().__init__(engine, server, self.impatient, worth_keeping_s)
 
-    def _end(self, opened: Border, name: str, when: str, length_s: float) -> Border:
+    def _end(self, opened: WindowEdge, name: str, when: str, length_s: float) -> WindowEdge:
         self.impatient.at_ms = opened.t_ms + self.after_ms
         return super()._end(opened, name, when, length_s)
 
 
-def started(reference: Reference, window: str, worth_keeping_s: float, after_ms: float) -> Session:
-    host, _, port = reference.url.removeprefix("http://").partition(":")
+def started(reference: Reference, window: str, worth_keeping_s: float, after_ms: float) -> LoadRun:
     engine = EngineRun(
         EngineLoad.model_validate(
             {
@@ -61,20 +61,20 @@ def started(reference: Reference, window: str, worth_keeping_s: float, after_ms:
             }
         )
     )
-    session = Watched(engine, ForeignServer(host, int(port)), worth_keeping_s, after_ms)
-    assert isinstance(session.subject.identity, ServerIdentity)
-    session.start()
-    return session
+    run = Watched(engine, RunningExternal(Url(url=reference.url)), worth_keeping_s, after_ms)
+    assert isinstance(run.server.identity, ServerIdentity)
+    run.start()
+    return run
 
 
 @pytest.mark.parametrize("window", ["commanded", "all"])
 def test_what_was_measured_for_a_while_is_kept(window: str) -> None:
     reference = Reference("--delay", "fixed:5ms")
     try:
-        session = started(reference, window, 0.25, 300.0)
-        measured = session.measure(30.0) if window == "commanded" else session.follow(60.0)
-        assert session.interrupted
-        report = session.engine.report()
+        run = started(reference, window, 0.25, 300.0)
+        measured = run.measure(30.0) if window == "commanded" else run.follow(60.0)
+        assert run.interrupted
+        report = run.engine.report()
         assert report.window is not None
         assert report.reason == "stopped"
         assert report.window.complete == (window == "all")
@@ -87,10 +87,10 @@ def test_what_was_measured_for_a_while_is_kept(window: str) -> None:
 def test_a_moment_is_not_worth_keeping() -> None:
     reference = Reference()
     try:
-        session = started(reference, "all", 3600.0, 0.0)
+        run = started(reference, "all", 3600.0, 0.0)
         with pytest.raises(KeyboardInterrupt):
-            session.follow(60.0)
-        assert not session.interrupted
-        session.engine.stop()
+            run.follow(60.0)
+        assert not run.interrupted
+        run.engine.stop()
     finally:
         reference.finish()

@@ -19,8 +19,8 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Expectation, Step, Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
-from prony.server.launch import launch
-from prony.trial.runner import Outcome, TrialRun
+from prony.target import LaunchedServer
+from prony.trial.run import Outcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.conformance.conftest import LIAR
 
@@ -66,12 +66,14 @@ def run(folder: Path, workload: Workload, heard: Heard, *faults: str) -> Outcome
     place.mkdir(parents=True)
     words = ", ".join(f'"{word}"' for word in ("{python}", str(LIAR), "{host}", "{port}", *faults))
     (place / "server.yaml").write_text(f"command: [{words}]\n")
-    server = launch(Built(Catalogue.load([folder / "servers"]).resolve("mine")), log_dir=folder)
+    spec = Catalogue.load([folder / "servers"]).resolve("mine")
+    server = LaunchedServer(spec, Built(spec), log_dir=folder)
     cpus = tuple(granted_cpus())
     plan = TrialPlan(
         workload=workload, load=ClosedLoad(users=4), measured=WholeRun(total_requests=REQUESTS, duration_s=60)
     )
-    return TrialRun(plan, server, Surroundings(CpuPartition(server=cpus, client=cpus), Limits()), heard).run()
+    surroundings = Surroundings(CpuPartition(server=cpus, client=cpus), Limits())
+    return run_trial(plan, server, surroundings, heard)
 
 
 def test_what_the_steps_need_is_there_and_is_taken_back(tmp_path: Path, heard: Heard) -> None:

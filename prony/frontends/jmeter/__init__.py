@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from prony.evidence.engine import IntervalRow, Window
-from prony.experiment.stages import stage_log
 from prony.frontends.base import Context, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
@@ -19,6 +18,7 @@ from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.translate import Plan, plan
 from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
+from prony.trial.stages import stage_log
 
 EVERY_S = 30
 """JMeter's summariser.interval."""

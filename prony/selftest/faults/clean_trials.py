@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
-from prony.experiment.one_trial import ceilings
 from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.finding import Status
@@ -22,8 +21,8 @@ from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.trial import Silent, run_setup
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
-from prony.server.launch import launch
-from prony.trial.runner import TrialRun
+from prony.target import LaunchedServer
+from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
 SHORT = WholeRun(duration_s=3.0)
@@ -122,15 +121,8 @@ def _real(built: Built, seed: int) -> Evidence:
         measured=SteadyWindow(window_s=9.0),
         warm_up=WARM_UP,
     )
-    run = TrialRun(
-        plan=plan,
-        server=launch(built, cpus=chosen.server),
-        surroundings=Surroundings(chosen, limits_to_own_servers()),
-        listener=Silent(),
-        ceilings=ceilings(built.spec, plan, len(chosen.server)),
-        seed=seed,
-    )
-    outcome = run.run()
+    surroundings = Surroundings(chosen, limits_to_own_servers())
+    outcome = run_trial(plan, LaunchedServer(built.spec, built), surroundings, Silent(), seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
     return outcome.evidence

@@ -7,23 +7,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition
-from prony.experiment.one_trial import ceilings
 from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.figures import figures
 from prony.judge.verdict import judge
+from prony.plan.target import CountKeys
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.disturbances import can_limit_cpu
 from prony.selftest.faults.model import Context, Setup, SetupResult
 from prony.server.build import Built
-from prony.server.launch import launch
-from prony.server.spec import Ceilings, CountKeys, ServerSpec
-from prony.trial.runner import TrialRun
+from prony.server.running import RunningServer
+from prony.server.spec import Ceilings, ServerSpec
+from prony.target import LaunchedServer
+from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
@@ -69,6 +71,27 @@ class Silent:
         pass
 
 
+@dataclass(slots=True)
+class Disturbed(LaunchedServer):
+    """A launched server whose process is known to the disturbance."""
+
+    at_start: Callable[[RunningServer], object] | None = None
+    """Called as soon as it has been started."""
+    _running: RunningServer | None = None
+
+    @property
+    def running(self) -> RunningServer:
+        """Of the trial that has been started last."""
+        assert self._running is not None
+        return self._running
+
+    def start(self, partition: CpuPartition) -> RunningServer:
+        self._running = LaunchedServer.start(self, partition)
+        if self.at_start is not None:
+            self.at_start(self._running)
+        return self._running
+
+
 def _run(setup: Setup, seed: int) -> SetupResult:
     chosen = partition()
     if setup.shared_cpus:
@@ -82,25 +105,17 @@ def _run(setup: Setup, seed: int) -> SetupResult:
         warm_up=WARM_UP,
         injected_faults=setup.injected_faults,
     )
-    server = launch(Built(spec), cpus=chosen.server)
-    context = Context(chosen.server, chosen.client, server.pid, server.port)
     with ExitStack() as active:
 
-        def disturb() -> None:
+        def disturb(server: RunningServer) -> None:
             if setup.disturbance is not None:
+                context = Context(chosen.server, chosen.client, server.pid, server.port)
                 active.enter_context(setup.disturbance(context))
 
-        run = TrialRun(
-            plan=plan,
-            server=server,
-            surroundings=Surroundings(chosen, limits_to_own_servers()),
-            listener=Silent(disturb) if setup.in_window else Silent(),
-            ceilings=ceilings(spec, plan, len(chosen.server)),
-            seed=seed,
-        )
-        if not setup.in_window:
-            disturb()
-        outcome = run.run()
+        target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
+        listener = Silent(lambda: disturb(target.running)) if setup.in_window else Silent()
+        surroundings = Surroundings(chosen, limits_to_own_servers())
+        outcome = run_trial(plan, target, surroundings, listener, seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
     return SetupResult(outcome.evidence, judge(outcome.evidence), figures(outcome.evidence).numbers())

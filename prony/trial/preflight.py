@@ -1,4 +1,5 @@
-"""One request per step before the load: is the server ready, and what does a right answer look like there?
+"""The preflight: one request per step before the load. Is the server ready, and what does a right answer look
+like there?
 
 Must not be used while a window is open: measured requests are the engine's alone.
 """
@@ -7,12 +8,14 @@ from __future__ import annotations
 
 import base64
 import mmap
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from prony.errors import UsageError
 from prony.evidence.server import Probe
 from prony.plan.workload import Step, Workload
+from prony.server.address import Address
 from prony.server.probe import ProbeAnswer, http_probe
 from prony.trial.rendering import Values
 
@@ -21,40 +24,37 @@ REDIRECTS = (301, 302, 303, 307, 308)
 
 
 def probe_workload(
-    host: str, port: int, workload: Workload, *, tls: bool = False
+    address: Address, workload: Workload, known: Mapping[str, str] | None = None
 ) -> tuple[Probe, ...] | None:
-    """Every step of every scenario up to its first block once, in order, until the first wrong answer; None
-    when the server does not answer yet. Raises UsageError for a placeholder or file that is not there, and
-    when no scenario begins with a request.
+    """Every step of every scenario up to its first block once, in order, until the first wrong answer; empty
+    when every scenario begins with a block or has variables, None when the server does not answer yet.
+    `known` are the values that a preparation has captured. Raises UsageError for a placeholder or file that
+    is not there.
     """
     probes: list[Probe] = []
     for scenario in workload.walks:
-        values = Values(workload.feeders)
+        values = Values(workload.feeders, known)
         for step in scenario.leading:
             try:
-                probe = _probe(host, port, step, values, tls)
+                probe = _probe(address, step, values)
             except OSError:
                 return None
             probes.append(probe)
             if not probe.meets_expectation:
                 return tuple(probes)
-    if not probes:
-        raise UsageError(
-            f"workload '{workload.name}' begins with a block or has variables, but the server is asked for a "
-            "right answer before the load: begin a scenario with a request, "
-            "and set variables by a block after it"
-        )
     return tuple(probes)
 
 
-def _asked(host: str, port: int, step: Step, values: Values, tls: bool) -> ProbeAnswer:
+def _asked(address: Address, step: Step, values: Values) -> ProbeAnswer:
     """The answer to a step, after the redirects that it follows: as the engine does, without cookies."""
     method, path = step.method, values.render(step.path, path=True)
     headers, body = rendered_headers(step, values), rendered_body(step, values)
-    own = f"{'https' if tls else 'http'}://{host}:{port}"
+    own = address.url
     hops = 0
     while True:
-        answer = http_probe(host, port, method, path, headers, body, PROBE_TIMEOUT_S, tls=tls)
+        answer = http_probe(
+            address.host, address.port, method, path, headers, body, PROBE_TIMEOUT_S, tls=address.tls
+        )
         location = answer.headers.get("location")
         if answer.status not in REDIRECTS or location is None or hops == step.follow_redirects:
             return answer
@@ -70,8 +70,8 @@ def _asked(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe
             }
 
 
-def _probe(host: str, port: int, step: Step, values: Values, tls: bool) -> Probe:
-    answer = _asked(host, port, step, values, tls)
+def _probe(address: Address, step: Step, values: Values) -> Probe:
+    answer = _asked(address, step, values)
     headers = {name.lower(): value for name, value in answer.headers.items()}
     if step.expect is not None:
         why_not = step.expect.why_not(answer.status, headers, answer.body)

@@ -1,4 +1,5 @@
-"""Server and engine together while the load runs: waits for events and notices at once when the server dies.
+"""Server and engine together while a load is offered: waits for events, and notices at once when the server
+ends.
 
 Must not know the order of a trial's phases.
 """
@@ -8,13 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from prony.errors import EnvironmentFault
-from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerIdentity, ServerWindow
+from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
 from prony.load.engine import EngineRun
+from prony.server import throttle
+from prony.target.base import RunningTarget
 from prony.trial.listener import Listener
-from prony.trial.warmup import SteadyWatch
+from prony.trial.steady_watch import SteadyWatch
 
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""
@@ -26,39 +29,13 @@ WORTH_KEEPING_S = 60.0
 """What was measured for less than this before an interrupt is dropped."""
 
 
-class Subject(Protocol):
-    """The server as a session needs it, whether Prony started it or not."""
-
-    @property
-    def identity(self) -> ServerIdentity:
-        """Which server this is."""
-
-    def sample(self) -> ProcessSample | None:
-        """The process tree's counters now."""
-
-    def jvm(self) -> JvmSnapshot | None:
-        """The runtime's counters now; None when there is no agent."""
-
-    def exit_description(self) -> str | None:
-        """How the process ended; None while it lives or when that cannot be told."""
-
-    def throttle(self) -> CgroupThrottle | None:
-        """CPU quota counters of its cgroup so far."""
-
-    def service_samples(self) -> Mapping[str, ProcessSample]:
-        """The counters of what it stands on, by name."""
-
-    def ended_service(self) -> str | None:
-        """Which of these ended, and how; None while all of them live."""
-
-
 class ServerDied(Exception):
-    """The server ended while it was under load; `str()` says how."""
+    """The server or one of its backing services ended under load; `str()` says how."""
 
 
 @dataclass(frozen=True, slots=True)
-class Border:
-    """The server at one border of the window."""
+class WindowEdge:
+    """The server at one edge of the window."""
 
     t_ms: float
     process: ProcessSample | None
@@ -68,25 +45,25 @@ class Border:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The two borders of a window."""
+class WindowEdges:
+    """The server where the window opened and where it closed."""
 
-    opened: Border
-    closed: Border
+    opened: WindowEdge
+    closed: WindowEdge
 
 
-class Session:
-    """An engine that offers its load to a subject."""
+class LoadRun:
+    """An engine that offers its load to a server."""
 
     def __init__(
         self,
         engine: EngineRun,
-        subject: Subject,
+        server: RunningTarget,
         listener: Listener,
         worth_keeping_s: float = WORTH_KEEPING_S,
     ) -> None:
         self.engine = engine
-        self.subject = subject
+        self.server = server
         self._listener = listener
         self._worth_keeping_s = worth_keeping_s
         self.interrupted = False
@@ -132,57 +109,57 @@ class Session:
         """Follow the rows until the watch is satisfied."""
         while True:
             event = self.next()
-            if event.get("event") == "interval" and watch.row(self.engine.last_row, self.subject.jvm()):
+            if event.get("event") == "interval" and watch.row(self.engine.last_row, self.server.jvm()):
                 return watch
 
-    def measure(self, window_s: float) -> Measured:
-        """Open a window of this length and read the server at both of its borders."""
+    def measure(self, window_s: float) -> WindowEdges:
+        """Open a window of this length and read the server at both of its edges."""
         self.engine.open_window(window_s)
-        opened = self._border(self.until("window_opened", WINDOW_GRACE_S))
-        return Measured(opened, self._end(opened, "window_closed", "t_ms", window_s))
+        opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
+        return WindowEdges(opened, self._end(opened, "window_closed", "t_ms", window_s))
 
-    def follow(self, bound_s: float) -> Measured:
+    def follow(self, bound_s: float) -> WindowEdges:
         """Follow a run that is measured from its first request and ends by itself; the server is read at
         both ends.
         """
-        opened = self._border({"t_ms": 0.0})
-        return Measured(opened, self._end(opened, "finished", "elapsed_ms", bound_s))
+        opened = self._edge({"t_ms": 0.0})
+        return WindowEdges(opened, self._end(opened, "finished", "elapsed_ms", bound_s))
 
-    def _end(self, opened: Border, name: str, when: str, length_s: float) -> Border:
-        """The border at which the measured part ends. An interrupt of one that has lasted for a while ends
-        it there: hours of a soak are not thrown away.
+    def _end(self, opened: WindowEdge, name: str, when: str, length_s: float) -> WindowEdge:
+        """The edge at which the measured part ends. An interrupt of one that has lasted for a while ends it
+        there: hours of a soak are not thrown away.
         """
         try:
-            return self._border({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
+            return self._edge({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
         except KeyboardInterrupt:
             if self.now_ms() - opened.t_ms < self._worth_keeping_s * 1000:
                 raise
             self.interrupted = True
-            closed = self._border({"t_ms": self.now_ms()})
+            closed = self._edge({"t_ms": self.now_ms()})
             self.engine.stop()
             return closed
 
-    def _border(self, event: dict[str, Any]) -> Border:
-        return Border(
+    def _edge(self, event: dict[str, Any]) -> WindowEdge:
+        return WindowEdge(
             t_ms=float(event["t_ms"]),
-            process=self.subject.sample(),
-            jvm=self.subject.jvm(),
-            throttle=self.subject.throttle(),
-            services=self.subject.service_samples(),
+            process=self.server.sample(),
+            jvm=self.server.jvm(),
+            throttle=self.server.throttle(),
+            services=self.server.service_samples(),
         )
 
     def _still_alive(self) -> None:
-        end = self.subject.exit_description()
+        end = self.server.exit_description()
         if end is not None:
             raise ServerDied(f"the server ended under load: {end}")
-        service = self.subject.ended_service()
+        service = self.server.ended_service()
         if service is not None:
-            raise ServerDied(f"a service of the server ended under load: {service}")
+            raise ServerDied(f"a backing service of the server ended under load: {service}")
 
 
-def over_window(measured: Measured, granted_cpus: float) -> ServerWindow | None:
-    """The server's use of CPU and memory between the two borders; None when it could not be read."""
-    opened, closed = measured.opened, measured.closed
+def over_window(edges: WindowEdges, granted_cpus: float) -> ServerWindow | None:
+    """The server's use of CPU and memory between the two edges; None when it could not be read."""
+    opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None
     return ServerWindow(
@@ -196,15 +173,5 @@ def over_window(measured: Measured, granted_cpus: float) -> ServerWindow | None:
         descriptors_end=closed.process.descriptors,
         jvm_open=opened.jvm,
         jvm_close=closed.jvm,
-        throttle=_throttled(opened.throttle, closed.throttle),
-    )
-
-
-def _throttled(opened: CgroupThrottle | None, closed: CgroupThrottle | None) -> CgroupThrottle | None:
-    if opened is None or closed is None:
-        return None
-    return CgroupThrottle(
-        periods=closed.periods - opened.periods,
-        throttled_periods=closed.throttled_periods - opened.throttled_periods,
-        throttled_s=closed.throttled_s - opened.throttled_s,
+        throttle=throttle.between(opened.throttle, closed.throttle),
     )

@@ -1,4 +1,4 @@
-"""Offers the load that comes wholly before the measured one, or wholly after it.
+"""Offers a load that ends before the measured one begins, or begins when the measured one has ended.
 
 Must not know the measured load beyond where it goes.
 """
@@ -44,4 +44,4 @@ def stage_log(log: Path, name: str) -> Path:
 def stage_notes(stages: tuple[StageReport, ...]) -> tuple[str, ...]:
     """What must be said of them: nothing when every request was answered as declared."""
     wrong = ((stage.name, complaint(stage.report)) for stage in stages)
-    return tuple(f"what comes {name} the load failed: {why}" for name, why in wrong if why is not None)
+    return tuple(f"the load {name} the measured one failed: {why}" for name, why in wrong if why is not None)

@@ -1,0 +1,166 @@
+"""What a trial asks of a server under test, whichever kind of target it is.
+
+A kind is a pair of classes: `ServerUnderTest` (once for a plan) and `RunningTarget` (once for a trial).
+What a kind cannot answer is None, and the checks that need it say *unknown*. Must not know the order of a
+trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.server import (
+    CgroupThrottle,
+    JvmSnapshot,
+    Probe,
+    ProcessSample,
+    ServerIdentity,
+    ServiceUse,
+    StartUp,
+)
+from prony.evidence.trial import Ceiling
+from prony.plan.target import TlsOptions
+from prony.plan.trial import TrialPlan
+from prony.server.address import Address
+from prony.server.build import Built
+
+OnLine = Callable[[str, str], None]
+"""Called with the name of a server and a line of its build."""
+ReadyProbe = Callable[[], Probe | None]
+"""Sends one request; None while nobody answers."""
+
+
+class ServerUnderTest(Protocol):
+    """A target of the plan: what is known of it without a running process, and how to start it."""
+
+    @property
+    def name(self) -> str:
+        """As messages and evidence call it."""
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Which server this is, as far as that can be told before it runs."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether Prony starts and stops it and chooses its CPUs."""
+
+    @property
+    def https(self) -> bool:
+        """Whether connections are secured."""
+
+    @property
+    def unix(self) -> str | None:
+        """The path of a Unix socket, where it listens on one."""
+
+    @property
+    def destinations(self) -> int:
+        """How many addresses connections go to: each has ports of its own."""
+
+    @property
+    def closes_after(self) -> int | None:
+        """It closes a connection after so many requests, as it declares; None: nothing is declared."""
+
+    @property
+    def built(self) -> Built | None:
+        """What `prepare` built; None: nothing is built on this host, so conformance is not checked."""
+
+    @property
+    def has_services(self) -> bool:
+        """Whether backing services are started with it, which need CPUs of their own."""
+
+    def offers(self, workload: str) -> None:
+        """Raises UsageError when it claims workloads, and not this one."""
+
+    def lacking(self) -> str | None:
+        """What this host lacks to build and start it, with what to do; None when nothing."""
+
+    def prepare(self, on_line: OnLine) -> None:
+        """Once, before the first trial: find and build what is missing. Raises PronyError."""
+
+    def limits(self, found: Limits) -> Limits:
+        """The limits of this host towards the target."""
+
+    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
+        """What bounds its rate besides CPU, on so many CPUs."""
+
+    def start(self, partition: CpuPartition) -> RunningTarget:
+        """For one trial; it is not ready yet. Raises EnvironmentFault when it cannot be started."""
+
+
+class RunningTarget(Protocol):
+    """A server under test for the time of one trial."""
+
+    @property
+    def url(self) -> str:
+        """Where the engine's requests go: scheme, host and port, or `unix:` and a path."""
+
+    @property
+    def tls(self) -> TlsOptions:
+        """How the engine speaks TLS with it."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """HOST:PORT where connections go in place of the URL's host."""
+
+    @property
+    def address(self) -> Address | None:
+        """Where a preflight request is sent; None: it takes none."""
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Which server this is."""
+
+    def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
+        """Wait until it is ready: until `probe` finds a right answer, or by its own means without one. A
+        server of somebody else's is asked once. Returns how it started; None: it was running already. Raises
+        EnvironmentFault.
+        """
+
+    def set_affinity(self, cpus: tuple[int, ...]) -> bool:
+        """Move it to these CPUs; False where that is not ours to do."""
+
+    def granted_cpus(self) -> float:
+        """On how many CPUs it may run while it is measured."""
+
+    def pids(self) -> tuple[int, ...]:
+        """Its living processes on this host."""
+
+    def service_pids(self) -> set[int]:
+        """The living processes of its backing services on this host."""
+
+    def sample(self) -> ProcessSample | None:
+        """The counters of its process tree now."""
+
+    def jvm(self) -> JvmSnapshot | None:
+        """The counters of its runtime now."""
+
+    def throttle(self) -> CgroupThrottle | None:
+        """CPU quota counters of its cgroup so far."""
+
+    def service_samples(self) -> Mapping[str, ProcessSample]:
+        """The counters of its backing services now, by name."""
+
+    def service_use(
+        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+    ) -> tuple[ServiceUse, ...]:
+        """Its backing services, and what they used between two readings."""
+
+    def request_count(self) -> int | None:
+        """How many requests it has read so far, by its own count. Must not be asked in a window."""
+
+    def exit_description(self) -> str | None:
+        """How it ended; None while it lives, or where that cannot be told."""
+
+    def ended_service(self) -> str | None:
+        """Which backing service ended, and how; None while all of them live."""
+
+    def check_port_again(self) -> None:
+        """When the load has ended: another process may have come to listen on the same port, and the kernel
+        gives it its share of the new connections (SO_REUSEPORT).
+        """
+
+    def stop(self) -> bool | None:
+        """End it; whether it was gone then. None: it is not ours to stop. May be called twice."""

@@ -1,0 +1,234 @@
+"""A server that somebody else started (a URL): found by its listening socket, observed where permitted.
+
+Must not start, move or stop it. On another host, or in another user's process, everything is None.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerIdentity, ServiceUse
+from prony.evidence.trial import Ceiling
+from prony.host.resource_limits import towards
+from prony.plan.target import TlsOptions, Url
+from prony.plan.trial import TrialPlan
+from prony.server import proc, sockets, throttle
+from prony.server.address import Address
+from prony.server.probe import request_count
+from prony.target.base import OnLine, ReadyProbe
+
+CONNECT_TIMEOUT_S = 5.0
+"""For the connection that shows whether anybody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalServer:
+    """A running server as a target: there is nothing to prepare, and what it declares is not known."""
+
+    at: Url
+    owned: bool = False
+    closes_after: int | None = None
+    built: None = None
+
+    @property
+    def name(self) -> str:
+        return self.at.url
+
+    @property
+    def identity(self) -> ServerIdentity:
+        return ServerIdentity(name=self.at.url, port=self.at.port, owned=False)
+
+    @property
+    def https(self) -> bool:
+        return self.at.https
+
+    @property
+    def unix(self) -> str | None:
+        return self.at.unix
+
+    @property
+    def destinations(self) -> int:
+        return max(1, len(self.at.addresses))
+
+    @property
+    def has_services(self) -> bool:
+        """Whatever stands behind it is running already."""
+        return False
+
+    def offers(self, workload: str) -> None:
+        """What it offers is seen by the preflight."""
+        del workload
+
+    def lacking(self) -> str | None:
+        """Nothing is built or started."""
+        return None
+
+    def prepare(self, on_line: OnLine) -> None:
+        """Nothing is built. Raises UsageError for a Unix socket with addresses."""
+        del on_line
+        if self.unix is not None and self.at.addresses:
+            raise UsageError(f"{self.at.url} is a Unix socket: it has no other addresses; leave them out")
+
+    def limits(self, found: Limits) -> Limits:
+        """On loopback the kernel may give a port out again after a second; a Unix socket has no ports."""
+        return found if self.unix is not None else towards(found, self.at.first_address)
+
+    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
+        """None: they are declared in a server.yaml."""
+        del plan, cpus
+        return ()
+
+    def start(self, partition: CpuPartition) -> RunningExternal:
+        del partition  # it runs where it is
+        return RunningExternal(self.at)
+
+
+class RunningExternal:
+    """The processes that hold the socket listening at a URL's host and port on this host, or at the path of a
+    Unix socket, and their descendants.
+    """
+
+    def __init__(self, at: Url) -> None:
+        self._at = at
+        self._host, self._port = at.first_address
+        self._holders = self._find()
+
+    @property
+    def url(self) -> str:
+        return self._at.url
+
+    @property
+    def tls(self) -> TlsOptions:
+        return self._at.tls
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return self._at.addresses
+
+    @property
+    def address(self) -> Address | None:
+        return None if self._at.unix is not None else Address(self._host, self._port, self._at.https)
+
+    def _find(self) -> tuple[int, ...]:
+        """Parents before children, so that the first one is the server's main process."""
+        if self._at.unix is None:
+            inodes = {listener.inode for listener in sockets.listeners(self._port, self._host)}
+        else:
+            inodes = sockets.unix_listeners(self._at.unix)
+        holders = sockets.holders(inodes)
+        return tuple(sorted(holders, key=lambda pid: (proc.parent_of(pid) in holders, pid)))
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """What can be told from outside; the versions are not known."""
+        pid = self._holders[0] if self._holders else None
+        return ServerIdentity(
+            name=f"{self._host}:{self._port}" if self._at.unix is None else f"unix:{self._at.unix}",
+            runtime="" if pid is None else proc.program(pid),
+            command=() if pid is None else proc.command_line(pid),
+            pid=pid,
+            port=self._port,
+            owned=False,
+            descriptor_limit_soft=None if pid is None else proc.descriptor_limit_soft(pid),
+        )
+
+    def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> None:
+        """Asked once: it is running, or it is not. Whether the answer is right is seen by who asked."""
+        del timeout_s
+        if probe is None:
+            self._connect()
+        elif probe() is None:
+            raise EnvironmentFault(
+                f"nothing answers HTTP at {self.url}: start the server first, or correct the address and port"
+            )
+
+    def _connect(self) -> None:
+        try:
+            if self._at.unix is None:
+                socket.create_connection((self._host, self._port), CONNECT_TIMEOUT_S).close()
+                return
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.settimeout(CONNECT_TIMEOUT_S)
+                client.connect(self._at.unix)
+        except socket.gaierror as fault:
+            raise EnvironmentFault(
+                f"the host '{self._host}' is not known ({fault.strerror}); correct the name, or the resolver"
+            ) from fault
+        except OSError as fault:
+            where, remedy = f"{self._host}:{self._port}", "address and port"
+            if self._at.unix is not None:
+                where, remedy = f"unix:{self._at.unix}", "path"
+            raise EnvironmentFault(
+                f"nothing takes connections at {where} ({fault.strerror or 'no answer in time'}): "
+                f"start the server first, or correct the {remedy}"
+            ) from fault
+
+    def set_affinity(self, cpus: tuple[int, ...]) -> bool:
+        """False: somebody else has decided where it runs."""
+        del cpus
+        return False
+
+    def granted_cpus(self) -> float:
+        """On how many CPUs its main process may run; all of this host's when that cannot be told."""
+        try:
+            return float(len(os.sched_getaffinity(self._holders[0])))
+        except (IndexError, OSError):
+            return float(os.cpu_count() or 1)
+
+    def pids(self) -> tuple[int, ...]:
+        """Those that can be found; empty when it runs elsewhere or cannot be seen."""
+        found: dict[int, None] = {}
+        for holder in self._holders:
+            if proc.alive(holder):
+                found |= dict.fromkeys((holder, *proc.descendants(holder)))
+        return tuple(found)
+
+    def service_pids(self) -> set[int]:
+        """None: its backing services are not known."""
+        return set()
+
+    def sample(self) -> ProcessSample | None:
+        return proc.sample(self.pids())
+
+    def jvm(self) -> JvmSnapshot | None:
+        """None: the agent is only in servers that Prony starts."""
+        return None
+
+    def throttle(self) -> CgroupThrottle | None:
+        return throttle.throttle(self._holders[0]) if self._holders else None
+
+    def service_samples(self) -> Mapping[str, ProcessSample]:
+        """None: its backing services are not known."""
+        return {}
+
+    def service_use(
+        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+    ) -> tuple[ServiceUse, ...]:
+        """None: its backing services are not known."""
+        del opened, closed
+        return ()
+
+    def request_count(self) -> int | None:
+        """None unless the plan says where it counts."""
+        return None if self.address is None else request_count(self.address, self._at.counts)
+
+    def exit_description(self) -> str | None:
+        """A sentence once all its known processes are gone; None while one lives or when none was known."""
+        if not self._holders or any(proc.alive(holder) for holder in self._holders):
+            return None
+        return f"the process that listened on port {self._port} (PID {self._holders[0]}) has ended"
+
+    def ended_service(self) -> str | None:
+        """None: its backing services are not known."""
+        return None
+
+    def check_port_again(self) -> None:
+        """Who owned the port when it was found is all that is known."""
+
+    def stop(self) -> None:
+        """Not ours to stop."""

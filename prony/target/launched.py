@@ -1,0 +1,114 @@
+"""A server of the catalogue, started fresh by Prony for each trial on CPUs of its own.
+
+Must not know the order of a trial; the process itself is `prony.server.running`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.server import ServerIdentity
+from prony.evidence.trial import Ceiling
+from prony.plan.load import ClosedLoad
+from prony.plan.target import Launch
+from prony.plan.trial import TrialPlan
+from prony.server.build import Built, build, lacking
+from prony.server.catalogue import Catalogue
+from prony.server.launch import launch
+from prony.server.running import RunningServer, identity_of
+from prony.server.settings import Settings
+from prony.server.spec import ServerSpec
+from prony.target.base import OnLine
+
+
+@dataclass(slots=True)
+class LaunchedServer:
+    """A server of the catalogue as a target."""
+
+    spec: ServerSpec
+    built: Built | None = None
+    """Set by `prepare`."""
+    log_dir: Path | None = None
+    """Where its output goes; None: the cache."""
+    owned: bool = True
+    unix: str | None = None
+    destinations: int = 1
+
+    @classmethod
+    def of(cls, asked: Launch, catalogue: Catalogue) -> LaunchedServer:
+        """Raises UsageError for an unknown server, or a setting that it does not have."""
+        settings = Settings(dict(asked.settings), asked.heap, asked.jvm_flags, asked.jdk)
+        return cls(catalogue.resolve(asked.address, settings))
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def identity(self) -> ServerIdentity:
+        return identity_of(self.built or Built(self.spec))
+
+    @property
+    def https(self) -> bool:
+        return self.spec.tls
+
+    @property
+    def closes_after(self) -> int | None:
+        return self.spec.ceilings.closes_after
+
+    @property
+    def has_services(self) -> bool:
+        return bool(self.spec.services)
+
+    def offers(self, workload: str) -> None:
+        """One that claims none may try any."""
+        if self.spec.workloads and workload not in self.spec.workloads:
+            raise UsageError(
+                f"server '{self.name}' does not offer the workload '{workload}'; "
+                f"it offers: {', '.join(self.spec.workloads)}"
+            )
+
+    def lacking(self) -> str | None:
+        return lacking(self.spec)
+
+    def prepare(self, on_line: OnLine) -> None:
+        """Build it unless it is in the cache."""
+        if self.built is None:
+            (self.built,) = build([self.spec], on_line=on_line)
+
+    def limits(self, found: Limits) -> Limits:
+        """Those that were found: each process has a port that nobody had before."""
+        return found
+
+    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
+        """Declared workers ÷ declared delay, users ÷ declared delay."""
+        delay_ms = plan.workload.delay_ms
+        if delay_ms is None:
+            return ()
+        closed = isinstance(plan.load, ClosedLoad)
+        at_once = {
+            "users": plan.load.users if isinstance(plan.load, ClosedLoad) else None,
+            "connections": None if closed else self.spec.ceilings.max_connections,
+            "worker threads": self.spec.ceilings.workers(cpus),
+        }
+        return tuple(
+            Ceiling(
+                name=name,
+                per_s=many / (delay_ms / 1000),
+                explanation=f"{many} {name} ÷ {delay_ms:g} ms that every answer takes by design",
+            )
+            for name, many in at_once.items()
+            if many is not None
+        )
+
+    def start(self, partition: CpuPartition) -> RunningServer:
+        """Raises EnvironmentFault: a port that is taken, a backing service that is not ready, a program that
+        cannot be executed.
+        """
+        assert self.built is not None, "prepare() comes first"
+        return launch(
+            self.built, cpus=partition.server, service_cpus=partition.services, log_dir=self.log_dir
+        )

@@ -1,0 +1,395 @@
+"""One trial of any kind of target, from its start to its stop: `run_trial` returns the evidence.
+
+The order: start (timed) -> the workload's preparation -> preflight -> the load that comes before -> the
+published protocol's first requests on the server's own CPUs -> warm-up under the trial's own load -> back on
+the server's own CPUs, settle -> window -> the load that comes after -> the workload's clean-up -> stop, and
+check that it stopped. A whole run is measured from its first request to its last, in place of all from the
+published part to the window. Must not judge, store or print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import EngineReport
+from prony.evidence.host import HostRow, HostWindow
+from prony.evidence.server import Probe, ServerWindow, StartUp
+from prony.evidence.trial import Evidence, ServerCount, StageReport, WarmUp
+from prony.host.sampler import HostSampler
+from prony.load.contract import EngineLoad, engine_load
+from prony.load.engine import EngineRun
+from prony.plan.load import DRAIN_S, WholeRun
+from prony.plan.trial import TrialPlan
+from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
+from prony.target.base import RunningTarget, ServerUnderTest
+from prony.trial.facts import trial_facts
+from prony.trial.listener import Listener
+from prony.trial.load_run import (
+    INTERRUPTED,
+    WORTH_KEEPING_S,
+    LoadRun,
+    ServerDied,
+    WindowEdges,
+    over_window,
+)
+from prony.trial.preflight import probe_workload
+from prony.trial.preparation import Preparation
+from prony.trial.stages import offer_stage, stage_notes
+from prony.trial.surroundings import Surroundings
+from prony.trial.warming import Phases, Warming
+
+START_ESTIMATE_S = 5.0
+T = TypeVar("T")
+CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, stop) was cut short"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a trial left behind. The evidence is complete whatever ended the trial, and can be stored as it
+    is; conformance and calibration are not its own.
+    """
+
+    evidence: Evidence
+    failure: str | None = None
+    """Why the trial ended before its time, in one sentence."""
+    fault: EnvironmentFault | None = None
+    """What `failure` says, where it is not the server that ended under load: the server did not get ready,
+    its preparation failed, the engine could not run.
+    """
+    interrupted: bool = False
+    """The user asked to end; the evidence is of what had been measured."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the result has to know beside the checks."""
+
+
+def run_trial(
+    plan: TrialPlan, server: ServerUnderTest, surroundings: Surroundings, listener: Listener, *, seed: int = 1
+) -> Outcome:
+    """Measure `server` once; it is stopped however the trial ends, if Prony started it.
+
+    An environment that does not allow it (a port that is taken, a backing service that is not ready, a
+    server that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that
+    cannot be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
+    """
+    return _Trial(plan, server, surroundings, listener, seed).run()
+
+
+def usual_bytes(evidence: Evidence) -> int | None:
+    """The length of a usual answer: of the last one of the preflight, else of the most frequent one."""
+    if evidence.probes:
+        return evidence.probes[-1].body_bytes
+    answers = evidence.engine.totals.answers if evidence.engine is not None else ()
+    return answers[0].body_bytes if answers else None
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One trial while it runs."""
+
+    plan: TrialPlan
+    under_test: ServerUnderTest
+    surroundings: Surroundings
+    listener: Listener
+    seed: int
+    _server: RunningTarget | None = None
+    _preparation: Preparation | None = None
+    _engine: EngineRun | None = None
+    _phases: Phases = field(default_factory=lambda: Phases(()))
+    _probes: tuple[Probe, ...] = ()
+    _start_up: StartUp | None = None
+    _warm_up: WarmUp | None = None
+    _edges: WindowEdges | None = None
+    _server_window: ServerWindow | None = None
+    _host_window: HostWindow | None = None
+    _server_count: ServerCount | None = None
+    _host_rows: tuple[HostRow, ...] = ()
+    _stages: tuple[StageReport, ...] = ()
+    _notes: list[str] = field(default_factory=list)
+    _interrupted: bool = False
+
+    def run(self) -> Outcome:
+        failure: str | None = None
+        fault: EnvironmentFault | None = None
+        try:
+            failure = self._measure_once()
+        except EnvironmentFault as found:
+            failure, fault = str(found), found
+        except KeyboardInterrupt:
+            self._cut_short()
+        finally:
+            clean = self._stop()
+        if self._interrupted and self._edges is None:
+            raise KeyboardInterrupt
+        return Outcome(self._evidence(clean), failure, fault, self._interrupted, tuple(self._notes))
+
+    def _measure_once(self) -> str | None:
+        """All of it but the stop; a sentence when the server ended under load."""
+        if self.under_test.owned:
+            self.listener.phase("start", START_ESTIMATE_S)
+            self._phases = Phases(self.surroundings.partition.server)
+        server = self._server = self.under_test.start(self.surroundings.partition)
+        self._preparation = Preparation(self.plan.workload, server.url, server.tls)
+        self._get_ready(server)
+        self._prepare(server)
+        failure = self._offer(server)
+        server.check_port_again()
+        self._follow_up(server)
+        return failure
+
+    def _get_ready(self, server: RunningTarget) -> None:
+        """Wait for it; where the steps can be asked already, the first right answers are the preflight."""
+        if self.plan.workload.prepare or not self._leads(server):
+            self._start_up = server.wait_ready(None, self.plan.start_timeout_s)
+            return
+        self._start_up = server.wait_ready(lambda: self._ask(server), self.plan.start_timeout_s)
+        wrong = self._wrong()
+        if wrong is not None:
+            raise EnvironmentFault(f"{wrong}; load on an error page says nothing: correct the request")
+
+    def _leads(self, server: RunningTarget) -> bool:
+        """Whether there is a request to send before the load."""
+        walks = self.plan.workload.walks
+        return self.plan.preflight and server.address is not None and any(walk.leading for walk in walks)
+
+    def _prepare(self, server: RunningTarget) -> None:
+        """What the steps need to find on the server, and whether they find it; then the load that comes
+        before. Raises EnvironmentFault.
+        """
+        preparation = self._made()
+        if self.plan.workload.prepare:
+            self.listener.phase("prepare", None)
+            wrong = preparation.prepare()
+            if wrong is None and self._leads(server):
+                wrong = (
+                    "the server does not answer after it" if self._ask(server) is None else self._why_not()
+                )
+            if wrong is not None:
+                self._clean_up()
+                raise EnvironmentFault(f"the preparation of {self.plan.workload.name} failed: {wrong}")
+        if self.plan.before is not None:
+            self.listener.phase("prepare", None)
+            self._stages += (offer_stage(self._load(server), self.plan.before, "before"),)
+
+    def _ask(self, server: RunningTarget) -> Probe | None:
+        """Every step of the workload once: the first wrong answer, else the last; None before it answers at
+        all.
+        """
+        assert server.address is not None
+        probes = probe_workload(server.address, self.plan.workload, self._made().values)
+        if not probes:
+            return None
+        self._probes = probes
+        return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
+
+    def _why_not(self) -> str | None:
+        """What is wrong with the preflight's answers."""
+        return next((probe.why_not for probe in self._probes if not probe.meets_expectation), None)
+
+    def _wrong(self) -> str | None:
+        """The same with the request that was answered so."""
+        why_not = self._why_not()
+        if why_not is None:
+            return None
+        asked = self._probes[-1].step
+        steps = [step for walk in self.plan.workload.walks for step in walk.leading]
+        step = next((step for step in steps if step.name == asked), steps[0])
+        return f"{step.method} {self.under_test.name}{step.path} answers {why_not}"
+
+    def _made(self) -> Preparation:
+        assert self._preparation is not None, "the server has been started"
+        return self._preparation
+
+    def _offer(self, server: RunningTarget) -> str | None:
+        """The load from its first request to its last; a sentence when the server ended under it."""
+        warm = self.plan.warm_up
+        watched = not isinstance(self.plan.measured, WholeRun) and warm.method != "fixed"
+        if watched and warm.cap_s >= 2 * MIN_SEGMENT_ROWS:
+            kernel_search()  # imported now: its second of CPU would be seen under the load
+        partition = self.surroundings.partition
+        with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
+            sampler.watch("server", server.sample)
+            self._warm_beforehand(server)
+            counted = server.request_count()
+            engine = self._engine = EngineRun(self._load(server))
+            run = LoadRun(engine, server, self.listener, self._worth_keeping_s())
+            failure = self._under_load(run, sampler)
+            if run.interrupted:
+                self._interrupted = True
+                self._notes.append(INTERRUPTED)
+            if engine.ready is not None:
+                self._host_rows = sampler.series(engine.ready.started_monotonic_ns / 1e9)
+        engine.stop()
+        after = None if counted is None else server.request_count()
+        if counted is not None and after is not None:
+            self._server_count = ServerCount(requests=after - counted)
+        return failure
+
+    def _worth_keeping_s(self) -> float:
+        """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run; all of
+        it without a preflight, since the tools whose scripts these are print what they have.
+        """
+        if not self.plan.preflight:
+            return 0.0
+        whole = isinstance(self.plan.measured, WholeRun)
+        return min(WORTH_KEEPING_S, self.plan.deadline_s / 2) if whole else WORTH_KEEPING_S
+
+    def _under_load(self, run: LoadRun, sampler: HostSampler) -> str | None:
+        """Everything between the first and the last request; a sentence when the server ended in it."""
+        try:
+            run.start()
+            if isinstance(self.plan.measured, WholeRun):
+                self._measure(run, sampler)
+                return None
+            own = self.under_test.owned
+            warming = Warming(self.plan, self.surroundings, own, self.listener, self._phases)
+            if self.plan.published_requests:
+                warming.published(run)
+            self._warm_up = warming.warm(run)
+            self._measure(run, sampler)
+        except ServerDied as death:
+            return str(death)
+        return None
+
+    def _warm_beforehand(self, server: RunningTarget) -> None:
+        """The same load for a while, by an engine of its own: nothing of it is measured."""
+        whole = self.plan.measured
+        if not isinstance(whole, WholeRun) or whole.warm_up_s <= 0:
+            return
+        self.listener.phase("warm-up", whole.warm_up_s)
+        bounds = {
+            "after_s": whole.warm_up_s,
+            "total_requests": None,
+            "iterations_per_user": None,
+            "log": None,
+        }
+        EngineRun(self._load(server).model_copy(update=bounds)).run_to_end(
+            whole.warm_up_s + DRAIN_S, self.listener.row
+        )
+        self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
+
+    def _measure(self, run: LoadRun, sampler: HostSampler) -> None:
+        """The window, or everything from the first request to the last; the server is on its own CPUs."""
+        self.listener.phase("window", self.plan.measured_s)
+        sampler.mark()
+        if isinstance(self.plan.measured, WholeRun):
+            edges = run.follow(self.plan.deadline_s + DRAIN_S)
+        else:
+            edges = run.measure(self.plan.measured_s)
+        sampler.mark()
+        self._edges = edges
+        self._server_window = over_window(edges, run.server.granted_cpus())
+        if edges.opened.process and edges.closed.process:
+            self._host_window = sampler.window(
+                edges.opened.process.t_monotonic_s, edges.closed.process.t_monotonic_s
+            )
+        self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
+
+    def _follow_up(self, server: RunningTarget) -> None:
+        """The load that comes after, and the clean-up. Nothing that goes wrong here may cost the trial."""
+        if self.plan.after is not None and server.exit_description() is None:
+            self.listener.phase("clean-up", None)
+            try:
+                self._stages += (offer_stage(self._load(server), self.plan.after, "after"),)
+            except EnvironmentFault as fault:
+                self._note(f"the load after the measured one failed: {fault}")
+        self._clean_up()
+        for note in stage_notes(self._stages):
+            self._note(note)
+
+    def _clean_up(self) -> None:
+        """Take back what was prepared; what goes wrong there is noted."""
+        workload, preparation = self.plan.workload, self._made()
+        ended = self._server is None or self._server.exit_description() is not None
+        if not workload.cleanup or ended or (workload.prepare and not preparation.done):
+            return
+        self.listener.phase("clean-up", None)
+        wrong = preparation.clean_up()
+        if wrong is not None:
+            self._note(f"the clean-up of {workload.name} failed: {wrong}")
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self.listener.note(f"{self.under_test.name}: {text}")
+
+    def _cut_short(self) -> None:
+        if not self._interrupted:
+            self._notes.append(CUT_SHORT)
+        self._interrupted = True
+
+    def _own_pids(self) -> set[int]:
+        server, engine = self._server, self._engine
+        pids = set() if server is None else {*server.pids(), *server.service_pids()}
+        return pids if engine is None else pids | {engine.pid}
+
+    def _load(self, server: RunningTarget) -> EngineLoad:
+        return engine_load(
+            self.plan,
+            url=server.url,
+            tls=server.tls,
+            addresses=server.addresses,
+            cpus=self.surroundings.partition.client,
+            workload=self._made().prepared,
+            seed=self.seed,
+        )
+
+    def _stop(self) -> bool | None:
+        """End the engine and the server; whether the latter was gone then."""
+        if self._engine is not None:
+            with suppress(
+                EnvironmentFault
+            ):  # it has no last words: there is no report, which is said already
+                self._in_order(self._engine.stop)
+        if self._server is None:
+            return None
+        if self.under_test.owned:
+            self.listener.phase("stop", 1)
+        return self._in_order(self._server.stop)
+
+    def _in_order(self, stop: Callable[[], T]) -> T:
+        """An interrupt meanwhile does not leave the process behind, nor lose what has been measured."""
+        try:
+            return stop()
+        except KeyboardInterrupt:
+            self._cut_short()
+            return stop()
+
+    def _report(self) -> EngineReport | None:
+        """What the engine left behind; None when it did not come so far."""
+        if self._engine is None or self._engine.ready is None:
+            return None
+        try:
+            report = self._engine.report()
+        except EnvironmentFault:
+            return None
+        log = report.log
+        if log is not None and log.error is not None:
+            self._note(f"the request log {log.path} lacks {log.rows_lost} requests: {log.error}")
+        return report
+
+    def _evidence(self, clean_stop: bool | None) -> Evidence:
+        server, partition = self._server, self.surroundings.partition
+        opened = {} if self._edges is None else self._edges.opened.services
+        closed = {} if self._edges is None else self._edges.closed.services
+        return Evidence(
+            load=trial_facts(self.plan, self.under_test),
+            engine=self._report(),
+            server=self.under_test.identity if server is None else server.identity,
+            start_up=self._start_up,
+            server_window=self._server_window,
+            services=() if server is None else server.service_use(opened, closed),
+            host_window=self._host_window,
+            host_rows=self._host_rows,
+            partition=partition if self.under_test.owned else None,
+            limits=self.surroundings.limits,
+            probes=self._probes,
+            ceilings=self.under_test.ceilings(self.plan, len(partition.server)),
+            server_count=self._server_count,
+            warm_up=self._warm_up,
+            phases=tuple(self._phases.ended),
+            stages=self._stages,
+            clean_stop=clean_stop,
+        )

@@ -1,0 +1,99 @@
+"""The load before the window: the published part, the warm-up, the settling.
+
+Must not know what is measured afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prony.evidence.trial import Phase, WarmUp
+from prony.plan.trial import TrialPlan, WarmUpPlan
+from prony.steady.detector import HOLD_ROWS
+from prony.trial.listener import Listener
+from prony.trial.load_run import LoadRun
+from prony.trial.steady_watch import SteadyWatch, steady_since_ms
+from prony.trial.surroundings import Surroundings
+
+PUBLISHED_ESTIMATE_S = 9.0
+
+
+@dataclass(slots=True)
+class Phases:
+    """The stretches of a run that have ended, in the engine's time. `own_cpus`: the server's; empty where
+    they are not ours to choose.
+    """
+
+    own_cpus: tuple[int, ...]
+    ended: list[Phase] = field(default_factory=list)
+
+    def add(self, name: str, start_ms: float, end_ms: float, cpus: Sequence[int] | None = None) -> None:
+        """`cpus`: where the server was, its own by default."""
+        where = self.own_cpus if cpus is None else tuple(cpus)
+        values = {"name": name, "start_ms": start_ms, "end_ms": end_ms, "server_cpus": where}
+        self.ended.append(Phase.model_validate(values))
+
+
+@dataclass(slots=True)
+class Warming:
+    """Brings a server under load to the state in which it is measured."""
+
+    plan: TrialPlan
+    surroundings: Surroundings
+    owned: bool
+    """Whether the server's CPUs are ours to choose."""
+    listener: Listener
+    phases: Phases
+
+    def published(self, run: LoadRun) -> None:
+        """The server on its own CPUs, as a published run finds it, until the mark or the cap."""
+        start_ms = run.now_ms()
+        self.listener.phase("published", PUBLISHED_ESTIMATE_S)
+        while not run.engine.marks and run.now_ms() - start_ms < self.plan.published_cap_s * 1000:
+            run.next()
+        self.phases.add("published", start_ms, run.now_ms())
+
+    def warm(self, run: LoadRun) -> WarmUp | None:
+        """For a fixed time, or until the server is level; None when no time is given."""
+        asked = self.plan.warm_up
+        self.listener.phase("warm-up", asked.cap_s)
+        return self._fixed(run, asked.cap_s) if asked.method == "fixed" else self._watched(run, asked)
+
+    def _fixed(self, run: LoadRun, seconds: float) -> WarmUp | None:
+        if not seconds:
+            return None
+        while run.now_ms() < seconds * 1000:
+            run.next()
+        self.phases.add("warm-up", 0.0, run.now_ms())
+        return WarmUp(method="fixed", cap_s=seconds, steady=None)
+
+    def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
+        """Until steady (or the cap); then the server goes back on its own CPUs and settles there."""
+        own = self.surroundings.partition.server
+        pinned = asked.method == "pinned" or self.surroundings.partition.shared
+        cpus = own if pinned else self.surroundings.all_cpus
+        first = last = self._stretch(run, "warm-up", cpus, asked.min_s, asked.cap_s)
+        if self.owned:
+            self.listener.phase("settle", asked.settle_min_s)
+            last = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s)
+        since_ms = steady_since_ms(first, last, same_cpus=cpus == own)
+        return WarmUp(
+            method="unpinned" if not self.owned else "pinned" if pinned else "all-cpus",
+            cap_s=asked.cap_s + (asked.settle_cap_s if self.owned else 0.0),
+            # A stretch that cannot hold the rows a look needs says nothing, rather than *never steady*.
+            steady=last.steady if last.cap_s > last.hold_rows else None,
+            time_to_steady_s=None if since_ms is None else since_ms / 1000,
+            reason=last.state.reason if last.state else "",
+        )
+
+    def _stretch(
+        self, run: LoadRun, name: str, cpus: tuple[int, ...], min_s: float, cap_s: float
+    ) -> SteadyWatch:
+        """One stretch of load with the server on these CPUs, until it is steady or the cap is reached."""
+        moved = self.owned and run.server.set_affinity(cpus)
+        start_ms = run.now_ms()
+        hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
+        watch = run.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows))
+        self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
+        return watch
