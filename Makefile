@@ -55,7 +55,7 @@ lint: setup ## rustfmt, clippy, ruff, mypy
 	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy prony
+	$(BIN)/mypy prony tests bench
 
 format: setup ## Let rustfmt and ruff write
 	cargo fmt --all --manifest-path engine/Cargo.toml

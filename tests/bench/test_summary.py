@@ -38,7 +38,7 @@ def test_the_ratio_is_paired_by_round() -> None:
     assert own.ratio is not None
     assert own.ratio.paired
     assert own.ratio.ratio == pytest.approx(0.5)
-    assert (own.ratio.low, own.ratio.high) == (pytest.approx(0.5), pytest.approx(0.5))
+    assert (own.ratio.low, own.ratio.high) == pytest.approx((0.5, 0.5))
     assert own.verdict == "aim 0.65: met"
 
 

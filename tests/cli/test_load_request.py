@@ -6,20 +6,21 @@ import pytest
 
 from prony.cli.load import request
 from prony.errors import UsageError
+from tests.entries import requests
 
 
 def test_a_bare_url_is_a_get() -> None:
-    step = request("/a", None, [], None, None).steps[0]
+    (step,) = requests(request("/a", None, [], None, None).steps)
     assert (step.method, step.path, step.headers, step.body) == ("GET", "/a", {}, None)
 
 
 def test_a_body_makes_a_post_unless_a_method_is_named(tmp_path: Path) -> None:
     file = tmp_path / "body.json"
     file.write_text("{}")
-    step = request("/", None, ["Content-Type: application/json"], "x=1", None).steps[0]
+    (step,) = requests(request("/", None, ["Content-Type: application/json"], "x=1", None).steps)
     assert (step.method, step.body, step.headers) == ("POST", "x=1", {"Content-Type": "application/json"})
     for text, named in ((f"@{file}", None), (None, file)):
-        step = request("/", "put", [], text, named).steps[0]
+        (step,) = requests(request("/", "put", [], text, named).steps)
         assert (step.method, step.body, step.body_file) == ("PUT", None, str(file))
 
 

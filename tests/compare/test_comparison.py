@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ class TestWhatCounts:
         assert (pair.a, pair.b) == ("spring-jetty", "spring-tomcat")
 
     @pytest.mark.parametrize("bad", [{"band": -0.1}, {"confidence": 0.0}, {"confidence": 1.0}])
-    def test_absurd_settings_are_refused(self, bad: dict[str, float]) -> None:
+    def test_absurd_settings_are_refused(self, bad: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match="band"):
             compare([], **bad)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import PRONY, Here, Lab
+from tests.command import PRONY
+from tests.e2e.conftest import Here, Lab
 
 CASES = [
     (["compare", "spring-tomct", "spring-jetty"], 2, "did you mean 'spring-tomcat'"),

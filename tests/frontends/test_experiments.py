@@ -199,7 +199,7 @@ def test_c_on_its_server() -> None:
             answer = http_probe(server.host, server.port, path=f"{path}/http.server.requests?tag=uri:{path}")
             if answer.status == 404:
                 return 0
-            return round(json.loads(answer.body)["measurements"][0]["value"])
+            return round(float(json.loads(answer.body)["measurements"][0]["value"]))
 
         words = ["-l", "-n", str(REQUESTS), "-c", "10", url]
         shares, before = [], counted()

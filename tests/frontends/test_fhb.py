@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from prony.errors import UsageError
 from prony.frontends.fhb import FRONT_END, Figures, figures, parse, report, run, translate
 from prony.plan.load import ClosedLoad, SteadyWindow
+from tests.entries import requests
 from tests.frontends.conftest import Front, Served
 
 FINE = Figures(
@@ -77,10 +78,10 @@ def test_the_load_is_the_one_asked_for(tmp_path: Path) -> None:
         ["-c", "30", "-r", "10/20/5", "-W500", "-p", str(data), "-b", "http://h:81/x?y=${z}"]
     ).load
     assert isinstance(load.load, ClosedLoad)
-    assert (load.load.users, load.load.think.ms, load.load.ramp_up_s) == (30, 500.0, pytest.approx(0.6))
+    assert (load.load.users, load.load.think.ms, load.load.ramp_up_s) == pytest.approx((30, 500.0, 0.6))
     assert isinstance(load.measured, SteadyWindow)
     assert (load.measured.window_s, load.warm_up_s) == (20.0, 10.0)
-    step = load.workload.steps[0]
+    step = requests(load.workload.steps)[0]
     assert (step.method, step.path) == ("POST", "/x?y=$${z}")
     assert step.headers["Content-Type"] == "application/octet-stream"
 

@@ -12,16 +12,18 @@ import yaml
 
 from prony.errors import UsageError
 from prony.frontends import jmeter
-from prony.frontends.base import Refused, explain
+from prony.frontends.base import Refused, Translated, explain
 from prony.frontends.jmeter import jmx, jtl, summary
 from prony.frontends.jmeter.functions import Values
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
+from prony.plan.workload import Block
+from tests.entries import requests
 from tests.frontends.conftest import Front, Served
 from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 
-def translated(name: str, *more: str) -> jmeter.Translated:
+def translated(name: str, *more: str) -> Translated:
     return jmeter.translate(["-n", "-t", str(PLANS / name), *more])
 
 
@@ -31,14 +33,14 @@ def test_the_customers_of_experiment_b() -> None:
     assert load.target.base == "http://127.0.0.1:9090"
     assert load.load == ClosedLoad(users=16)
     assert load.measured == WholeRun(iterations_per_user=7)
-    assert [(s.name, s.method, s.path) for s in load.workload.steps] == [
+    assert [(s.name, s.method, s.path) for s in requests(load.workload.steps)] == [
         ("read", "GET", "/customerservice/customers/123?view=short+%26+plain"),
         ("create", "POST", "/customerservice/customers"),
         ("change", "PUT", "/customerservice/customers"),
         ("delete", "DELETE", "/customerservice/customers/123"),
         ("search", "POST", "/customerservice/customers/search"),
     ]
-    read, _, change, _, search = load.workload.steps
+    read, _, change, _, search = requests(load.workload.steps)
     assert read.expect is not None
     assert read.expect.status == (200,)
     assert change.headers["Content-Length"] == "51"
@@ -55,7 +57,7 @@ def test_the_sessions_of_experiment_d() -> None:
     assert load.load.session == "user"
     assert load.load.arrivals == "constant"
     assert [(p.duration_s, p.from_per_s, p.to_per_s) for p in load.load.phases] == [(2, 5, 5)]
-    (step,) = load.workload.steps
+    (step,) = requests(load.workload.steps)
     assert step.repeat == 50
 
 
@@ -63,14 +65,15 @@ def test_users_with_rows_cookies_and_captures() -> None:
     load = translated("people.jmx").load
     assert load.load == ClosedLoad(users=1000, ramp_up_s=5)
     (person,) = load.workload.steps
+    assert isinstance(person, Block)
     assert person.transaction == "Person"
-    create, read = person.steps
+    create, read = requests(person.steps)
     assert create.body == '{"name":"${rows1.name} ${uuid}","age":${random int 1 99}}'
     assert create.capture["id"].json_pointer == "/items/0/id"
     assert "Content-Length" not in create.headers
     assert read.path == "/people/${id}?town=${rows1.town | form}"
-    assert (create.think_before.min_ms, create.think_before.max_ms) == (100, 150)
-    assert (read.think_before.min_ms, read.think_before.max_ms) == (110, 160)
+    pauses = [step.think_before for step in (create, read)]
+    assert [(pause.min_ms, pause.max_ms) for pause in pauses if pause] == [(100, 150), (110, 160)]
     assert load.workload.variables == {"id": "$${id}"}
     assert load.workload.cookies
     assert load.workload.feeders["rows1"].at_end == "recycle"
@@ -167,7 +170,7 @@ def test_what_prony_does_not_do_is_refused_before_the_first_request(case: str) -
 def test_a_disabled_element_is_left_out_as_by_jmeter() -> None:
     off = '<JSR223Sampler testname="x" enabled="false"/><hashTree>' + sampler("/never") + "</hashTree>"
     load = load_of(off + sampler("/always"))
-    assert [step.path for step in load.workload.steps] == ["/always"]
+    assert [step.path for step in requests(load.workload.steps)] == ["/always"]
 
 
 def test_a_group_that_continues_for_ever_needs_a_duration() -> None:
@@ -177,7 +180,9 @@ def test_a_group_that_continues_for_ever_needs_a_duration() -> None:
     )
     with pytest.raises(Refused, match="a run without an end"):
         load_of(sampler(), group=main.format("true"))
-    assert load_of(sampler(), group=main.format("false")).measured.iterations_per_user == 2
+    measured = load_of(sampler(), group=main.format("false")).measured
+    assert isinstance(measured, WholeRun)
+    assert measured.iterations_per_user == 2
 
 
 @pytest.mark.parametrize(
@@ -235,7 +240,8 @@ def test_assertions_and_conditions() -> None:
     never = element(
         "IfController", prop("IfController.condition", '"a" == "b"'), below=element("JSR223Sampler")
     )
-    (step,) = load_of(never + sampler("/x y#z", below=code)).workload.steps
+    (step,) = requests(load_of(never + sampler("/x y#z", below=code)).workload.steps)
+    assert step.expect is not None
     assert step.expect.status == (404,)
     assert step.path == "/x%20y"
 

@@ -78,11 +78,12 @@ class People(BaseHTTPRequestHandler):
 def people() -> Iterator[tuple[int, list[list[Asked]]]]:
     """Port and memory."""
     verbs = dict.fromkeys(("do_GET", "do_PUT", "do_POST", "do_DELETE"), People.answer)
-    handler = type("Here", (People,), {"people": {}, "connections": [], **verbs})
+    connections: list[list[Asked]] = []
+    handler = type("Here", (People,), {"people": {}, "connections": connections, **verbs})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield server.server_port, handler.connections
+    yield server.server_port, connections
     server.shutdown()
     thread.join()
     server.server_close()

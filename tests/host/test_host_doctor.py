@@ -17,6 +17,7 @@ from prony.host.doctor import examine, judge_readings
 from prony.host.fingerprint import fingerprint
 from prony.host.readings import DriverReading, Readings, gather, parse_drivers
 from prony.host.topology import Core, Topology
+from tests.host.conftest import Grow
 
 FINE_PRINT = fingerprint({}).model_copy(
     update={
@@ -61,7 +62,7 @@ def print_with(**values: Any) -> dict[str, Any]:
 
 
 def swap(used: int) -> dict[str, Any]:
-    return {"memory": FINE.memory | {"SwapFree": 2**30 - used}}
+    return {"memory": {**FINE.memory, "SwapFree": 2**30 - used}}
 
 
 CASES: list[tuple[Callable[[Readings], Check | None], dict[str, Any], str, str]] = [
@@ -105,7 +106,7 @@ CASES: list[tuple[Callable[[Readings], Check | None], dict[str, Any], str, str]]
     (checks_system.locked_memory, {"locked_memory_bytes": 65_536}, "ok", "0.0625 MiB"),
     (checks_system.many_users, {"drivers": None}, "unknown", "not known"),
     (checks_system.many_users, {"ports": None}, "unknown", "could not be read"),
-    (checks_system.many_users, {"memory": FINE.memory | {"MemAvailable": 2**26}}, "warn", "6,710 (memory)"),
+    (checks_system.many_users, {"memory": {**FINE.memory, "MemAvailable": 2**26}}, "warn", "6,710 (memory)"),
     (
         checks_system.many_users,
         {"drivers": {"io_uring": DriverReading(False, "no")}, "descriptors": (1024, 4096)},
@@ -194,7 +195,7 @@ def test_the_engines_probe_is_read(text: str, expected: object) -> None:
     assert parse_drivers(text) == expected
 
 
-def test_cores_of_two_kinds_are_found(tree) -> None:
+def test_cores_of_two_kinds_are_found(tree: Grow) -> None:
     root = tree({"sys/devices/cpu_core/cpus": "0-3\n", "sys/devices/cpu_atom/cpus": "4-7\n"})
     assert readings._cpu_kinds((0,), root) == {"performance": "0-3", "efficiency": "4-7"}
     arm = {f"sys/devices/system/cpu/cpu{cpu}/cpu_capacity": "1024" if cpu < 2 else "462" for cpu in range(4)}
@@ -204,7 +205,7 @@ def test_cores_of_two_kinds_are_found(tree) -> None:
     assert readings._cpu_kinds((0, 1), root) == {}
 
 
-def test_source_addresses_are_those_of_the_routing_table(tree) -> None:
+def test_source_addresses_are_those_of_the_routing_table(tree: Grow) -> None:
     trie = (
         "Main:\n |-- 127.0.0.1\n    /32 host LOCAL\n |-- 192.0.2.2\n    /32 host LOCAL\n |-- 192.0.2.255\n"
         "    /32 link BROADCAST\nLocal:\n |-- 192.0.2.2\n    /32 host LOCAL\n"
@@ -234,7 +235,7 @@ def test_this_machine_is_examined() -> None:
     assert {result.status for result in results} <= {"ok", "warn", "bad", "unknown"}
 
 
-def test_a_blind_machine_is_unknown_and_not_fine(tree) -> None:
+def test_a_blind_machine_is_unknown_and_not_fine(tree: Grow) -> None:
     results = {result.name: result for result in examine(sample_s=0, root=tree({}))}
     for name in ("steal", "other load", "clock", "port range", "memory", "swap", "huge pages", "kernel log"):
         assert results[name].status == "unknown", name

@@ -9,6 +9,7 @@ from prony.host import hardware
 from prony.host.cgroup import cpu_quota
 from prony.host.fingerprint import describe, differences, fingerprint, key_of
 from prony.host.sysctls import changed, read_sysctls
+from tests.host.conftest import Grow
 
 INTEL = {
     "proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R)  Xeon(R) CPU\nflags\t\t: fpu sse hypervisor\n\n"
@@ -47,7 +48,7 @@ INTEL = {
 }
 
 
-def test_every_fact_comes_from_its_file(tree) -> None:
+def test_every_fact_comes_from_its_file(tree: Grow) -> None:
     found = fingerprint({"prony": "1"}, root=tree(INTEL))
     assert found.hostname == "bench"
     assert found.kernel == "6.1.0"
@@ -67,7 +68,7 @@ def test_every_fact_comes_from_its_file(tree) -> None:
     assert hardware.current_mhz((0, 1), tree({})) == 2500.0
 
 
-def test_an_empty_machine_is_all_unknown_and_no_zero_is_made_up(tree) -> None:
+def test_an_empty_machine_is_all_unknown_and_no_zero_is_made_up(tree: Grow) -> None:
     found = fingerprint({}, root=tree({}))
     for name in ("cores", "sockets", "smt", "numa_nodes", "cpu_max_mhz", "governor", "turbo", "swap_bytes"):
         assert getattr(found, name) is None, name
@@ -95,12 +96,12 @@ def test_an_empty_machine_is_all_unknown_and_no_zero_is_made_up(tree) -> None:
         ({"proc/cpuinfo": "Features : fp asimd\n"}, None),
     ],
 )
-def test_hypervisors(tree, files: dict[str, str], expected: str | None) -> None:
+def test_hypervisors(tree: Grow, files: dict[str, str], expected: str | None) -> None:
     root = tree(files)
     assert hardware.hypervisor(hardware.cpu_info(root), root) == expected
 
 
-def test_arm_gives_numbers_for_a_model(tree) -> None:
+def test_arm_gives_numbers_for_a_model(tree: Grow) -> None:
     root = tree({"proc/cpuinfo": "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n"})
     assert (
         hardware.cpu_model(hardware.cpu_info(root), "aarch64", root)
@@ -191,11 +192,11 @@ V2_MOUNT = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\
         ({}, None),
     ],
 )
-def test_cgroup_quota(tree, files: dict[str, str], quota: float | None) -> None:
+def test_cgroup_quota(tree: Grow, files: dict[str, str], quota: float | None) -> None:
     assert cpu_quota(tree(files)) == quota
 
 
-def test_changed_sysctls_are_named_with_both_values(tree) -> None:
+def test_changed_sysctls_are_named_with_both_values(tree: Grow) -> None:
     before = read_sysctls(tree({"proc/sys/net/core/somaxconn": "128", "proc/sys/vm/swappiness": "60"}))
     after = read_sysctls(tree({"proc/sys/net/core/somaxconn": "4096", "proc/sys/net/ipv4/tcp_tw_reuse": "1"}))
     assert changed(before, before) == ()

@@ -21,6 +21,7 @@ from prony.host.others import (
 )
 from prony.host.own import OwnUse
 from prony.host.proc import TICKS_PER_S, ProcessStat, process_stat
+from tests.host.conftest import Grow
 
 
 def process(
@@ -132,7 +133,7 @@ def test_own_time_beyond_busy_time_is_no_negative_share() -> None:
     ) == pytest.approx(0)
 
 
-def test_the_kernel_configuration_is_found_packed_or_plain(tree) -> None:
+def test_the_kernel_configuration_is_found_packed_or_plain(tree: Grow) -> None:
     assert irq_time_accounted(tree({})) is None
     root = tree({"proc/sys/kernel/osrelease": "6.1\n", "boot/config-6.1": "CONFIG_IRQ_TIME_ACCOUNTING=y\n"})
     assert irq_time_accounted(root) is True
@@ -142,7 +143,7 @@ def test_the_kernel_configuration_is_found_packed_or_plain(tree) -> None:
     assert irq_time_accounted(root) is True
 
 
-def test_a_hidden_machine_is_known_to_be_hidden(tree) -> None:
+def test_a_hidden_machine_is_known_to_be_hidden(tree: Grow) -> None:
     root = tree({"proc/loadavg": "0.1 0.2 0.3 1/500 99\n"})
     assert census(root).complete is False
     (root / "proc/loadavg").unlink()
@@ -205,7 +206,7 @@ def test_own_use_is_counted_on_the_set_it_is_bound_to() -> None:
     assert own.server_s >= 0.4
 
 
-def test_own_use_of_a_process_that_may_run_anywhere_is_divided_by_its_threads(tree) -> None:
+def test_own_use_of_a_process_that_may_run_anywhere_is_divided_by_its_threads(tree: Grow) -> None:
     def stat(ticks: int, cpu: int, threads: int) -> str:
         return f"7 (x) S 1 0 0 0 0 0 0 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 50 0 0 {'0 ' * 14}{cpu} 0"
 
@@ -226,7 +227,7 @@ def test_own_use_of_a_process_that_may_run_anywhere_is_divided_by_its_threads(tr
     assert own.client_s * TICKS_PER_S == pytest.approx(75)
 
 
-def test_a_process_that_starts_between_two_readings_counts_from_its_start(tree) -> None:
+def test_a_process_that_starts_between_two_readings_counts_from_its_start(tree: Grow) -> None:
     own = OwnUse(frozenset({0}), frozenset({0}), tree({}))
     own.update({7}, 40)
     tree({"proc/7/stat": f"7 (x) S 1 0 0 0 0 0 0 0 0 0 30 0 0 0 20 0 1 0 50 0 0 {'0 ' * 14}0 0"})
@@ -234,7 +235,7 @@ def test_a_process_that_starts_between_two_readings_counts_from_its_start(tree) 
     assert own.server_s * TICKS_PER_S == own.client_s * TICKS_PER_S == 30
 
 
-def test_threads_limit_keeps_a_huge_process_cheap(tree) -> None:
+def test_threads_limit_keeps_a_huge_process_cheap(tree: Grow) -> None:
     text = f"7 (x) S 1 0 0 0 0 0 0 0 0 0 30 0 0 0 20 0 100000 0 50 0 0 {'0 ' * 14}1 0"
     own = OwnUse(frozenset({0}), frozenset({1}), tree({"proc/7/stat": text, "proc/7/task/7/stat": text}))
     own.update({7}, 10)
@@ -265,7 +266,7 @@ def test_the_kernel_log_starts_at_its_end() -> None:
     ],
 )
 def test_kernel_log_records(
-    monkeypatch: pytest.MonkeyPatch, tree, records: list[object], expected: int
+    monkeypatch: pytest.MonkeyPatch, tree: Grow, records: list[object], expected: int
 ) -> None:
     log = KernelLog(tree({"dev/kmsg": ""}))
     waiting = list(records)
@@ -285,7 +286,7 @@ def test_kernel_log_records(
     log.close()
 
 
-def test_a_kernel_log_that_fails_is_unknown_from_then_on(monkeypatch: pytest.MonkeyPatch, tree) -> None:
+def test_a_kernel_log_that_fails_is_unknown_from_then_on(monkeypatch: pytest.MonkeyPatch, tree: Grow) -> None:
     log = KernelLog(tree({"dev/kmsg": ""}))
 
     def fail(*_: object) -> bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from prony.errors import UsageError
+from prony.evidence.host import CpuPartition
 from prony.host import affinity
 from prony.host.partition import partition
 from prony.host.topology import Core, Topology, allowed_cpus, topology
+from tests.host.conftest import Grow
 
 
 def machine(cores: int, threads: int = 1, nodes: int = 1) -> Topology:
@@ -23,7 +26,7 @@ def machine(cores: int, threads: int = 1, nodes: int = 1) -> Topology:
     )
 
 
-def divide(shape: Topology, **named: tuple[int, ...]):
+def divide(shape: Topology, **named: Any) -> CpuPartition:
     return partition(topology=shape, allowed=shape.cpus, **named)
 
 
@@ -115,7 +118,7 @@ def test_a_cpu_outside_of_the_cpuset_is_named_as_such() -> None:
         partition(topology=machine(4), allowed=(0, 1), client=(3,))
 
 
-def with_services(shape: Topology, **named: tuple[int, ...]):
+def with_services(shape: Topology, **named: Any) -> CpuPartition:
     return partition(topology=shape, allowed=shape.cpus, services=True, **named)
 
 
@@ -143,7 +146,7 @@ def test_services_take_an_idle_core_first_and_none_from_a_set_that_was_named() -
     assert (client.server, client.services) == ((0, 1), (2,))
 
 
-def test_topology_reads_siblings_packages_and_nodes(tree) -> None:
+def test_topology_reads_siblings_packages_and_nodes(tree: Grow) -> None:
     files = {
         "sys/devices/system/cpu/online": "0-2,4-5\n",
         "sys/devices/system/node/online": "0-1\n",
@@ -164,13 +167,13 @@ def test_topology_reads_siblings_packages_and_nodes(tree) -> None:
     assert core.cpus == (2, 5)
 
 
-def test_without_sysfs_every_cpu_is_a_core_and_that_is_known(tree) -> None:
+def test_without_sysfs_every_cpu_is_a_core_and_that_is_known(tree: Grow) -> None:
     found = topology(tree({"proc/cpuinfo": "processor\t: 0\nx : y\n\nprocessor\t: 1\n"}))
     assert found.cores == (Core((0,)), Core((1,)))
     assert not found.complete
 
 
-def test_the_mask_of_a_process_is_read(tree) -> None:
+def test_the_mask_of_a_process_is_read(tree: Grow) -> None:
     root = tree({"proc/self/status": "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t2-3,7\n"})
     assert allowed_cpus(root) == (2, 3, 7)
 

@@ -11,6 +11,7 @@ import pytest
 from prony.errors import UsageError
 from prony.host import proc
 from prony.host.samples import difference, interpolate
+from tests.host.conftest import Grow
 
 STAT = """cpu  10 0 10 80 0 0 0 0 0 0
 cpu0 100 5 50 800 20 3 7 15 40 0
@@ -20,7 +21,7 @@ cpu9 this comes after and is not read
 """
 
 
-def test_cpu_ticks_split_busy_idle_irq_and_steal(tree) -> None:
+def test_cpu_ticks_split_busy_idle_irq_and_steal(tree: Grow) -> None:
     ticks = proc.cpu_ticks(tree({"proc/stat": STAT}))
     assert ticks is not None
     assert sorted(ticks) == [0, 3]
@@ -40,7 +41,7 @@ def test_what_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert proc.threads_total(tmp_path) is None
 
 
-def test_a_process_name_may_hold_brackets_and_blanks(tree) -> None:
+def test_a_process_name_may_hold_brackets_and_blanks(tree: Grow) -> None:
     fields = "S 7 1 1 0 -1 2097152 0 0 0 0 30 12 5 2 20 0 4 0 999 1000 25 " + " ".join(["0"] * 14) + " 3 0"
     root = tree({"proc/42/stat": f"42 (a) b (c) {fields}\n", "proc/self/x": "", "proc/43/stat": "short"})
     found = proc.all_processes(root)

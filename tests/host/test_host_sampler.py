@@ -19,6 +19,7 @@ from prony.host.others import Census
 from prony.host.proc import TICKS_PER_S, CpuTicks, cpu_ticks, now_s, process_stat
 from prony.host.sampler import HostSampler
 from prony.host.window import Mark, Snapshot, host_window
+from tests.host.conftest import Grow
 
 
 def ticks(busy_s: float, idle_s: float, steal_s: float = 0, irq_s: float = 0) -> CpuTicks:
@@ -81,7 +82,7 @@ def test_shares_are_of_the_window_alone_also_between_samples() -> None:
 def test_interrupts_are_part_of_busy() -> None:
     snapshots = [snapshot(0), snapshot(10, cpus={0: ticks(5, 5, irq_s=2), 1: ticks(0, 10)})]
     use = over(snapshots, [], 0, 10).cpus[0]
-    assert (use.busy, use.irq) == (pytest.approx(0.5), pytest.approx(0.2))
+    assert (use.busy, use.irq) == pytest.approx((0.5, 0.2))
 
 
 def test_others_are_what_is_busy_and_not_own() -> None:
@@ -265,7 +266,7 @@ def test_stopping_twice_and_reading_afterwards_is_harmless() -> None:
     assert sampler.samples("server") == ()
 
 
-def test_memory_stays_bounded_and_marks_are_kept(monkeypatch: pytest.MonkeyPatch, tree) -> None:
+def test_memory_stays_bounded_and_marks_are_kept(monkeypatch: pytest.MonkeyPatch, tree: Grow) -> None:
     monkeypatch.setattr(sampler_module, "KEPT_SNAPSHOTS", 20)
     sampler = HostSampler((0,), (0,), lambda: set(), root=tree({}))
     marked = sampler.mark()
@@ -278,7 +279,7 @@ def test_memory_stays_bounded_and_marks_are_kept(monkeypatch: pytest.MonkeyPatch
     sampler.stop()
 
 
-def test_a_blind_machine_gives_nothing_but_none(tree) -> None:
+def test_a_blind_machine_gives_nothing_but_none(tree: Grow) -> None:
     with HostSampler((0,), (1,), lambda: {1}, interval_s=60, root=tree({})) as sampler:
         opened = sampler.mark()
         found = sampler.window(opened, sampler.mark())

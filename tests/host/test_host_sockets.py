@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from prony.host import diag, sockets
 from prony.host.resource_limits import descriptor_limits, limits, port_range, raise_descriptors, time_wait_to
+from tests.host.conftest import Grow
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:
@@ -24,7 +26,7 @@ def wait_until(holds: Callable[[], bool]) -> bool:
     return holds()
 
 
-def test_sums_are_reckoned_like_ss(tree) -> None:
+def test_sums_are_reckoned_like_ss(tree: Grow) -> None:
     root = tree(
         {
             "proc/net/sockstat": "sockets: used 190\nTCP: inuse 5 orphan 2 tw 7 alloc 20 mem 1\n",
@@ -41,13 +43,13 @@ def test_sums_are_reckoned_like_ss(tree) -> None:
     }
 
 
-def test_unreadable_sockets_are_none(tmp_path) -> None:
+def test_unreadable_sockets_are_none(tmp_path: Path) -> None:
     assert sockets.socket_sums(tmp_path) is None
     assert sockets.sockets(tmp_path) == {}
 
 
 @pytest.fixture
-def server():
+def server() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
         yield listening
 
@@ -99,7 +101,7 @@ def test_a_refused_netlink_socket_is_unknown_not_zero(monkeypatch: pytest.Monkey
     def refuse(*_: object) -> socket.socket:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(diag.socket, "socket", refuse)
+    monkeypatch.setattr(socket, "socket", refuse)
     assert diag.count_by_state() is None
     assert diag.time_wait_to("127.0.0.1", 80) is None
     assert "established" in sockets.sockets()  # the sums are still there
@@ -138,7 +140,7 @@ def test_counts_agree_with_ss(server: socket.socket) -> None:
         ("15000 64000", "8080,15000-15009,64000,65000", (48_990, 11)),
     ],
 )
-def test_port_range(tree, ports: str, reserved: str, expected: tuple[int, int]) -> None:
+def test_port_range(tree: Grow, ports: str, reserved: str, expected: tuple[int, int]) -> None:
     base = "proc/sys/net/ipv4"
     found = port_range(
         tree({f"{base}/ip_local_port_range": ports, f"{base}/ip_local_reserved_ports": reserved})
@@ -147,7 +149,7 @@ def test_port_range(tree, ports: str, reserved: str, expected: tuple[int, int]) 
     assert (found.size, found.reserved) == expected
 
 
-def test_an_unreadable_port_range_is_unknown(tree) -> None:
+def test_an_unreadable_port_range_is_unknown(tree: Grow) -> None:
     assert port_range(tree({"proc/sys/net/ipv4/ip_local_port_range": "x"})) is None
     assert limits(root=tree({})).ports is None
 

@@ -11,7 +11,7 @@ from prony.evidence.server import Probe
 from prony.evidence.trial import ConformanceFacts, Evidence, Nonconformity
 from prony.judge.checks.conformance import conformance
 from prony.judge.checks.content import content
-from prony.judge.checks.samples import samples
+from prony.judge.checks.samples import SamplesLimits, samples
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
@@ -40,7 +40,7 @@ class TestSamples:
         assert figures(evidence).p99_ms is not None
         assert figures(evidence).p999_ms is None
         assert "p99.9 (needs 4,603)" in samples(evidence, LIMITS).reason
-        asked = CheckLimits(samples_required_percentile=99.9)
+        asked = SamplesLimits(samples_required_percentile=99.9)
         assert samples(evidence, asked).status is Status.SUSPECT
 
     def test_a_window_that_was_cut_short(self) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from prony.judge.limits import CheckLimits
+from prony.judge.checks.steady import SteadyWindowLimits
 from prony.steady.changes import Changes, find_changes, log_levels
 
-LIMITS = CheckLimits()
+LIMITS = SteadyWindowLimits()
 LEAST = math.log1p(LIMITS.steady_change)
 WINDOWS = 250
 

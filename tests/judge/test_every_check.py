@@ -14,6 +14,7 @@ import pytest
 from prony.evidence.engine import EngineThread, Gap
 from prony.evidence.server import CgroupThrottle
 from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount
+from prony.judge.check import Check
 from prony.judge.checks import CHECKS
 from prony.judge.checks.arrivals import arrivals
 from prony.judge.checks.bound_by import bound_by
@@ -166,9 +167,9 @@ QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
 def test_it_fires_on_its_trouble_and_keeps_quiet_without_it(
-    check: Callable[[Evidence, CheckLimits], Finding | None],
+    check: Check[Finding | None],
 ) -> None:
     name = check.name
     fired, quiet = check(FIRES[name], CheckLimits()), check(QUIET[name], CheckLimits())

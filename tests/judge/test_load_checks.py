@@ -9,8 +9,8 @@ from scipy.stats import kstest
 from prony.evidence.engine import ScriptReport, Window
 from prony.evidence.trial import Evidence
 from prony.judge.checks.arrivals import arrivals
-from prony.judge.checks.errors import errors
-from prony.judge.checks.little import little
+from prony.judge.checks.errors import ErrorsLimits, errors
+from prony.judge.checks.little import LittleLimits, little
 from prony.judge.checks.schedule import schedule
 from prony.judge.checks.think import think
 from prony.judge.finding import Finding, Status
@@ -86,7 +86,7 @@ class TestErrors:
 
     def test_limits_can_be_set(self) -> None:
         broken = f.window(f.healthy(), failed=100, errors={"read": 100})
-        assert errors(broken, CheckLimits(errors_suspect_share=0.01)).status is Status.VALID
+        assert errors(broken, ErrorsLimits(errors_suspect_share=0.01)).status is Status.VALID
 
 
 class TestLittle:
@@ -227,7 +227,7 @@ def test_little_forgives_requests_astride_the_border(
         deviations.append(abs(float(finding.value or 0)))
     assert Status.INVALID not in statuses
     assert statuses.count(Status.VALID) >= 39
-    assert max(deviations) > LIMITS.little_deviation or users == 200
+    assert max(deviations) > LIMITS.of(LittleLimits).little_deviation or users == 200
 
 
 class TestThink:

@@ -18,7 +18,7 @@ from tests.judge import factory as f
 from tests.judge.test_every_check import QUIET, SAYS_NOTHING
 
 LIMITS = CheckLimits()
-BASES = (f.healthy(), f.open_model("constant"), f.open_model("poisson"), f.by_url())
+BASES: tuple[Evidence, ...] = (f.healthy(), f.open_model("constant"), f.open_model("poisson"), f.by_url())
 BASES += tuple(quiet for quiet in QUIET.values() if quiet not in BASES)
 
 

@@ -10,7 +10,7 @@ from prony.evidence.engine import EngineThread, ReadyThread
 from prony.evidence.host import CpuUse
 from prony.evidence.server import CgroupThrottle, ServiceUse
 from prony.evidence.trial import Ceiling, Evidence
-from prony.judge.checks.bound_by import bound, bound_by
+from prony.judge.checks.bound_by import BoundLimits, bound, bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.host import host
 from prony.judge.checks.identity import identity
@@ -19,7 +19,7 @@ from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
 
-LIMITS = CheckLimits()
+LIMITS, BOUND = CheckLimits(), BoundLimits()
 WORKERS = Ceiling(name="workers", per_s=1333.3, explanation="200 worker threads ÷ 0.15 s")
 
 
@@ -119,7 +119,7 @@ class TestBoundBy:
         finding = bound_by(f.healthy(), LIMITS)
         assert finding.status is Status.VALID
         assert finding.value == pytest.approx(0.96)
-        assert bound(f.healthy(), LIMITS).name == "server-cpu"
+        assert bound(f.healthy(), BOUND).name == "server-cpu"
 
     def test_granted_cpus_count(self) -> None:
         two = f.part(f.healthy(), "server_window", granted_cpus=2)
@@ -140,7 +140,7 @@ class TestBoundBy:
         finding = bound_by(idle_server(f.healthy()), LIMITS)
         assert finding.status is Status.INVALID
         assert "this describes the load generator" in finding.reason
-        assert bound(idle_server(f.healthy()), LIMITS).name == "unknown"
+        assert bound(idle_server(f.healthy()), BOUND).name == "unknown"
 
     def test_a_declared_ceiling_explains_an_idle_server(self) -> None:
         slow = f.window(idle_server(f.healthy()), completed=12_950)
@@ -148,7 +148,7 @@ class TestBoundBy:
         finding = bound_by(explained, LIMITS)
         assert finding.status is Status.VALID
         assert "200 worker threads" in finding.reason
-        assert bound(explained, LIMITS).name == "workers"
+        assert bound(explained, BOUND).name == "workers"
 
     @pytest.mark.parametrize("completed", [12_000, 15_000])
     def test_a_ceiling_that_is_not_near_explains_nothing(self, completed: int) -> None:
@@ -169,14 +169,14 @@ class TestBoundBy:
 
     def test_thinking_users_are_an_offered_load(self) -> None:
         load = f.part(idle_server(f.healthy()), "load", think_kind="constant", think_mean_ms=100)
-        assert bound(load, LIMITS).name == "offered-load"
+        assert bound(load, BOUND).name == "offered-load"
         assert bound_by(load, LIMITS).status is Status.INVALID
         latency = f.part(load, "load", claim="latency")
         assert bound_by(latency, LIMITS).status is Status.VALID
 
     def test_open_load_that_was_met(self) -> None:
         met = idle_server(f.open_model())
-        assert bound(met, LIMITS).name == "offered-load"
+        assert bound(met, BOUND).name == "offered-load"
         assert bound_by(met, LIMITS).status is Status.VALID
         assert bound_by(f.part(met, "load", claim="capacity"), LIMITS).status is Status.INVALID
 
@@ -187,21 +187,21 @@ class TestBoundBy:
         assert met.engine is not None
         assert met.engine.window is not None
         slower = f.window(met, duration_s=met.engine.window.duration_s * 1.3)
-        assert bound(slower, LIMITS).name == "offered-load"
+        assert bound(slower, BOUND).name == "offered-load"
         level = f.part(slower, "load", varies=False)
-        assert bound(level, LIMITS).name == "unknown", "one rate all along must be met all along"
+        assert bound(level, BOUND).name == "unknown", "one rate all along must be met all along"
         late = tuple(row.model_copy(update={"completed": row.completed // 2}) for row in met.engine.rows)
-        assert bound(f.engine(slower, rows=late), LIMITS).name == "unknown"
+        assert bound(f.engine(slower, rows=late), BOUND).name == "unknown"
 
     def test_saturated_client(self) -> None:
         busy = f.window(idle_server(f.healthy()), threads=threads(0.97, lag_ms=4))
-        assert bound(busy, LIMITS).name == "client"
+        assert bound(busy, BOUND).name == "client"
         assert bound_by(busy, LIMITS).status is Status.INVALID
 
     def test_a_quota_is_a_cpu_bound(self) -> None:
         throttle = CgroupThrottle(periods=100, throttled_periods=96, throttled_s=4)
         held = f.part(idle_server(f.healthy(), 0.5), "server_window", throttle=throttle)
-        assert bound(held, LIMITS).name == "server-cpu"
+        assert bound(held, BOUND).name == "server-cpu"
         assert bound_by(held, LIMITS).status is Status.VALID
         assert isolation(held, LIMITS).status is Status.INVALID  # and it is said that something held it back
 
@@ -218,14 +218,14 @@ class TestBoundBy:
         finding = bound_by(full, LIMITS)
         assert finding.status is Status.VALID
         assert "memcached on the same CPUs 25" in finding.reason
-        assert bound(full, LIMITS).name == "server-cpu"
+        assert bound(full, BOUND).name == "server-cpu"
         light = half.model_copy(update={"services": (service(0.5, shares=True),)})
         assert bound_by(light, LIMITS).status is Status.INVALID
 
     def test_a_service_on_its_own_cpu_may_be_the_bound(self) -> None:
         half = idle_server(f.healthy(), 0.6)
         busy = half.model_copy(update={"services": (service(9.0, shares=False),)})
-        assert bound(busy, LIMITS).name == "service-cpu"
+        assert bound(busy, BOUND).name == "service-cpu"
         assert bound_by(busy, LIMITS).status is Status.VALID
         idle = half.model_copy(update={"services": (service(2.5, shares=False),)})
         assert bound_by(idle, LIMITS).status is Status.INVALID, "its CPU is not the server's"

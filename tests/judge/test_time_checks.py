@@ -7,6 +7,7 @@ import pytest
 
 from prony.evidence.engine import Gap, IntervalRow
 from prony.evidence.trial import Evidence, Phase
+from prony.judge.check import Check
 from prony.judge.checks.stall import stall
 from prony.judge.checks.steady import steady, whole_trial
 from prony.judge.checks.warm import warm
@@ -17,6 +18,13 @@ from tests.judge import factory as f
 LIMITS = CheckLimits()
 
 
+def found_by(check: Check[Finding | None], evidence: Evidence) -> Finding:
+    """What the check says of evidence to which it applies."""
+    finding = check(evidence, LIMITS)
+    assert finding is not None
+    return finding
+
+
 def long_window(rates: list[float]) -> Evidence:
     """A window over exactly these rows, after ten rows of something else."""
     made = f.rows([1000.0] * 10 + rates)
@@ -25,12 +33,12 @@ def long_window(rates: list[float]) -> Evidence:
 
 class TestSteady:
     def test_quiet(self) -> None:
-        finding = steady(f.healthy(), LIMITS)
+        finding = found_by(steady, f.healthy())
         assert finding.status is Status.VALID
         assert "would not show" in finding.reason  # nine rows with 1 % noise do not prove a change below 2 %
 
     def test_exact_rows_are_level(self) -> None:
-        assert steady(long_window([8000.0] * 12), LIMITS).status is Status.VALID
+        assert found_by(steady, long_window([8000.0] * 12)).status is Status.VALID
 
     @pytest.mark.parametrize(
         ("step", "status"), [(1.05, Status.SUSPECT), (0.95, Status.SUSPECT), (1.3, Status.INVALID)]
@@ -38,20 +46,20 @@ class TestSteady:
     def test_a_step_fires(self, step: float, status: Status) -> None:
         rates = np.array(f.noisy(8000, 30, 0.01, seed=3))
         rates[15:] *= step
-        finding = steady(long_window(list(rates)), LIMITS)
+        finding = found_by(steady, long_window(list(rates)))
         assert finding.status is status
         assert finding.value == pytest.approx(abs(step - 1), rel=0.25)
         assert "stepped" in finding.reason
 
     def test_a_warm_up_that_goes_on_fires(self) -> None:
         rates = np.array(f.noisy(8000, 30, 0.01, seed=4)) * np.linspace(0.9, 1.0, 30)
-        finding = steady(long_window(list(rates)), LIMITS)
+        finding = found_by(steady, long_window(list(rates)))
         assert finding.status in {Status.SUSPECT, Status.INVALID}
         assert "warm up longer" in finding.advice
 
     def test_a_slowdown_fires(self) -> None:
         rates = np.array(f.noisy(8000, 60, 0.01, seed=5)) * np.exp(-0.002 * np.arange(60))
-        finding = steady(long_window(list(rates)), LIMITS)
+        finding = found_by(steady, long_window(list(rates)))
         assert finding.status in {Status.SUSPECT, Status.INVALID}
 
     def test_p50_alone_fires(self) -> None:
@@ -64,50 +72,50 @@ class TestSteady:
             for i, row in enumerate(f.rows([8000.0] * 40))
         )
         evidence = f.window(f.engine(f.healthy(), rows=made), opened_ms=10_000.0, duration_s=30.0)
-        finding = steady(evidence, LIMITS)
+        finding = found_by(steady, evidence)
         assert finding.status is Status.INVALID
         assert finding.reason.startswith("p50 stepped by +20")
 
     def test_what_happens_outside_the_window_is_not_its_business(self) -> None:
         cold = f.rows(f.noisy(2000, 40, 0.01)) + f.rows(f.noisy(8000, 12, 0.01), first_s=40)
-        assert steady(f.engine(f.healthy(), rows=cold), LIMITS).status is Status.VALID
+        assert found_by(steady, f.engine(f.healthy(), rows=cold)).status is Status.VALID
 
     def test_partial_rows_at_the_borders_are_left_out(self) -> None:
         """The row in which the window opened belongs to both worlds."""
         made = list(f.rows([8000.0] * 52))
         made[40] = made[40].model_copy(update={"completed": 1000})
         made[50] = made[50].model_copy(update={"completed": 1000})
-        assert steady(f.engine(f.healthy(), rows=tuple(made)), LIMITS).status is Status.VALID
+        assert found_by(steady, f.engine(f.healthy(), rows=tuple(made))).status is Status.VALID
 
     def test_a_short_window_is_unknown(self) -> None:
         short = f.window(f.healthy(), duration_s=4.0)
-        assert steady(short, LIMITS).status is Status.UNKNOWN
+        assert found_by(steady, short).status is Status.UNKNOWN
 
     def test_never_steady_and_drifting_is_suspect(self) -> None:
         rates = np.array(f.noisy(8000, 12, 0.02, seed=2)) * np.linspace(0.95, 1.0, 12)
         drifting = long_window(list(rates))
-        assert steady(drifting, LIMITS).status is Status.VALID  # too little to accuse anybody
+        assert found_by(steady, drifting).status is Status.VALID  # too little to accuse anybody
         never = f.part(drifting, "warm_up", steady=False)
-        finding = steady(never, LIMITS)
+        finding = found_by(steady, never)
         assert finding.status is Status.SUSPECT
         assert "never steady within 60 s" in finding.reason
 
     def test_a_watch_that_only_saw_noise_convicts_nobody(self) -> None:
-        assert steady(f.part(f.healthy(), "warm_up", steady=False), LIMITS).status is Status.VALID
+        assert found_by(steady, f.part(f.healthy(), "warm_up", steady=False)).status is Status.VALID
 
     def test_seconds_without_an_answer(self) -> None:
         rates = [8000.0] * 20
         rates[7] = 0.0
-        finding = steady(long_window(rates), LIMITS)
+        finding = found_by(steady, long_window(rates))
         assert finding.status is Status.VALID  # one silent second is a stall, not a change of level
 
     def test_what_could_not_have_shown_ten_percent_is_unknown(self) -> None:
         """Twelve rows that differ by 8 %: a step that would make the figure worthless could hide in them."""
-        finding = steady(long_window(f.noisy(8000, 12, 0.08, seed=3)), LIMITS)
+        finding = found_by(steady, long_window(f.noisy(8000, 12, 0.08, seed=3)))
         assert finding.status is Status.UNKNOWN
         assert "would not show" in finding.reason
         assert "measure longer" in finding.advice
-        calm = steady(long_window(f.noisy(8000, 12, 0.01, seed=3)), LIMITS)
+        calm = found_by(steady, long_window(f.noisy(8000, 12, 0.01, seed=3)))
         assert calm.status is Status.VALID
         assert calm.advice == ""
 
@@ -119,9 +127,9 @@ class TestSteady:
             for row in f.rows([8000.0] * 12)
         )
         evidence = f.window(f.engine(f.open_model(), rows=loose), opened_ms=0.0, duration_s=12.0)
-        assert steady(evidence, LIMITS).status is Status.UNKNOWN
+        assert found_by(steady, evidence).status is Status.UNKNOWN
         closed = f.window(f.engine(f.healthy(), rows=loose), opened_ms=0.0, duration_s=12.0)
-        assert steady(closed, LIMITS).status is Status.VALID
+        assert found_by(steady, closed).status is Status.VALID
 
     def test_the_whole_trial_has_a_class(self) -> None:
         cold = f.rows(f.noisy(2000, 20, 0.01) + f.noisy(8000, 40, 0.01, seed=2))
@@ -130,7 +138,7 @@ class TestSteady:
         found = whole_trial(alone)
         assert found is not None
         assert (found.klass, found.since_ms) == ("warm-up", 20_000.0)
-        assert "from the first request: warm-up, level since 20 s" in steady(alone, LIMITS).reason
+        assert "from the first request: warm-up, level since 20 s" in found_by(steady, alone).reason
 
     def test_time_on_other_cpus_is_no_part_of_it(self) -> None:
         """Twice as fast on two CPUs while warming up, then moved: not a slowdown of the server."""
@@ -147,9 +155,9 @@ class TestSteady:
 
     def test_eight_hours_are_looked_at_in_a_moment(self) -> None:
         rates = np.array(f.noisy(8000, 28_800, 0.03, seed=8))
-        assert steady(long_window(list(rates)), LIMITS).status is Status.VALID
+        assert found_by(steady, long_window(list(rates))).status is Status.VALID
         rates[14_000:] *= 0.97
-        assert steady(long_window(list(rates)), LIMITS).status is Status.SUSPECT
+        assert found_by(steady, long_window(list(rates))).status is Status.SUSPECT
 
     def test_integer_noise_of_a_slow_server(self) -> None:
         """66 or 67 answers a second from ten users and 150 ms: rounding, not a change."""
@@ -158,12 +166,12 @@ class TestSteady:
         for row in f.rows([float(c) for c in counts]):
             made.append(row.model_copy(update={"p50_ns": 150_000_000}))
         evidence = f.window(f.engine(f.healthy(), rows=tuple(made)), opened_ms=0.0, duration_s=12.0)
-        assert steady(evidence, LIMITS).status is Status.VALID
+        assert found_by(steady, evidence).status is Status.VALID
 
 
 class TestWarm:
     def found(self, evidence: Evidence) -> Finding:
-        finding = warm(evidence, LIMITS)
+        finding = found_by(warm, evidence)
         assert finding is not None
         return finding
 

@@ -7,6 +7,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.plan.workload import Capture, Expectation, Step, Workload, known, read
+from tests.entries import requests
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
 
@@ -53,7 +54,7 @@ def test_files_are_looked_for_beside_the_workload(tmp_path: Path) -> None:
     )
     workload = read(file)
     assert workload.feeders["people"].file == str(tmp_path / "people.csv")
-    assert workload.steps[0].body_file == str(tmp_path / "photo.bin")
+    assert requests(workload.steps)[0].body_file == str(tmp_path / "photo.bin")
 
 
 def test_files_of_preparation_and_clean_up_are_looked_for_beside_it_too(tmp_path: Path) -> None:
@@ -71,7 +72,10 @@ def test_a_declared_setting_can_be_changed_and_no_other() -> None:
     assert slow.settings == {"delay_ms": 150}
     changed = slow.with_settings({"delay_ms": 5})
     assert (changed.delay_ms, changed.settings, slow.delay_ms) == (5, {"delay_ms": 5}, 150)
-    assert [workload.walks[0].steps[0].path for workload in (slow, changed)] == ["/wait?ms=150", "/wait?ms=5"]
+    assert [requests(workload.walks[0].steps)[0].path for workload in (slow, changed)] == [
+        "/wait?ms=150",
+        "/wait?ms=5",
+    ]
     with pytest.raises(UsageError, match="did you mean 'delay_ms'"):
         slow.with_settings({"delay": 5})
     with pytest.raises(UsageError, match="expected a number above 0"):

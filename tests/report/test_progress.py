@@ -13,10 +13,10 @@ from rich.console import Console
 
 from prony.evidence.engine import IntervalRow
 from prony.judge.finding import Status
+from prony.report.live import RichProgress
 from prony.report.progress import (
     PlainProgress,
     Progress,
-    RichProgress,
     SilentProgress,
     choose_progress,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -18,7 +19,7 @@ from prony.report.terminal import render, render_load
 from . import factory
 
 
-def shown(view: ExperimentView, width: int = 140, **console: bool) -> str:
+def shown(view: ExperimentView, width: int = 140, **console: Any) -> str:
     stream = io.StringIO()
     render(view, Console(file=stream, width=width, **console))
     return stream.getvalue()

@@ -33,8 +33,8 @@ def result(id: str, fingerprint: Fingerprint, rates: dict[str, list[float]], cel
     return Result(id, "title", datetime(2026, 1, 1, tzinfo=UTC), fingerprint, tuple(trials))
 
 
-FAST = {"a": [2000, 2010, 1990, 2005, 1995], "b": [1000, 1004, 996, 1002, 999]}
-SLOW = {"a": [1000, 1004, 996, 1002, 999], "b": [500, 502, 498, 501, 499]}
+FAST: dict[str, list[float]] = {"a": [2000, 2010, 1990, 2005, 1995], "b": [1000, 1004, 996, 1002, 999]}
+SLOW: dict[str, list[float]] = {"a": [1000, 1004, 996, 1002, 999], "b": [500, 502, 498, 501, 499]}
 
 
 def two(second: Fingerprint = ARM) -> TwoResults:

@@ -27,6 +27,7 @@ from prony.server.jdk import find_jdks
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import http_probe
 from prony.trial.preflight import probe_workload
+from tests.entries import requests
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
@@ -71,7 +72,7 @@ def check_workloads(server: RunningServer, prepared: bool) -> None:
         if workload.prepare and not prepared:
             continue
         assert walk_once(server.url, workload, workload.prepare, tls=tls).wrong is None, name
-        for steps in (workload.steps, workload.steps, workload.conformance):
+        for steps in (requests(workload.steps), requests(workload.steps), workload.conformance):
             assert not steps or why_not(server, steps) == [], name
         assert walk_once(server.url, workload, workload.cleanup, tls=tls).wrong is None, name
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from prony.steady.approach import Approach, Floats, approach, rows_needed
 
@@ -24,11 +25,12 @@ def noise(rng: np.random.Generator, rows: int, spread: float, rho: float) -> Flo
 
 
 def gap(rows: int, share: float, tau_s: float) -> Floats:
-    return np.log(1 - share * np.exp(-(np.arange(rows) + 0.5) / tau_s))
+    found: Floats = np.log(1 - share * np.exp(-(np.arange(rows) + 0.5) / tau_s))
+    return found
 
 
-def found(series: Floats, window: int = WINDOW, regime: np.ndarray | None = None) -> Approach:
-    rows = np.arange(series.size)
+def found(series: Floats, window: int = WINDOW, regime: NDArray[np.int_] | None = None) -> Approach:
+    rows = np.arange(series.size, dtype=float)
     made = approach(series, rows + 0.5, rows >= series.size - window, regime)
     assert made is not None
     return made
@@ -120,5 +122,5 @@ def test_a_soak_is_thinned_and_says_how_many_rows_it_had() -> None:
 
 @pytest.mark.parametrize(("rows", "window"), [(7, 3), (0, 0), (30, 0)])
 def test_too_little_to_tell_is_none(rows: int, window: int) -> None:
-    at = np.arange(rows)
+    at = np.arange(rows, dtype=float)
     assert approach(np.zeros(rows), at + 0.5, at >= rows - window) is None

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import store_samples
 
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import Store
+from tests.store import store_samples
+
+MakeTrial = Callable[..., TrialRecord]
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def judgement() -> Judgement:
 
 
 @pytest.fixture
-def make_trial() -> Callable[..., TrialRecord]:
+def make_trial() -> MakeTrial:
     return store_samples.make_trial
 
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from prony import __version__
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Judgement, Status
-from prony.store import Store, catalogue, ids, owner, schema
+from prony.store import ExperimentStatus, Store, catalogue, ids, owner, schema
 from prony.store.location import default_path
+from tests.store.conftest import MakeTrial
 
 Begin = Callable[[], str]
 
 
 def test_an_experiment_and_its_trials_come_back_as_they_were(
-    store: Store, begin: Begin, make_trial, judgement: Judgement, fingerprint: Fingerprint, path: Path
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    fingerprint: Fingerprint,
+    path: Path,
 ) -> None:
     identifier = begin()
     records = [make_trial(identifier, number) for number in (2, 1, 3)]
@@ -40,7 +47,7 @@ def test_an_experiment_and_its_trials_come_back_as_they_were(
 
 
 def test_a_record_is_compressed_and_small(
-    store: Store, begin: Begin, make_trial, judgement, path: Path
+    store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement, path: Path
 ) -> None:
     record = make_trial(begin(), rows=600)
     store.add_trial(record, judgement, {})
@@ -51,7 +58,7 @@ def test_a_record_is_compressed_and_small(
 
 
 @pytest.mark.parametrize("status", ["finished", "interrupted"])
-def test_the_end_of_an_experiment_is_recorded(store: Store, begin: Begin, status) -> None:
+def test_the_end_of_an_experiment_is_recorded(store: Store, begin: Begin, status: ExperimentStatus) -> None:
     identifier = begin()
     store.finish_experiment(identifier, status)
     row = store.experiment(identifier)
@@ -60,7 +67,9 @@ def test_the_end_of_an_experiment_is_recorded(store: Store, begin: Begin, status
     assert row.ended >= row.created
 
 
-def test_judging_again_keeps_the_older_judgement(store: Store, begin: Begin, make_trial, judgement) -> None:
+def test_judging_again_keeps_the_older_judgement(
+    store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement
+) -> None:
     record = make_trial(begin())
     store.add_trial(record, judgement, {"a": 1.0})
     second = Judgement(verdict=Status.VALID, findings=())
@@ -75,7 +84,12 @@ def test_judging_again_keeps_the_older_judgement(store: Store, begin: Begin, mak
 
 
 def test_a_stored_trial_is_never_changed(
-    store: Store, begin: Begin, make_trial, judgement, monkeypatch, tmp_path
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     record = make_trial(begin())
@@ -89,7 +103,7 @@ def test_a_stored_trial_is_never_changed(
 
 
 def test_a_trial_of_no_experiment_is_refused(
-    store: Store, make_trial, judgement, monkeypatch, tmp_path
+    store: Store, make_trial: MakeTrial, judgement: Judgement, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(StoreError, match="there is no experiment 000000-0000"):
@@ -156,11 +170,13 @@ def test_ids_are_in_the_order_of_time_and_typeable() -> None:
     assert ids.experiment_id(datetime(2026, 11, 21, tzinfo=UTC)) == "261121-0000"
 
 
-def test_two_experiments_in_the_same_instant_get_two_ids(store: Store, begin: Begin, monkeypatch) -> None:
+def test_two_experiments_in_the_same_instant_get_two_ids(
+    store: Store, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Stopped(datetime):
         @classmethod
-        def now(cls, _tz=None):
-            return datetime(2026, 11, 21, 12, tzinfo=UTC)
+        def now(cls, _tz: tzinfo | None = None) -> Stopped:
+            return cls(2026, 11, 21, 12, tzinfo=UTC)
 
     monkeypatch.setattr(catalogue, "datetime", Stopped)
     made = [begin() for _ in range(5)]
@@ -212,7 +228,9 @@ def test_a_name_with_odd_characters_is_only_a_name(tmp_path: Path) -> None:
     assert Store.open(path).experiments() == []
 
 
-def test_an_older_schema_is_brought_forward_once(begin: Begin, path: Path, monkeypatch) -> None:
+def test_an_older_schema_is_brought_forward_once(
+    begin: Begin, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     identifier = begin()
     steps: list[int] = []
     monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
@@ -222,10 +240,12 @@ def test_an_older_schema_is_brought_forward_once(begin: Begin, path: Path, monke
     assert steps == [1, 2]
 
 
-def test_a_migration_that_fails_changes_nothing(begin: Begin, path: Path, monkeypatch) -> None:
+def test_a_migration_that_fails_changes_nothing(
+    begin: Begin, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     identifier = begin()
 
-    def fail(connection):
+    def fail(connection: Connection) -> None:
         connection.exec_driver_sql("DROP TABLE judgements")
         connection.exec_driver_sql("SELECT * FROM nowhere")
 

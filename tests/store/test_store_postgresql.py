@@ -12,7 +12,10 @@ import pytest
 from sqlalchemy import create_engine
 
 from prony.errors import StoreError
+from prony.evidence.host import Fingerprint
+from prony.judge.finding import Judgement
 from prony.store import Store, schema
+from tests.store.conftest import MakeTrial
 
 URL = os.environ.get("PRONY_TEST_POSTGRESQL", "")
 
@@ -32,7 +35,9 @@ def shared() -> Iterator[Store]:
     engine.dispose()
 
 
-def test_results_are_shared(shared: Store, fingerprint, judgement, make_trial) -> None:
+def test_results_are_shared(
+    shared: Store, fingerprint: Fingerprint, judgement: Judgement, make_trial: MakeTrial
+) -> None:
     shared.check_writable()
     identifier = shared.create_experiment(
         name="a vs b", spec={"users": 10}, fingerprint=fingerprint, seed=2**63 + 1, quick=False

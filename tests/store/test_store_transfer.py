@@ -13,12 +13,13 @@ import pytest
 from prony.errors import StoreError, UsageError
 from prony.judge.finding import Judgement
 from prony.store import Store, transfer
+from tests.store.conftest import MakeTrial
 
 Begin = Callable[[], str]
 
 
 @pytest.fixture
-def filled(store: Store, begin: Begin, make_trial, judgement: Judgement) -> tuple[Store, str]:
+def filled(store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement) -> tuple[Store, str]:
     identifier = begin()
     for number in (1, 2, 3):
         store.add_trial(make_trial(identifier, number), judgement, {"requests_per_s": 1.5 * number})
@@ -56,7 +57,7 @@ def test_it_arrives_as_it_was_histograms_included(
 
 
 def test_reading_it_again_changes_nothing_and_a_later_export_adds_what_is_new(
-    filled: tuple[Store, str], other: Store, tmp_path: Path, make_trial, judgement: Judgement
+    filled: tuple[Store, str], other: Store, tmp_path: Path, make_trial: MakeTrial, judgement: Judgement
 ) -> None:
     store, identifier = filled
     early, late = tmp_path / "early", tmp_path / "late"
@@ -106,7 +107,7 @@ def test_another_experiment_of_the_same_id_is_refused(
 
 
 def test_a_trial_that_differs_from_the_stored_one_is_refused_and_nothing_else_is_taken(
-    filled: tuple[Store, str], other: Store, tmp_path: Path, make_trial, judgement: Judgement
+    filled: tuple[Store, str], other: Store, tmp_path: Path, make_trial: MakeTrial, judgement: Judgement
 ) -> None:
     store, identifier = filled
     file = tmp_path / "file"

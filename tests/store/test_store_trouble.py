@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Dialect
 from sqlalchemy.exc import OperationalError
 
 from prony.errors import ExitCode, StoreError, UsageError
@@ -22,6 +23,7 @@ from prony.judge.finding import Judgement
 from prony.store import Store, catalogue, location, rescue, schema, transfer
 from prony.store.database import Database
 from prony.store.faults import explained
+from tests.store.conftest import MakeTrial
 
 Begin = Callable[[], str]
 NOBODY = 65534
@@ -115,7 +117,7 @@ def test_a_missing_version_is_damage(path: Path) -> None:
 
 
 def test_a_damaged_database_is_one_sentence(
-    store: Store, begin: Begin, make_trial, judgement, path: Path
+    store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement, path: Path
 ) -> None:
     identifier = begin()
     for number in range(1, 30):
@@ -128,7 +130,7 @@ def test_a_damaged_database_is_one_sentence(
 
 
 def test_a_record_that_is_not_understood_is_one_sentence(
-    store: Store, begin: Begin, make_trial, judgement, path: Path
+    store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement, path: Path
 ) -> None:
     identifier = begin()
     store.add_trial(make_trial(identifier), judgement, {})
@@ -149,7 +151,7 @@ def test_a_file_that_may_not_be_read(path: Path) -> None:
 
 @pytest.mark.usefixtures("open_to_all")
 def test_a_read_only_folder_can_be_read_but_not_written(
-    store: Store, begin: Begin, make_trial, judgement, path: Path
+    store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement, path: Path
 ) -> None:
     identifier = begin()
     store.add_trial(make_trial(identifier), judgement, {"a": 1.0})
@@ -176,7 +178,13 @@ def saved_trial(message: str) -> Path:
 
 
 def test_locked_by_another_program(
-    store: Store, begin: Begin, make_trial, judgement, path: Path, monkeypatch, tmp_path
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(location, "BUSY_S", 0.05)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -210,7 +218,12 @@ def rescued(store: Store, record: TrialRecord, judgement: Judgement, monkeypatch
 
 
 def test_a_rescued_trial_brings_its_experiment_along(
-    store: Store, begin: Begin, make_trial, judgement, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """The database may be lost: any other store takes the trial, with the plan and the host's fingerprint."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -232,8 +245,8 @@ def test_a_rescued_trial_brings_its_experiment_along(
 def test_a_rescued_trial_of_a_process_that_did_not_begin_the_experiment(
     store: Store,
     begin: Begin,
-    make_trial,
-    judgement,
+    make_trial: MakeTrial,
+    judgement: Judgement,
     monkeypatch: pytest.MonkeyPatch,
     path: Path,
     tmp_path: Path,
@@ -258,8 +271,8 @@ def test_a_rescued_trial_of_a_process_that_did_not_begin_the_experiment(
 def test_a_rescued_trial_that_cannot_be_read_is_refused(
     store: Store,
     begin: Begin,
-    make_trial,
-    judgement,
+    make_trial: MakeTrial,
+    judgement: Judgement,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     change: Callable[[str], str],
@@ -342,7 +355,12 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_without_any_room_the_message_does_not_promise_a_file(
-    store: Store, begin: Begin, make_trial, judgement, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    begin: Begin,
+    make_trial: MakeTrial,
+    judgement: Judgement,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     record = make_trial(begin())
     monkeypatch.setattr(rescue, "_folders", lambda: [path / "is no folder"])
@@ -356,7 +374,7 @@ def test_without_any_room_the_message_does_not_promise_a_file(
 
 
 def test_an_interrupt_while_storing_does_not_lose_the_trial(
-    store: Store, begin: Begin, make_trial, judgement, monkeypatch: pytest.MonkeyPatch
+    store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = make_trial(begin())
     really = catalogue._trial_values
@@ -480,7 +498,9 @@ def test_what_a_server_says_becomes_a_sentence() -> None:
     assert str(odd) == "The results in db cannot be used: line one line two."
 
 
-def test_a_shared_database_with_other_tables_of_our_names_is_refused(path: Path, monkeypatch) -> None:
+def test_a_shared_database_with_other_tables_of_our_names_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As it may be on a server, where foreign tables are nothing odd."""
     path.parent.mkdir()
     with sqlite3.connect(path) as other:
@@ -494,8 +514,9 @@ def test_the_schema_uses_only_types_that_every_database_has() -> None:
     from sqlalchemy.dialects import postgresql
     from sqlalchemy.schema import CreateTable
 
+    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     for table in schema.metadata.sorted_tables:
-        text = str(CreateTable(table).compile(dialect=postgresql.dialect()))
+        text = str(CreateTable(table).compile(dialect=dialect))
         assert "CREATE TABLE" in text
     assert {type(c.type).__name__ for t in schema.metadata.tables.values() for c in t.columns} <= {
         "String",

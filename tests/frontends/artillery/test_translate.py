@@ -17,6 +17,7 @@ from prony.frontends.base import Refused, Translated, explain
 from prony.plan import urlplan
 from prony.plan.load import OpenLoad
 from prony.plan.workload import Block, Entry, Step
+from tests.entries import requests
 from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
 
 HEAD = "config:\n  target: http://h:8080/base\n  phases: [{duration: 10, arrivalRate: 2}]\n"
@@ -55,22 +56,23 @@ def test_a_whole_script_becomes_a_plan_that_can_be_read_again(tmp_path: Path) ->
     assert plan is not None
     assert plan.workload == translated.load.workload
     (scenario,) = translated.load.workload.scenarios
-    assert [f"{s.method} {s.path}" for s in scenario.steps] == [
+    assert [f"{s.method} {s.path}" for s in requests(scenario.steps)] == [
         "GET /a?q=a+b%26c%7E&r=7", "POST /echo", "PUT /p/0/${c}", "PUT /p/1/${c}",
         "DELETE /d/x", "DELETE /d/y",
         "GET /same", "POST /f", "HEAD /h", "OPTIONS /o", "PATCH /pp",
     ]  # fmt: skip
-    assert scenario.steps[6].repeat == 3
-    body = scenario.steps[1].body
+    steps = requests(scenario.steps)
+    assert steps[6].repeat == 3
+    body = steps[1].body
     assert body == '{"a":1,"b":7,"c":"x${random int 3 3 | json}","d":[1,2.5,true,null,"é\\"/"],"e":3}'
-    assert scenario.steps[0].think is not None
-    assert scenario.steps[0].think.ms == 10
+    assert steps[0].think is not None
+    assert steps[0].think.ms == 10
 
 
 def test_experiment_d_is_one_loop_of_sessions(tmp_path: Path) -> None:
     translated = translate(["run", written(tmp_path, SESSIONS)])
     (scenario,) = translated.load.workload.scenarios
-    assert (scenario.loops, len(scenario.steps), scenario.steps[0].repeat) == (50, 1, 1)
+    assert (scenario.loops, len(scenario.steps), requests(scenario.steps)[0].repeat) == (50, 1, 1)
     load = opened(translated)
     assert load.session == "user"
     assert [(p.duration_s, p.from_per_s, p.to_per_s) for p in load.phases] == [(1, 5, 5)]
@@ -121,7 +123,7 @@ scenarios: [{flow: [{get: {url: "/{{ a }}/{{ b }}/{{ $environment }}"}}]}]
 """
     plain = script(tmp_path, text, "-v", '{"a": 5}')
     assert plain.load.target.base == "http://one:80"
-    assert plain.load.workload.scenarios[0].steps[0].path == "/5/from-env/undefined"
+    assert requests(plain.load.workload.scenarios[0].steps)[0].path == "/5/from-env/undefined"
     fast = script(tmp_path, text, "--environment=fast", "--overrides", '{"config": {"timeout": 3}}')
     assert fast.load.target.base == "http://two:81"
     assert opened(fast).highest_per_s == 9
@@ -136,7 +138,7 @@ scenarios:
   - {{name: a, weight: 3, flow: [{{get: {{url: "/{{{{ kind }}}}/{{{{ kind }}}}"}}}}]}}
   - {{name: b, flow: [{{get: {{url: /}}}}]}}
 """).load.workload  # fmt: skip
-    assert [(s.name, s.weight, s.steps[0].path) for s in workload.scenarios] == [
+    assert [(s.name, s.weight, requests(s.steps)[0].path) for s in workload.scenarios] == [
         ("a", 1.5, "/base/red/red"), ("a (2)", 1.5, "/base/blue/blue"), ("b", 1, "/base/"),
     ]  # fmt: skip
 
