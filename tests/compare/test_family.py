@@ -65,8 +65,8 @@ def result(log_ratio: float, spread: float, trials: int) -> RatioResult:
 
 
 def spread_of(trials: int, spread: float, seed: int, log_ratio: float = 0.0) -> RatioResult:
-    values = np.exp(np.random.default_rng(seed).normal(log_ratio, spread, trials))
-    return ratio(values, np.ones_like(values), range(trials), range(trials), resamples=0)
+    values = list(np.exp(np.random.default_rng(seed).normal(log_ratio, spread, trials)))
+    return ratio(values, [1.0] * trials, range(trials), range(trials), resamples=0)
 
 
 class TestMoreTrials:
