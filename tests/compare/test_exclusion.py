@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_equal_servers_of_which_one_has_its_slow_starts_excluded(share: float) -
     assert wrong <= 15
 
 
-def samples(a: list[float | None], b: list[float | None], **more: bool) -> list[Sample]:
+def samples(a: list[float | None], b: list[float | None], **more: Any) -> list[Sample]:
     """None: an excluded trial."""
     return [
         Sample(name, block, value, valid=value is not None, why="errors", **(more if value is None else {}))
