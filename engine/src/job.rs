@@ -22,7 +22,7 @@ use crate::population::Populations;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
 use crate::scenario::redirect::Origin;
-use crate::scenario::request::Ink;
+use crate::scenario::request::RenderContext;
 use crate::scenario::vars::Vars;
 use crate::script::Script;
 use crate::sources;
@@ -47,6 +47,12 @@ pub struct StepJob {
     pub looks_at_body: bool,
     /// Whether more is made of its answers than what is seen while they come.
     pub judges: bool,
+    /// Its answer gives the user values, or is held against some.
+    pub captures: bool,
+    /// It goes out by itself, with nothing before or behind it: its body follows later, or is read while it goes out.
+    pub alone: bool,
+    /// What comes next goes out after its answer: it may end the iteration or lead elsewhere, or a pause of its own follows it.
+    pub ends_group: bool,
     /// The longest service time that is right.
     pub most_ns: Option<u64>,
     /// So many are followed, one after the other.
@@ -101,7 +107,7 @@ pub struct OpenJob {
     pub deadline_ns: Option<u64>,
 }
 
-/// See the module.
+/// A plan that is ready to run.
 #[derive(Debug)]
 pub struct Job {
     pub addresses: Arc<[Address]>,
@@ -188,11 +194,6 @@ impl Job {
                 "body.file has {bytes} bytes, but over https a body is encrypted in memory, whole: expected at most {MAX_SEALED_BYTES}"
             ));
         }
-        if longest.is_some_and(|bytes| bytes > 0) && plan.connection.pipeline > 1 {
-            return refuse(
-                "connection.pipeline is above 1, but a body is a file that is read while it goes out: expected files of at most 1 MiB",
-            );
-        }
         let shows = script.as_ref().is_some_and(|script| script.looks);
         let mut fixed = Vec::new();
         let mut steps = Vec::new();
@@ -212,12 +213,12 @@ impl Job {
             } else if compiled.request.is_fixed() && step.follow_redirects == 0 {
                 let index = fixed.len() as u32;
                 for last in [false, true] {
-                    let mut ink = Ink {
+                    let mut context = RenderContext {
                         shared: &scenarios.shared,
                         vars: &mut Vars::default(),
                         rng: &mut SmallRng::seed_from_u64(plan.seed),
                     };
-                    let written = compiled.request.write(last, &mut ink, Vec::new());
+                    let written = compiled.request.write(last, &mut context, Vec::new());
                     fixed.push(written.into_spare());
                 }
                 (index, index + 1)
@@ -227,12 +228,17 @@ impl Job {
             steps.push(StepJob {
                 staying,
                 closing,
-                head_request: said.map_or(step.method == "HEAD", |said| said.1.heads & 1 == 1),
+                head_request: said.map_or(step.method == "HEAD", |said| said.1[0].head),
                 expectation: Expectation::new(&step.expect),
                 judges: compiled.look.is_some()
                     || shows
                     || step.expect.max_ms.is_some()
                     || step.follow_redirects > 0,
+                captures: compiled.look.as_ref().is_some_and(Look::uses_values),
+                alone: compiled.request.expects_continue() || compiled.request.streamed_bytes() > 0,
+                ends_group: step.follow_redirects > 0
+                    || !step.end_on.is_empty()
+                    || step.think.is_some(),
                 most_redirects: step.follow_redirects,
                 end_on: step.end_on.clone(),
                 most_ns: step.expect.max_ms.map(ms_to_ns),
@@ -292,6 +298,12 @@ impl Job {
         })
     }
 
+    /// Whether a user may have several requests under way.
+    pub fn queues_requests(&self) -> bool {
+        let script = self.script.as_ref();
+        self.pipeline > 1 || script.is_some_and(Script::sends_several)
+    }
+
     /// The thread of the script (0 without one) that this user of a measuring thread belongs to.
     pub fn script_thread(&self, index: usize, thread: usize, threads: usize) -> u16 {
         let Some(script) = &self.script else {
@@ -311,13 +323,7 @@ fn load_script(plan: &Plan, target: &Target, threads: usize) -> Result<Option<Sc
     let (Some(script), [scenario]) = (&plan.script, &plan.scenarios[..]) else {
         return Ok(None);
     };
-    let script = Script::load(script, scenario.requests()[0], target, threads)?;
-    if script.pipeline > 1 && plan.stop.total_requests.is_some() {
-        return refuse(
-            "stop.total_requests is set, but the script sends several requests in one piece: expected stop.after_ms alone",
-        );
-    }
-    Ok(Some(script))
+    Script::load(script, scenario.requests()[0], target, threads).map(Some)
 }
 
 /// Where each thread of the script connects to, once the script has said it for any: then the target's addresses are those.

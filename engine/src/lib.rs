@@ -14,6 +14,7 @@ mod plan;
 mod population;
 #[cfg(any(test, feature = "properties"))]
 pub mod properties;
+mod record;
 mod refusal;
 mod report;
 mod run;

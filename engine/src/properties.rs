@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::check::read_plan;
 use crate::http::chunked::Chunked;
 use crate::http::expect::Expectation;
-use crate::http::head::Recent;
+use crate::http::head::HeadCache;
 use crate::http::response::{Answer, Exchange, ResponseReader};
 use crate::plan::Expect;
 use crate::scenario::template::{Place, Scope, Template};
@@ -55,7 +55,12 @@ pub enum Outcome {
     NoAnswer,
 }
 
-fn read(message: &[u8], cuts: &[usize], head_request: bool, recent: &mut Recent) -> Option<Answer> {
+fn read(
+    message: &[u8],
+    cuts: &[usize],
+    head_request: bool,
+    recent: &mut HeadCache,
+) -> Option<Answer> {
     let expectation = Expectation::new(&Expect::default());
     let mut reader = ResponseReader::default();
     let mut exchange = Exchange {
@@ -63,7 +68,7 @@ fn read(message: &[u8], cuts: &[usize], head_request: bool, recent: &mut Recent)
         head_request,
         expectation: &expectation,
         recent,
-        seen: None,
+        captured: None,
         continues: false,
         more: false,
         behind: 0,
@@ -88,14 +93,14 @@ fn read(message: &[u8], cuts: &[usize], head_request: bool, recent: &mut Recent)
 /// Whatever the pieces, and whether or not its head was seen before, a message is the same answer or none; what `httparse` takes
 /// for no head is never an answer.
 pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
-    let mut recent = Recent::default();
+    let mut recent = HeadCache::default();
     let whole = read(message, &[], head_request, &mut recent);
     let again = read(message, &[], head_request, &mut recent);
     assert_eq!(
         whole, again,
         "a head that was seen before reads differently"
     );
-    let in_pieces = read(message, cuts, head_request, &mut Recent::default());
+    let in_pieces = read(message, cuts, head_request, &mut HeadCache::default());
     assert_eq!(whole, in_pieces, "cut at {cuts:?} it reads differently");
     let remembered = read(message, cuts, head_request, &mut recent);
     assert_eq!(

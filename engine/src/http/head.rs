@@ -174,7 +174,7 @@ fn decimal(digits: &[u8]) -> Result<u64, BadAnswer> {
 /// The last head of a step and the last right body: an answer that repeats them byte for byte needs no second reading.
 /// The result is the same by construction, and a server under load repeats its head for a second at a time (until `Date` moves on).
 #[derive(Debug, Default)]
-pub struct Recent {
+pub struct HeadCache {
     head: Vec<u8>,
     parsed: Option<Head>,
     body: Vec<u8>,
@@ -184,7 +184,7 @@ pub struct Recent {
 const MAX_RECENT_BODY_BYTES: usize = 64 * 1024;
 const MAX_RECENT_HEAD_BYTES: usize = 4 * 1024;
 
-impl Recent {
+impl HeadCache {
     /// The head at the start of `input`, when it is the recent one.
     #[inline]
     pub fn head(&self, input: &[u8]) -> Option<(usize, Head)> {

@@ -1,6 +1,7 @@
 //! HTTP/1.1 as bytes and messages, without I/O: requests are written once, answers are read from whatever pieces arrive.
 //! Nothing here knows of sockets, users or clocks.
 
+pub mod captured;
 pub mod chunked;
 pub mod expect;
 pub mod head;

@@ -3,9 +3,9 @@
 
 use super::chunked::Chunked;
 use super::expect::{BodyCheck, Expectation, Unmet};
-use super::head::{BadAnswer, Framing, Head, Recent, read_head};
+use super::head::{BadAnswer, Framing, Head, HeadCache, read_head};
 use super::memory::{Held, UsedUp};
-use crate::scenario::look::Seen;
+use crate::http::captured::CapturedResponse;
 
 /// What must be known of the request to read its answer.
 pub struct Exchange<'a> {
@@ -13,9 +13,9 @@ pub struct Exchange<'a> {
     /// A longer head is taken for endless.
     pub most_head_bytes: usize,
     pub expectation: &'a Expectation,
-    pub recent: &'a mut Recent,
+    pub recent: &'a mut HeadCache,
     /// Where a copy of the answer goes, when one is wanted.
-    pub seen: Option<&'a mut Seen>,
+    pub captured: Option<&'a mut CapturedResponse>,
     /// Set when the server asked for the body (100).
     pub continues: bool,
     /// More answers are expected behind this one.
@@ -59,7 +59,7 @@ struct Body {
     left: Left,
     check: BodyCheck,
     /// The copy so far, when one is wanted.
-    seen: Option<Box<Seen>>,
+    captured: Option<Box<CapturedResponse>>,
     /// The memory of the copy.
     held: Held,
 }
@@ -155,10 +155,10 @@ impl ResponseReader {
                 head,
                 left,
                 check: BodyCheck::default(),
-                seen: exchange.seen.as_ref().map(|wanted| {
-                    let mut seen = Box::new(Seen::new(wanted.with_body));
-                    seen.begin(head_bytes);
-                    seen
+                captured: exchange.captured.as_ref().map(|wanted| {
+                    let mut captured = Box::new(CapturedResponse::new(wanted.with_body));
+                    captured.begin(head_bytes);
+                    captured
                 }),
                 held: Held::default(),
             };
@@ -172,11 +172,11 @@ impl ResponseReader {
         input: &[u8],
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<Answer>, BadAnswer> {
-        let (check, seen) = (&mut body.check, &mut body.seen);
+        let (check, captured) = (&mut body.check, &mut body.captured);
         let mut feed = |piece: &[u8]| {
             check.feed(exchange.expectation, piece);
-            if let Some(seen) = seen {
-                seen.feed(piece);
+            if let Some(captured) = captured {
+                captured.feed(piece);
             }
         };
         let (used, done) = match &mut body.left {
@@ -202,8 +202,8 @@ impl ResponseReader {
         if done {
             return Ok(Some(body.finish(exchange, input.len() - used)));
         }
-        if let Some(seen) = &body.seen {
-            body.held.set(seen.capacity())?;
+        if let Some(captured) = &body.captured {
+            body.held.set(captured.capacity())?;
         }
         self.partial = Some(Box::new(Partial::Body(body)));
         Ok(None)
@@ -234,8 +234,8 @@ impl From<UsedUp> for BadAnswer {
 impl Body {
     fn finish(self, exchange: &mut Exchange<'_>, behind: usize) -> Answer {
         let surplus = exchange.is_surplus(behind);
-        if let (Some(wanted), Some(seen)) = (&mut exchange.seen, self.seen) {
-            **wanted = *seen;
+        if let (Some(wanted), Some(captured)) = (&mut exchange.captured, self.captured) {
+            **wanted = *captured;
         }
         Answer {
             status: self.head.status,
@@ -260,9 +260,9 @@ fn whole(
     behind: usize,
 ) -> Answer {
     let surplus = exchange.is_surplus(behind);
-    if let Some(seen) = &mut exchange.seen {
-        seen.begin(head_bytes);
-        seen.feed(body);
+    if let Some(captured) = &mut exchange.captured {
+        captured.begin(head_bytes);
+        captured.feed(body);
     }
     Answer {
         status: head.status,
@@ -316,7 +316,7 @@ mod tests {
     struct Client {
         reader: ResponseReader,
         expectation: Expectation,
-        recent: Recent,
+        recent: HeadCache,
         head_request: bool,
     }
 
@@ -328,7 +328,7 @@ mod tests {
                     body_contains: vec!["hello".into()],
                     ..Expect::default()
                 }),
-                recent: Recent::default(),
+                recent: HeadCache::default(),
                 head_request,
             }
         }
@@ -339,7 +339,7 @@ mod tests {
                 most_head_bytes: 65_536,
                 expectation: &self.expectation,
                 recent: &mut self.recent,
-                seen: None,
+                captured: None,
                 continues: false,
                 more: false,
                 behind: 0,
@@ -353,7 +353,7 @@ mod tests {
                 most_head_bytes: 65_536,
                 expectation: &self.expectation,
                 recent: &mut self.recent,
-                seen: None,
+                captured: None,
                 continues: false,
                 more: false,
                 behind: 0,
@@ -478,14 +478,14 @@ mod tests {
     fn copies_of_bodies_share_it_too_and_bodies_that_are_not_copied_need_none() {
         crate::http::memory::set_budget(100_000);
         let begin = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
-        let feed = |wanted: Option<&mut Seen>| {
+        let feed = |wanted: Option<&mut CapturedResponse>| {
             let mut client = Client::new(false);
             let mut exchange = Exchange {
                 head_request: false,
                 most_head_bytes: 65_536,
                 expectation: &client.expectation,
                 recent: &mut client.recent,
-                seen: wanted,
+                captured: wanted,
                 continues: false,
                 more: false,
                 behind: 0,
@@ -497,8 +497,11 @@ mod tests {
             result
         };
         assert_eq!(feed(None), Ok(None));
-        assert_eq!(feed(Some(&mut Seen::new(true))), Err(BadAnswer::NoMemory));
-        assert_eq!(feed(Some(&mut Seen::new(false))), Ok(None));
+        assert_eq!(
+            feed(Some(&mut CapturedResponse::new(true))),
+            Err(BadAnswer::NoMemory)
+        );
+        assert_eq!(feed(Some(&mut CapturedResponse::new(false))), Ok(None));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::measure::counters::ErrorKind;
 use crate::net::sys::monotonic_ns;
 use crate::plan::Plan;
 use crate::refusal::PlanError;
+use crate::scenario::request;
 
 /// The first line of the file.
 pub const COLUMNS: [&str; 20] = [
@@ -181,9 +182,7 @@ impl Rows {
 
 /// The target in the first line of a request.
 pub fn target_of(request: &[u8]) -> Option<Box<str>> {
-    let line = request.split(|byte| *byte == b'\r').next()?;
-    let target = line.split(|byte| *byte == b' ').nth(1)?;
-    Some(String::from_utf8_lossy(target).into())
+    request::target_of(request).map(|target| String::from_utf8_lossy(target).into())
 }
 
 #[cfg(test)]

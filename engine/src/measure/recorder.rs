@@ -418,7 +418,7 @@ impl Recorder {
             loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,
-            wall_ns: wall_ns - self.wall_before_ns,
+            wall_ns: wall_ns.saturating_sub(self.wall_before_ns),
             polled_ns: std::mem::take(&mut self.polled_ns),
             quiet: std::mem::take(&mut self.quiet),
             at_end,
@@ -434,7 +434,7 @@ impl Recorder {
             connections_open: self.connections_open,
         };
         self.cpu_before_ns = cpu_ns;
-        self.wall_before_ns = wall_ns;
+        self.wall_before_ns = wall_ns.max(self.wall_before_ns);
         self.from_ns = at_ns;
         self.last_end_ns = at_ns;
         match cut {

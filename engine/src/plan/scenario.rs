@@ -39,6 +39,11 @@ impl Scenario {
         };
         !self.variables.is_empty() || !self.steps.iter().all(plain)
     }
+
+    /// Whether its steps, or one of them, are walked several times in an iteration.
+    pub fn has_loops(&self) -> bool {
+        self.loops > 1 || self.requests().iter().any(|step| step.repeat > 1)
+    }
 }
 
 fn default_scenario_name() -> String {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use cookie::time::OffsetDateTime;
 use cookie::time::format_description::well_known::Rfc2822;
 
-use super::look::Seen;
+use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, CacheRules};
 
 /// What JMeter takes for the life of an answer that says nothing of it.
@@ -63,13 +63,18 @@ impl Cache {
         }
     }
 
+    /// The answer that comes next is to this request for a path, and may be kept.
+    pub fn asks_for(&mut self, path: &[u8]) {
+        self.asked = Some(path.into());
+    }
+
     /// Another request, whose answer is not kept.
     pub fn passes(&mut self) {
         self.asked = None;
     }
 
     /// Keeps what the answer to the last request says.
-    pub fn keep(&mut self, seen: &Seen, plan: &CachePlan, now: SystemTime) {
+    pub fn keep(&mut self, seen: &CapturedResponse, plan: &CachePlan, now: SystemTime) {
         let Some(path) = self.asked.take() else {
             return;
         };
@@ -129,7 +134,12 @@ impl Cache {
 }
 
 /// Until when an answer is fresh. By RFC 9111 as long as it says; by JMeter's rules also as long as JMeter guesses.
-fn life(seen: &Seen, control: &str, jmeter: bool, now: SystemTime) -> Option<SystemTime> {
+fn life(
+    seen: &CapturedResponse,
+    control: &str,
+    jmeter: bool,
+    now: SystemTime,
+) -> Option<SystemTime> {
     let expires = seen.headers("expires").last();
     // What is no date has expired.
     let date = expires.map(|value| moment(value).unwrap_or(SystemTime::UNIX_EPOCH));
@@ -175,7 +185,7 @@ mod tests {
         let plan: CachePlan = serde_json::from_value(plan).unwrap();
         let mut cache = Cache::default();
         for (status, head) in heads {
-            let mut seen = Seen::new(false);
+            let mut seen = CapturedResponse::new(false);
             seen.begin(format!("HTTP/1.1 {status} X\r\n{head}\r\n\r\n").as_bytes());
             cache.write(b"/a", true, &mut Vec::new());
             cache.keep(&seen, &plan, now());
@@ -244,7 +254,7 @@ mod tests {
     fn of_too_many_the_oldest_is_forgotten() {
         let plan: CachePlan = serde_json::from_value(serde_json::json!({"most_urls": 2})).unwrap();
         let mut cache = Cache::default();
-        let mut seen = Seen::new(false);
+        let mut seen = CapturedResponse::new(false);
         seen.begin(b"HTTP/1.1 200 X\r\nETag: \"a\"\r\n\r\n");
         let asked = |cache: &mut Cache, path: &[u8]| {
             let mut out = Vec::new();

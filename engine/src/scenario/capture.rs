@@ -5,11 +5,11 @@ use std::time::SystemTime;
 use rand::Rng;
 use serde_json::Value;
 
-use super::look::Seen;
 use super::names::{Numbered, check_name};
 use super::origin::{Origin, check_pointer, regex};
 use super::template::{BadTemplate, Place, Scope, Template};
 use super::vars::{Shared, Vars};
+use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
 
 /// What a step does with a kept answer.
@@ -101,8 +101,22 @@ impl Look {
         })
     }
 
-    /// Keeps what the answer gives the user beside values. Returns how many cookies were dropped.
-    pub fn remember(&self, seen: &Seen, vars: &mut Vars) -> u64 {
+    /// Whether what it keeps depends on what the request asked for.
+    pub fn remembers(&self) -> bool {
+        self.cookies || self.cache.is_some()
+    }
+
+    /// Keeps what the answer gives the user beside values. `target`: what its request asked for, where that was not the last. Returns
+    /// how many cookies were dropped.
+    pub fn remember(&self, seen: &CapturedResponse, target: Option<&[u8]>, vars: &mut Vars) -> u64 {
+        if let Some(target) = target {
+            if self.cookies {
+                vars.cookies.asks_for(target);
+            }
+            if let (Some(_), Some(cache)) = (&self.cache, &mut vars.cache) {
+                cache.asks_for(target);
+            }
+        }
         let dropped = if self.cookies {
             vars.cookies.keep(seen)
         } else {
@@ -160,11 +174,16 @@ impl Look {
         })
     }
 
+    /// Whether it gives the user values, or holds the answer against some.
+    pub fn uses_values(&self) -> bool {
+        !self.captures.is_empty() || !self.filled.is_empty()
+    }
+
     /// Sets the user's values; the first thing that was not as declared. From an answer that is not right already only what is
     /// captured always is taken.
     pub fn take(
         &self,
-        seen: &Seen,
+        seen: &CapturedResponse,
         right: bool,
         shared: &Shared,
         vars: &mut Vars,
@@ -250,7 +269,13 @@ impl Compiled {
     }
 
     /// False when nothing is found and that was not to be.
-    fn take(&self, seen: &Seen, json: Option<&Value>, vars: &mut Vars, rng: &mut impl Rng) -> bool {
+    fn take(
+        &self,
+        seen: &CapturedResponse,
+        json: Option<&Value>,
+        vars: &mut Vars,
+        rng: &mut impl Rng,
+    ) -> bool {
         let most = match self.which {
             Which::Nth(number) => number,
             _ => usize::MAX,

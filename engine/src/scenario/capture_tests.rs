@@ -25,8 +25,8 @@ fn rng() -> SmallRng {
     SmallRng::seed_from_u64(1)
 }
 
-fn answer(body: &[u8]) -> Seen {
-    let mut seen = Seen::new(true);
+fn answer(body: &[u8]) -> CapturedResponse {
+    let mut seen = CapturedResponse::new(true);
     seen.begin(b"HTTP/1.1 200 OK\r\nLocation: /people/7\r\n\r\n");
     seen.feed(body);
     seen

@@ -39,13 +39,15 @@ pub struct StepName {
     pub transaction: bool,
 }
 
-/// See the module.
+/// The compiled scenarios of a plan.
 #[derive(Debug)]
 pub struct Scenarios {
     pub steps: Vec<CompiledStep>,
     pub walk: Walk,
-    /// Of scenarios with blocks; `None` when none has any.
+    /// Of scenarios with blocks or loops; `None` when none has any.
     pub program: Option<Program>,
+    /// What comes next is decided anew before each request.
+    pub decides: bool,
     /// Whether a user's cache begins anew with each iteration.
     pub forgets_cache: bool,
     /// Number of a variable and its value for a user who starts.
@@ -84,7 +86,8 @@ impl Scenarios {
         }
         // Where requests may be passed over, what comes next is decided anew before each of them.
         let passes_over = plan.cache.is_some_and(|cache| cache.fresh);
-        let programmed = passes_over || plan.scenarios.iter().any(Scenario::needs_program);
+        let decides = passes_over || plan.scenarios.iter().any(Scenario::needs_program);
+        let programmed = decides || plan.scenarios.iter().any(Scenario::has_loops);
         let mut assembly = Assembly::default();
         let mut variables = Vec::new();
         let mut steps = Vec::new();
@@ -92,8 +95,8 @@ impl Scenarios {
         for scenario in &plan.scenarios {
             scope.visible.clear();
             variables.extend(of_user(scenario, &mut scope)?);
-            if programmed {
-                // What comes before what is not known where there are loops and jumps: a request whose values are not there is not sent.
+            if decides {
+                // What comes before what is not known where there are jumps: a request whose values are not there is not sent.
                 let set = names(&scenario.steps, &numbered).into_iter();
                 let set: Vec<usize> = set.map(|name| scope.capture(&name)).collect();
                 scope.visible.extend(set);
@@ -174,6 +177,7 @@ impl Scenarios {
             walk: Walk::new(&plan.scenarios, &plan.walked(), plan.scenario_choice),
             forgets_cache: plan.cache.is_some_and(|cache| cache.each_iteration),
             program: programmed.then(|| assembly.finish()),
+            decides,
             variables,
             shared,
             figures,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use cookie::{Cookie, time::OffsetDateTime};
 
-use super::look::Seen;
+use crate::http::captured::CapturedResponse;
 
 /// The cookies of one user.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ const MAX_JAR_BYTES: usize = 64 * 1024;
 
 impl Jar {
     /// Keeps what the answer to the last request sets. Returns how many cookies were too long or had to make room for others.
-    pub fn keep(&mut self, seen: &Seen) -> u64 {
+    pub fn keep(&mut self, seen: &CapturedResponse) -> u64 {
         let mut dropped = 0;
         for value in seen.headers("set-cookie") {
             if let Some(cookie) = std::str::from_utf8(value)
@@ -82,12 +82,17 @@ impl Jar {
         evicted as u64
     }
 
-    /// Appends the `Cookie` header of a request for this path, or nothing.
-    pub fn write(&mut self, path: &[u8], out: &mut Vec<u8>) {
+    /// The answer that comes next is to a request for this path.
+    pub fn asks_for(&mut self, path: &[u8]) {
         let default = default_path(path);
         if *self.default_path != *default {
             self.default_path = default.into();
         }
+    }
+
+    /// Appends the `Cookie` header of a request for this path, or nothing.
+    pub fn write(&mut self, path: &[u8], out: &mut Vec<u8>) {
+        self.asks_for(path);
         let mut first = true;
         for kept in &self.kept {
             if matches_path(path, kept.path.as_bytes()) {
@@ -146,7 +151,7 @@ mod tests {
     fn after(request: &str, heads: &[&str]) -> Jar {
         let mut jar = Jar::default();
         for head in heads {
-            let mut seen = Seen::new(false);
+            let mut seen = CapturedResponse::new(false);
             seen.begin(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes());
             jar.write(request.as_bytes(), &mut Vec::new());
             jar.keep(&seen);
@@ -189,7 +194,7 @@ mod tests {
     fn set(jar: &mut Jar, cookies: impl Iterator<Item = String>) -> u64 {
         let mut dropped = 0;
         for cookie in cookies {
-            let mut seen = Seen::new(false);
+            let mut seen = CapturedResponse::new(false);
             seen.begin(
                 format!("HTTP/1.1 200 OK\r\nSet-Cookie: {cookie}; Path=/\r\n\r\n").as_bytes(),
             );

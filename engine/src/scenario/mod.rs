@@ -9,7 +9,6 @@ pub mod condition;
 pub mod cookies;
 pub mod feeder;
 pub mod filter;
-pub mod look;
 pub mod names;
 pub mod origin;
 pub mod program;

@@ -5,7 +5,7 @@ use memchr::memmem::Finder;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-use super::look::Seen;
+use crate::http::captured::CapturedResponse;
 use crate::plan::{Capture, Part};
 
 /// A place that a capture looks at.
@@ -147,7 +147,13 @@ impl Origin {
     }
 
     /// What is found, from the first on, and not more than so many; each as a text, or as JSON.
-    pub fn find(&self, seen: &Seen, json: Option<&Value>, most: usize, as_json: bool) -> Found {
+    pub fn find(
+        &self,
+        seen: &CapturedResponse,
+        json: Option<&Value>,
+        most: usize,
+        as_json: bool,
+    ) -> Found {
         let form = if as_json { kept } else { written };
         match self {
             Self::Pointer(pointer) => {
@@ -172,7 +178,7 @@ impl Origin {
     }
 
     /// The same where nothing else than texts are found.
-    fn texts(&self, seen: &Seen, most: usize) -> Found {
+    fn texts(&self, seen: &CapturedResponse, most: usize) -> Found {
         match self {
             Self::Pointer(_) | Self::Path(_) => Found::new(),
             Self::Header(name) => seen.headers(name).take(most).map(Box::from).collect(),
@@ -192,7 +198,7 @@ impl Origin {
     }
 }
 
-fn text_of(seen: &Seen, part: Part) -> &[u8] {
+fn text_of(seen: &CapturedResponse, part: Part) -> &[u8] {
     match part {
         Part::Body => &seen.body,
         Part::Head => &seen.head,
@@ -278,7 +284,7 @@ mod tests {
     }
 
     fn found(capture: Value, body: &str, most: usize) -> Vec<String> {
-        let mut seen = Seen::new(true);
+        let mut seen = CapturedResponse::new(true);
         seen.begin(b"HTTP/1.1 302 Found\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: ab=2\r\nset-cookie: a=3\r\n\r\n");
         seen.feed(body.as_bytes());
         let json = serde_json::from_str(body).ok();
@@ -336,7 +342,7 @@ mod tests {
 
     #[test]
     fn values_are_found_as_json_too() {
-        let mut seen = Seen::new(true);
+        let mut seen = CapturedResponse::new(true);
         let body = r#"{"a":["x\"","7",7,null,{"b":1,"a":2}]}"#;
         seen.begin(b"HTTP/1.1 200 OK\r\nETag: \"e\"\r\n\r\n");
         seen.feed(body.as_bytes());

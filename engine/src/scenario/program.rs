@@ -1,5 +1,5 @@
-//! Scenarios with blocks, compiled into a flat list of operations with jumps, and how a user goes through it from request to request.
-//! It knows nothing of what a request is. Scenarios without blocks never come here.
+//! Scenarios with blocks, loops or repeats, compiled into a flat list of operations with jumps, and how a user goes through it from
+//! request to request. It knows nothing of what a request is. Other scenarios never come here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -61,7 +61,7 @@ pub enum Op {
     Walked,
 }
 
-/// See the module.
+/// The compiled scenarios of a plan.
 #[derive(Debug)]
 pub struct Program {
     pub ops: Vec<Op>,
@@ -100,6 +100,36 @@ pub enum Stop {
     Walked,
     /// Nothing was sent for too long.
     Lost,
+    /// What comes next depends on an answer that has not come.
+    Waits,
+}
+
+/// The requests of a user that were sent and have no answer yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unanswered {
+    /// There are such.
+    pub any: bool,
+    /// An answer to one of them gives the user a value, or is held against one.
+    pub captures: bool,
+}
+
+impl Op {
+    /// Whether it cannot be passed yet: a transaction holds the requests within it and no others, a pause begins with an answer, and a
+    /// value that an answer may still change is neither read nor set before.
+    fn waits(&self, unanswered: Unanswered) -> bool {
+        match self {
+            Self::Begin(_) | Self::End | Self::Pause(_) | Self::Pace(..) => unanswered.any,
+            Self::Set(..)
+            | Self::JumpUnless(..)
+            | Self::Element(..)
+            | Self::Spread(..)
+            | Self::JumpUnlessListed(..)
+            | Self::Listed(..)
+            | Self::Index(..)
+            | Self::Walked => unanswered.captures,
+            _ => false,
+        }
+    }
 }
 
 /// What an advance came to on its way.
@@ -135,6 +165,12 @@ impl Cursor {
         self.sent = !was_idle;
     }
 
+    /// The request that it has come to is not sent yet: it comes to it again.
+    pub fn step_back(&mut self, was_idle: bool) {
+        self.at -= 1;
+        self.sent = !was_idle;
+    }
+
     /// A request ended: it belongs to every transaction that is open.
     pub fn spend(&mut self, service_ns: u64, failed: bool) {
         for open in &mut self.open {
@@ -151,8 +187,8 @@ impl Program {
         &self,
         cursor: &mut Cursor,
         vars: &mut Vars,
-        shared: &Shared,
-        rng: &mut impl Rng,
+        (shared, rng): (&Shared, &mut impl Rng),
+        unanswered: Unanswered,
         now_ns: u64,
         passed: &mut Passed,
     ) -> Stop {
@@ -160,6 +196,9 @@ impl Program {
             let Some(op) = self.ops.get(cursor.at) else {
                 return Stop::Walked;
             };
+            if unanswered.any && op.waits(unanswered) {
+                return Stop::Waits;
+            }
             cursor.at += 1;
             match op {
                 Op::Request(step) => {

@@ -57,8 +57,8 @@ impl Walker {
             let stop = program.advance(
                 &mut self.cursor,
                 &mut self.vars,
-                &self.scenarios.shared,
-                &mut self.rng,
+                (&self.scenarios.shared, &mut self.rng),
+                Unanswered::default(),
                 1_000,
                 &mut self.passed,
             );

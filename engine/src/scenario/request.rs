@@ -16,7 +16,7 @@ use super::vars::{Shared, Vars};
 use crate::payload::{Outgoing, Rest};
 use crate::plan::{CachePlan, CacheRules, HttpVersion};
 
-/// See the module.
+/// The request of a step, compiled.
 #[derive(Debug)]
 pub struct Request {
     method: String,
@@ -56,11 +56,17 @@ pub struct Again<'a> {
     pub as_get: bool,
 }
 
-/// What is needed besides to write a request.
-pub struct Ink<'a, R> {
+/// The context that a request is rendered with.
+pub struct RenderContext<'a, R> {
     pub shared: &'a Shared,
     pub vars: &'a mut Vars,
     pub rng: &'a mut R,
+}
+
+/// The target in the first line of a request.
+pub fn target_of(request: &[u8]) -> Option<&[u8]> {
+    let line = request.split(|byte| *byte == b'\r').next()?;
+    line.split(|byte| *byte == b' ').nth(1)
 }
 
 impl Request {
@@ -109,38 +115,48 @@ impl Request {
     }
 
     /// Writes the request; `last`: the connection is closed after it. `spare` is memory to use again.
-    pub fn write<R: Rng>(&self, last: bool, ink: &mut Ink<'_, R>, spare: Vec<u8>) -> Outgoing {
+    pub fn write<R: Rng>(
+        &self,
+        last: bool,
+        context: &mut RenderContext<'_, R>,
+        spare: Vec<u8>,
+    ) -> Outgoing {
         let mut out = spare;
         out.clear();
         out.extend_from_slice(self.method.as_bytes());
         out.push(b' ');
         let path_from = out.len();
-        match ink.vars.cache.as_mut().and_then(|cache| cache.drawn.take()) {
+        match context
+            .vars
+            .cache
+            .as_mut()
+            .and_then(|cache| cache.drawn.take())
+        {
             Some(drawn) => out.extend_from_slice(&drawn),
-            None => ink.write(&self.path, Place::Path, &mut out),
+            None => context.write(&self.path, Place::Path, &mut out),
         }
         let path = path_from..out.len();
         out.extend_from_slice(self.version_line());
         for (place, header) in self.headers.iter().enumerate() {
             if place == self.validators_at {
-                self.write_validators(path.clone(), ink.vars, &mut out);
+                self.write_validators(path.clone(), context.vars, &mut out);
             }
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
-            ink.write(&header.value, Place::Header, &mut out);
+            context.write(&header.value, Place::Header, &mut out);
             out.extend_from_slice(b"\r\n");
         }
         if self.validators_at >= self.headers.len() {
-            self.write_validators(path.clone(), ink.vars, &mut out);
+            self.write_validators(path.clone(), context.vars, &mut out);
         }
         if self.cookies {
             let path = out[path].to_vec();
-            ink.vars.cookies.write(&path, &mut out);
+            context.vars.cookies.write(&path, &mut out);
         }
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));
         }
-        self.write_body(ink, out)
+        self.write_body(context, out)
     }
 
     fn write_validators(&self, path: Range<usize>, vars: &mut Vars, out: &mut Vec<u8>) {
@@ -158,13 +174,13 @@ impl Request {
     }
 
     /// Whether its answer is in the user's cache and still fresh after this time; if not, its path stays as it was written for that.
-    pub fn is_fresh<R: Rng>(&self, ink: &mut Ink<'_, R>, after: Duration) -> bool {
+    pub fn is_fresh<R: Rng>(&self, context: &mut RenderContext<'_, R>, after: Duration) -> bool {
         if !self.cache.is_some_and(|plan| plan.fresh) || self.method != "GET" {
             return false;
         }
         let mut path = Vec::new();
-        ink.write(&self.path, Place::Path, &mut path);
-        let cache = ink.vars.cache.get_or_insert_default();
+        context.write(&self.path, Place::Path, &mut path);
+        let cache = context.vars.cache.get_or_insert_default();
         let fresh = cache.is_fresh(&path, SystemTime::now() + after);
         cache.drawn = (!fresh).then_some(path);
         fresh
@@ -230,13 +246,13 @@ impl Request {
         }
     }
 
-    fn write_body<R: Rng>(&self, ink: &mut Ink<'_, R>, mut out: Vec<u8>) -> Outgoing {
+    fn write_body<R: Rng>(&self, context: &mut RenderContext<'_, R>, mut out: Vec<u8>) -> Outgoing {
         let mut text = Vec::new();
         let mut rest = None;
         let length = match &self.body {
             None => 0,
             Some(Content::Text(template)) => {
-                ink.write(template, Place::Body, &mut text);
+                context.write(template, Place::Body, &mut text);
                 text.len() as u64
             }
             Some(Content::File(file, length)) => {
@@ -262,7 +278,7 @@ impl Request {
     }
 }
 
-impl<R: Rng> Ink<'_, R> {
+impl<R: Rng> RenderContext<'_, R> {
     fn write(&mut self, template: &Template, place: Place, out: &mut Vec<u8>) {
         template.render(place, self.shared, self.vars, self.rng, out);
     }

@@ -19,12 +19,12 @@ fn compile(step: Value) -> Result<Request, String> {
 }
 
 fn written(request: &Request, last: bool) -> String {
-    let mut ink = Ink {
+    let mut context = RenderContext {
         shared: &Shared::default(),
         vars: &mut Vars::default(),
         rng: &mut SmallRng::seed_from_u64(1),
     };
-    let mut outgoing = request.write(last, &mut ink, Vec::new());
+    let mut outgoing = request.write(last, &mut context, Vec::new());
     let mut all = outgoing.bytes().to_vec();
     while outgoing.refill().unwrap() {
         all.extend_from_slice(outgoing.bytes());
@@ -199,8 +199,8 @@ proptest! {
     fn the_length_is_right(text in "[a-zé]{0,20}", letters in 1usize..40, seed: u64) {
         let body = format!("{text}${{random string {letters}}}${{random int -5 100000}}{text}");
         let request = compile(json!({"method": "POST", "path": "/", "body": body})).unwrap();
-        let mut ink = Ink { shared: &Shared::default(), vars: &mut Vars::default(), rng: &mut SmallRng::seed_from_u64(seed) };
-        let sent = request.write(false, &mut ink, Vec::new());
+        let mut context = RenderContext { shared: &Shared::default(), vars: &mut Vars::default(), rng: &mut SmallRng::seed_from_u64(seed) };
+        let sent = request.write(false, &mut context, Vec::new());
         let sent = String::from_utf8(sent.bytes().to_vec()).unwrap();
         let (head, body) = sent.split_once("\r\n\r\n").unwrap();
         let declared = head.rsplit_once("Content-Length: ").unwrap().1;

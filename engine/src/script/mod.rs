@@ -19,7 +19,7 @@ use crate::net::address::Address;
 use crate::plan::{ScriptPlan, Step};
 use crate::target::Target;
 use interpreter::Interpreter;
-use pipeline::{Requests, read_requests};
+use pipeline::{Request, read_requests};
 use shared::{Part, Shared, ThreadShared};
 use stats::Stats;
 use thread::ThreadObject;
@@ -31,7 +31,7 @@ struct ScriptThread {
     interpreter: Interpreter,
     shared: Arc<ThreadShared>,
     /// The request of a script that only sets `wrk`.
-    fixed: Option<(Vec<u8>, Requests)>,
+    fixed: Option<(Vec<u8>, Vec<Request>)>,
 }
 
 /// What `done` is told.
@@ -138,7 +138,7 @@ impl Script {
         };
         // Called once before the load, as by wrk: so that a request that is none is found before anything is sent.
         let (bytes, first) = script.request(0).map_err(Error::runtime)?;
-        script.pipeline = first.count;
+        script.pipeline = first.len() as u32;
         if !dynamic {
             script.threads[0].fixed = Some((bytes, first));
             for number in 1..script.threads.len() {
@@ -150,6 +150,12 @@ impl Script {
         Ok(script)
     }
 
+    /// Whether what it sends may be more than the same single request again and again.
+    pub fn sends_several(&self) -> bool {
+        let single = |thread: &ScriptThread| thread.fixed.as_ref().is_some_and(|f| f.1.len() == 1);
+        !self.threads.iter().all(single)
+    }
+
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
@@ -159,7 +165,7 @@ impl Script {
     }
 
     /// Of a static script: the bytes that this thread sends, and what they are.
-    pub fn fixed(&self, thread: usize) -> Option<&(Vec<u8>, Requests)> {
+    pub fn fixed(&self, thread: usize) -> Option<&(Vec<u8>, Vec<Request>)> {
         self.threads.get(thread)?.fixed.as_ref()
     }
 
@@ -190,7 +196,7 @@ impl Script {
     }
 
     /// Calls `request`; the bytes to send.
-    pub fn request(&self, thread: usize) -> Result<(Vec<u8>, Requests), String> {
+    pub fn request(&self, thread: usize) -> Result<(Vec<u8>, Vec<Request>), String> {
         let interpreter = &self.threads[thread].interpreter;
         let value: Value = interpreter
             .call(Call::Request, ())

@@ -1,26 +1,26 @@
-//! How many requests lie in the bytes that a script returned, and which of them are HEAD, whose answers have no body. Bytes in, numbers
+//! The requests in the bytes that a script returned: where each ends, and which are HEAD, whose answers have no body. Bytes in, numbers
 //! out; it knows nothing of Lua.
 
-/// More in one piece than this cannot be told apart.
-pub const MOST_REQUESTS: u32 = 10_000;
-/// Only among the first so many requests of a piece may one be HEAD.
-const MOST_TOLD_APART: u32 = 64;
+/// More in one piece than this are a mistake in the script.
+pub const MOST_REQUESTS: usize = 10_000;
 const MOST_HEADERS: usize = 128;
 
-/// Requests that go out in one piece.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Requests {
-    pub count: u32,
-    /// Bit i: the i-th is HEAD.
-    pub heads: u64,
+/// One request of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Where it ends in the piece.
+    pub end: usize,
+    /// Its method is HEAD.
+    pub head: bool,
 }
 
-/// Reads the requests; a sentence on what is wrong with them otherwise.
-pub fn read_requests(bytes: &[u8]) -> Result<Requests, String> {
-    let mut requests = Requests::default();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let number = requests.count + 1;
+/// Reads the requests, at least one; a sentence on what is wrong with them otherwise.
+pub fn read_requests(bytes: &[u8]) -> Result<Vec<Request>, String> {
+    let mut requests = Vec::new();
+    let mut from = 0;
+    while from < bytes.len() {
+        let rest = &bytes[from..];
+        let number = requests.len() + 1;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         let head_bytes = match request.parse(rest) {
@@ -30,25 +30,18 @@ pub fn read_requests(bytes: &[u8]) -> Result<Requests, String> {
             }
             Err(error) => return Err(format!("request {number} in it is not HTTP: {error}")),
         };
-        if request.method == Some("HEAD") {
-            if requests.count >= MOST_TOLD_APART {
-                return Err(format!(
-                    "request {number} in it is HEAD; expected that among the first {MOST_TOLD_APART} only"
-                ));
-            }
-            requests.heads |= 1 << requests.count;
-        }
-        let body_bytes = body_bytes(request.headers, &rest[head_bytes..])
+        let head = request.method == Some("HEAD");
+        let end = body_bytes(request.headers, &rest[head_bytes..])
+            .map(|body_bytes| from + head_bytes + body_bytes)
+            .filter(|end| *end <= bytes.len())
             .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
-        rest = rest
-            .get(head_bytes + body_bytes..)
-            .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
-        requests.count += 1;
-        if requests.count > MOST_REQUESTS {
+        requests.push(Request { end, head });
+        from = end;
+        if requests.len() > MOST_REQUESTS {
             return Err(format!("it holds more than {MOST_REQUESTS} requests"));
         }
     }
-    if requests.count == 0 {
+    if requests.is_empty() {
         return Err("it is empty".to_owned());
     }
     Ok(requests)
@@ -83,8 +76,10 @@ mod tests {
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n".to_vec();
         let all = [get.clone(), head, post, chunked].concat();
         let found = read_requests(&all).unwrap();
-        assert_eq!((found.count, found.heads), (4, 0b10));
-        assert_eq!(read_requests(&get).unwrap().count, 1);
+        let heads: Vec<bool> = found.iter().map(|request| request.head).collect();
+        assert_eq!(heads, [false, true, false, false]);
+        assert_eq!((found[0].end, found[3].end), (get.len(), all.len()));
+        assert_eq!(read_requests(&get).unwrap().len(), 1);
     }
 
     #[test]

@@ -1,323 +1,101 @@
-//! One measuring thread: its driver, its users, its timers, its record. It shares nothing with other threads on the hot path and
-//! talks to the coordinator by messages. It knows nothing of rows of all threads, windows' results or output.
+//! One measuring thread: it waits for its driver, hands what happened to its users, and does what they say. Sends, timers and the
+//! clock are its own. It shares nothing with other threads on the hot path, and knows nothing of rows of all threads or output.
 
-mod chains;
-mod cuts;
-mod logging;
+mod act;
+mod arrivals;
+mod messages;
 mod open;
-mod outcome;
-mod parts;
-mod pipeline;
 mod pool;
-mod receive;
-mod retire;
-mod scenes;
-mod scripted;
 #[cfg(test)]
 mod simulation;
-mod walk;
+mod start;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
-
-use crate::check::ms_to_ns;
 use crate::fault::{Fault, LATE_NS};
-use crate::http::head::Recent;
 use crate::job::Job;
 use crate::measure::rates::Rates;
-use crate::measure::recorder::{Recorder, Segment};
-use crate::measure::schedule::{Schedule, Span};
-use crate::net::sys::{Waker, ask_for_exact_timers, thread_cpu_ns};
-use crate::net::{Config, Driver, Event};
+use crate::measure::recorder::{AtEnd, Cut};
+use crate::measure::schedule::Schedule;
+use crate::net::Driver;
 use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
-use crate::user::{Phase, User};
-use chains::Chains;
-use logging::Logging;
-use open::Open;
-use parts::Parts;
-use pipeline::Pipeline;
-use retire::Retirement;
-use scenes::Scenes;
-use scripted::Scripted;
+use crate::record::Record;
+use crate::user::Users;
+use arrivals::OpenArrivals;
+
+pub use messages::{News, NewsLine, Order, Post};
+pub use start::run;
 
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
 
+/// Users whose time is over end in portions of this size, for the same reason.
+const RETIRED_PER_LOOP: usize = 256;
+
 /// Sends handed over together from this number on are timed before and after.
 const TIMED_GROUP: usize = 4;
 
-/// From the coordinator.
-#[derive(Debug, Clone, Copy)]
-pub enum Order {
-    Start { at_ns: u64, window: Option<Span> },
-    Window(Span),
-    Stop { at_ns: u64 },
-}
-
-/// To the coordinator.
-#[derive(Debug)]
-pub enum News {
-    Ready {
-        thread: usize,
-        waker: Waker,
-    },
-    Segment(Box<Segment>),
-    /// The completed request that this mark waits for ended in this thread.
-    MarkReached {
-        mark: usize,
-        at_ns: u64,
-    },
-    /// This thread has nothing left to send.
-    Finished {
-        thread: usize,
-        at_ns: u64,
-    },
-    /// The script made an error, which it keeps.
-    ScriptFailed,
-    Failed(String),
-}
-
-/// A thread's place among the others and its line to the coordinator.
-pub struct Post {
-    pub thread: usize,
-    pub threads: usize,
-    pub orders: Receiver<Order>,
-    pub news: NewsLine,
-}
-
-/// Takes news to the coordinator; false when it is gone.
-pub type NewsLine = Box<dyn Fn(News) -> bool + Send>;
-
-/// Runs a thread to its end; what goes wrong is told to the coordinator.
-pub fn run<D: Driver>(job: &Arc<Job>, post: Post) {
-    let thread = post.thread;
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start::<D>(job, &post)));
-    let message = match result {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => format!("thread {thread} cannot go on: {error}"),
-        Err(_) => format!("thread {thread} panicked; this is a defect of the engine"),
-    };
-    // Without a coordinator nobody is left to be told.
-    let _ = (post.news)(News::Failed(message));
-}
-
-/// Where locked memory is limited, the kernel takes a moment to take back what the probe had: a second is given to it.
-const SET_UP_ATTEMPTS: u32 = 50;
-const SET_UP_PAUSE: Duration = Duration::from_millis(20);
-
-fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
-    let mut attempt = 1;
-    let error = loop {
-        match D::new(config.clone()) {
-            Ok(driver) => return Ok(driver),
-            Err(error)
-                if error.raw_os_error() == Some(libc::ENOMEM) && attempt < SET_UP_ATTEMPTS =>
-            {
-                attempt += 1;
-                std::thread::sleep(SET_UP_PAUSE);
-            }
-            Err(error) => break error,
-        }
-    };
-    let advice = match error.raw_os_error() {
-        Some(libc::ENOMEM) => "; raise the limit of locked memory (ulimit -l) or use epoll",
-        Some(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
-        _ => "",
-    };
-    let (driver, users) = (D::NAME, config.connections);
-    Err(io::Error::new(
-        error.kind(),
-        format!("{driver} cannot be set up for {users} users: {error}{advice}"),
-    ))
-}
-
-fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
-    let users = job.users_of_thread(post.thread, post.threads);
-    let config = Config {
-        connections: users,
-        addresses: Arc::clone(&job.addresses),
-        sources: Arc::clone(&job.sources),
-        fixed: Arc::clone(&job.fixed),
-        times_sends: job.parts,
-        faults: job.faults,
-        tls: job.tls.clone(),
-    };
-    let driver = set_up::<D>(&config)?;
-    let ready = News::Ready {
-        thread: post.thread,
-        waker: driver.waker(),
-    };
-    if !(post.news)(ready) {
-        return Ok(());
-    }
-    let Ok(Order::Start { at_ns, window }) = post.orders.recv() else {
-        return Ok(());
-    };
-    if job.open.is_some() {
-        ask_for_exact_timers();
-    }
-    let mut worker = Worker::new(driver, Arc::clone(job), post, users, at_ns);
-    if let Some(span) = window {
-        worker.schedule.set_window(span);
-    }
-    worker.run()
-}
-
-/// What a thread keeps per step.
-#[derive(Default)]
-struct StepState {
-    recent: Recent,
-    /// Of answers to HEAD, where one step has them beside others.
-    recent_of_heads: Recent,
-}
-
-impl StepState {
-    #[inline]
-    fn recent(&mut self, head: Option<bool>) -> &mut Recent {
-        if head == Some(true) {
-            &mut self.recent_of_heads
-        } else {
-            &mut self.recent
-        }
-    }
-}
+/// What should have been sent less than this before the end of a span is on its way, not left behind: a hundred times the usual send
+/// lag.
+const OVERDUE_NS: u64 = 10_000_000;
 
 struct Worker<'a, D: Driver> {
     driver: D,
     job: Arc<Job>,
     post: &'a Post,
-    users: Vec<User>,
-    steps: Vec<StepState>,
-    scenes: Scenes,
-    chains: Chains,
+    users: Users,
+    record: Record,
+    /// `None` in a closed load.
+    open: Option<Box<OpenArrivals>>,
     wheel: Wheel,
     schedule: Schedule,
-    recorder: Recorder,
-    rng: SmallRng,
     /// Users whose request goes out with the next group.
     queued: Vec<u32>,
     /// So many go out together at most.
     send_group: usize,
-    /// `None` unless the plan asks for the parts of its requests' times.
-    parts: Option<Box<Parts>>,
-    /// `None` unless the plan asks for a log of its requests.
-    logging: Option<Box<Logging>>,
-    /// `None` unless several requests go out together.
-    pipeline: Option<Box<Pipeline>>,
-    /// Requests that may be sent without asking the quota.
-    portion: u64,
-    /// Of the target: where the next connection goes.
-    next_address: usize,
-    next_mark: usize,
-    /// Of the load.
-    start_ns: u64,
-    /// When the event that is being handled had happened. Never goes back.
+    /// When what is handled now happened.
     now_ns: u64,
-    /// The last reading of the clock: ahead of `now_ns` while requests go out in the middle of a batch.
+    /// The last reading of the clock, which goes on while a batch of events that happened before is handled.
     read_ns: u64,
-    /// The events of a batch are being handled, which had all happened when it was fetched.
+    /// A batch of events, which had all happened when it was fetched, is being handled.
     in_batch: bool,
-    /// Requests that took their place in the quota and have not ended.
-    outstanding: usize,
-    /// When the last request ended.
-    ended_ns: u64,
-    /// Users that have not ended; in an open load those that have arrived and not gone.
-    alive: usize,
-    /// `None` in a closed load.
-    open: Option<Box<Open>>,
-    retirement: Retirement,
-    /// `None` without a script, and with one that always sends the same single request.
-    scripted: Option<Scripted>,
     told_finished: bool,
-    /// The last request of a user ended so that its iteration ends with it.
-    ends_iteration: bool,
-    /// The first answer's head was noted.
-    head_told: bool,
     stopped: bool,
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
-    fn new(driver: D, job: Arc<Job>, post: &'a Post, users: usize, start: u64) -> Self {
-        let stop_ns = job
-            .after_ns
-            .map_or(u64::MAX, |after| start.saturating_add(after));
-        let mut wheel = Wheel::new(users, start);
+    fn new(driver: D, job: Arc<Job>, post: &'a Post, users: usize, start_ns: u64) -> Self {
+        let after = |after_ns| start_ns.saturating_add(after_ns);
+        let stop_ns = job.after_ns.map_or(u64::MAX, after);
+        let mut wheel = Wheel::new(users, start_ns);
         let place = Share {
             thread: post.thread,
             threads: post.threads,
         };
-        let open = job
-            .open
-            .as_ref()
-            .map(|open| Box::new(Open::new(&job, open, place, users, start)));
-        if open.is_none() {
+        if job.open.is_none() {
             for index in 0..users {
                 let number = (index * post.threads + post.thread) as u32;
                 let population = job.populations.of(number.into());
-                wheel.set(index as u32, start + population.start_ns(number));
+                wheel.set(index as u32, start_ns + population.start_ns(number));
             }
         }
-        let phase = if open.is_some() {
-            Phase::Idle
-        } else {
-            Phase::Waiting
-        };
-        let mut recorder = Recorder::new(post.thread, start, thread_cpu_ns(), driver.now_ns())
-            .with_steps(job.scenarios.figures.len())
-            .with_addresses(job.addresses.len());
-        recorder.rates = job.rates.map(|rates| {
-            let groups = place.of(rates.groups);
-            Rates::new(groups, ms_to_ns(rates.every_ms), start)
-        });
-        let user = |index: usize| {
-            let mut user = User::new(phase);
-            user.step = job.script_thread(index, post.thread, post.threads);
-            user
-        };
+        let arrivals = |open| Box::new(OpenArrivals::new(&job, open, place, users, start_ns));
+        let kind = (D::SECURES, driver.faults());
         Self {
-            scripted: Scripted::new(&job, users),
-            users: (0..users).map(user).collect(),
-            steps: job.steps.iter().map(|_| StepState::default()).collect(),
-            scenes: Scenes::new(&job, users, post.thread, post.threads),
-            chains: Chains::default(),
+            users: Users::new(&job, place, users, start_ns, kind),
+            record: Record::new(&job, place, users, start_ns, driver.now_ns()),
+            open: job.open.as_ref().map(arrivals),
             wheel,
-            schedule: Schedule::new(start, job.interval_ns, stop_ns),
-            recorder,
-            rng: SmallRng::seed_from_u64(
-                job.seed
-                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                    .wrapping_add(post.thread as u64),
-            ),
+            schedule: Schedule::new(start_ns, job.interval_ns, stop_ns),
             queued: Vec::with_capacity(D::SEND_GROUP),
             // Where the end of each send matters, none is made to wait for others.
             send_group: if job.parts { 1 } else { D::SEND_GROUP },
-            pipeline: (job.pipeline > 1).then(|| Box::new(Pipeline::new(users))),
-            parts: job.parts.then(|| Box::new(Parts::new(users))),
-            logging: job
-                .log
-                .is_some()
-                .then(|| Box::new(Logging::new(users, post.thread))),
-            portion: 0,
-            next_address: post.thread % job.addresses.len(),
-            next_mark: 0,
-            start_ns: start,
-            now_ns: start,
-            read_ns: start,
+            now_ns: start_ns,
+            read_ns: start_ns,
             in_batch: false,
-            outstanding: 0,
-            ended_ns: start,
-            alive: if open.is_some() { 0 } else { users },
-            retirement: Retirement::new(&job, place, users, start),
-            open,
             told_finished: false,
-            ends_iteration: false,
-            head_told: false,
             stopped: false,
             driver,
             job,
@@ -326,7 +104,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn run(mut self) -> io::Result<()> {
-        self.warm();
+        self.warm()?;
         while !self.stopped {
             let (from_ns, until_ns) = (self.now_ns, self.look_ns());
             self.driver.wait(Some(until_ns))?;
@@ -351,8 +129,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.catch_up();
             self.take_arrivals()?;
             self.fire_timers()?;
-            self.retire();
-            if let Some(rates) = &mut self.recorder.rates {
+            self.retire()?;
+            if let Some(rates) = &mut self.record.recorder.rates {
                 rates.sample(self.now_ns);
             }
             let sent = self.flush()?;
@@ -360,12 +138,16 @@ impl<'a, D: Driver> Worker<'a, D> {
             if (!sent || self.open.is_some()) && !self.stopped {
                 self.stamp();
             }
+            let recorder = &mut self.record.recorder;
             if self.open.is_some() && !dealt_with && !sent && until_ns <= from_ns {
-                self.recorder.looked_in_vain(self.now_ns - from_ns);
+                recorder.looked_in_vain(self.now_ns - from_ns);
             }
-            self.recorder.loops += 1;
+            recorder.loops += 1;
             if dealt_with {
-                self.recorder.loop_lag.record(self.now_ns - woke_ns);
+                recorder.loop_lag.record(self.now_ns - woke_ns);
+            }
+            if self.record.has_notices() {
+                self.tell_notices();
             }
             self.tell_finished();
         }
@@ -379,10 +161,10 @@ impl<'a, D: Driver> Worker<'a, D> {
             timer_ns = timer_ns.saturating_add(LATE_NS);
         }
         let pace_ns = match &self.open {
-            None => self.retirement.next_ns(),
+            None => self.users.next_retirement_ns(),
             Some(open) => open.look_ns(self.now_ns),
         };
-        let rates = self.recorder.rates.as_ref();
+        let rates = self.record.recorder.rates.as_ref();
         timer_ns
             .min(pace_ns)
             .min(self.schedule.next_ns())
@@ -405,10 +187,56 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.now_ns = self.read_ns;
     }
 
+    /// Cuts at the instants that have passed.
+    #[cold]
+    fn cut_due(&mut self, now_ns: u64) {
+        while !self.stopped
+            && let Some((at_ns, cut)) = self.schedule.take(now_ns)
+        {
+            self.record.cut_passed_marks(self.now_ns);
+            if let Some(open) = &mut self.open {
+                self.record.recorder.counters.offered += open.count_due(at_ns);
+            }
+            let put_off = self.driver.take_put_off();
+            self.record.recorder.counters.submissions_put_off += put_off;
+            if cut == Cut::Stop {
+                self.record.recorder.counters.abandoned += self.record.recorder.in_flight();
+                self.stopped = true;
+            }
+            let at_end = match cut {
+                Cut::WindowCloses(_) | Cut::Stop => AtEnd {
+                    overdue: self.overdue(at_ns),
+                    ..self
+                        .record
+                        .recorder
+                        .open_cycles(at_ns, self.users.open_since_ns())
+                },
+                _ => AtEnd::default(),
+            };
+            let wall_ns = self.driver.now_ns();
+            self.record.cut(cut, at_ns, at_end, wall_ns);
+            self.tell_notices();
+        }
+    }
+
+    /// At the end of a span: requests that should have been sent some time ago and were not.
+    fn overdue(&self, at_ns: u64) -> u64 {
+        let Some(open) = &self.open else { return 0 };
+        let limit_ns = at_ns.saturating_sub(OVERDUE_NS);
+        open.waiting(limit_ns) + self.users.overdue(limit_ns)
+    }
+
     fn tell(&mut self, news: News) {
         if !(self.post.news)(news) {
             // The coordinator is gone, and with it everybody who could want to know.
             self.stopped = true;
+        }
+    }
+
+    /// Tells what has come up in the record.
+    fn tell_notices(&mut self) {
+        for notice in self.record.take_notices() {
+            self.tell(notice.into());
         }
     }
 
@@ -435,6 +263,23 @@ impl<'a, D: Driver> Worker<'a, D> {
                 break;
             };
             self.on_timer(user, due_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the users whose time has come.
+    fn retire(&mut self) -> io::Result<()> {
+        for _ in 0..RETIRED_PER_LOOP {
+            if self.stopped {
+                break;
+            }
+            let Some(index) = self.users.next_retired(self.now_ns) else {
+                break;
+            };
+            let action = self.users.retire(index, self.now_ns, &mut self.record);
+            if let Some(action) = action {
+                self.act(index, action)?;
+            }
         }
         Ok(())
     }
@@ -478,9 +323,17 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// a larger one also by the clock just after it, and its requests are spread evenly over the time between. So a send is timed
     /// to within the time of [`TIMED_GROUP`] sends, whatever the size of the group.
     fn send_group(&mut self, group: &mut Vec<u32>) -> io::Result<()> {
-        group.retain(|user| self.send(*user));
+        let mut kept = 0;
+        for place in 0..group.len() {
+            let index = group[place];
+            if self.send(index)? {
+                group[kept] = index;
+                kept += 1;
+            }
+        }
+        group.truncate(kept);
         let from_ns = self.read_ns.min(self.schedule.next_ns());
-        if group.len() >= TIMED_GROUP || self.parts.is_some() {
+        if group.len() >= TIMED_GROUP || self.job.parts {
             self.driver.flush()?;
             self.read_ns = self.driver.now_ns();
         }
@@ -499,39 +352,21 @@ impl<'a, D: Driver> Worker<'a, D> {
         if self.told_finished {
             return;
         }
-        let used_up = self.portion == 0 && self.outstanding == 0 && self.job.quota.is_used_up();
-        let nobody = self.alive == 0;
-        let at_ns = match &self.open {
-            _ if used_up => Some(self.ended_ns),
+        let ended_ns = self.users.ended_ns();
+        let nobody = self.users.alive() == 0;
+        let at_ns = self.users.used_up_ns().or_else(|| match &self.open {
             Some(open) => open
                 .ended_ns(self.now_ns)
                 .filter(|_| nobody)
-                .map(|at_ns| at_ns.max(self.ended_ns)),
-            None => nobody.then_some(self.ended_ns),
-        };
+                .map(|at_ns| at_ns.max(ended_ns)),
+            None => nobody.then_some(ended_ns),
+        });
         if let Some(at_ns) = at_ns {
             self.told_finished = true;
             self.tell(News::Finished {
                 thread: self.post.thread,
                 at_ns,
             });
-        }
-    }
-
-    fn handle(&mut self, event: Event) -> io::Result<()> {
-        match event {
-            Event::Received(received) => self.on_received(received),
-            Event::Connected(conn) => self.on_connected(conn),
-            Event::Secured(conn, secured) => self.on_secured(conn, secured),
-            Event::Unsecured(conn, reason) => self.on_unsecured(conn, *reason),
-            Event::ConnectFailed(conn, code) => self.on_connect_failed(conn, code),
-            Event::Closed(conn) => self.on_closed(conn),
-            Event::Broken(conn, direction, _) => self.on_broken(conn, direction),
-            Event::Refused(conn, code) => self.on_refused(conn, code),
-            Event::Woken => {
-                self.take_orders();
-                Ok(())
-            }
         }
     }
 }

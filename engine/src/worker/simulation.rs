@@ -12,7 +12,8 @@ mod batches;
 mod faults;
 mod populations;
 
-use super::{Order, Post, start};
+use super::start::start;
+use super::{Order, Post};
 use crate::check::read_plan;
 use crate::job::Job;
 use crate::measure::counters::Counters;

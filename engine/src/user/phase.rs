@@ -41,6 +41,7 @@ pub struct User {
     pub securing: bool,
     /// Attempts to connect that failed in a row.
     failures: u8,
+    /// Of its present request; with several under way, of the one that is answered next.
     pub step: u16,
     /// Of the target: where its connection goes.
     pub address: u16,
@@ -89,23 +90,20 @@ impl User {
         ns.min(LONGEST_BACK_OFF_NS)
     }
 
+    /// Its next request is due, and has not been sent.
+    pub fn is_held(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Connecting | Phase::Queued | Phase::Thinking | Phase::Holding
+        )
+    }
+
     pub fn connected(&mut self) {
         self.connected = true;
         self.securing = false;
         self.failures = 0;
         self.on_connection = 0;
         self.reader.reset();
-    }
-
-    /// Goes on to the next step; `true` when the scenario was walked to its end.
-    pub fn next_step(&mut self, steps: usize) -> bool {
-        self.step += 1;
-        if usize::from(self.step) < steps {
-            return false;
-        }
-        self.step = 0;
-        self.iterations += 1;
-        true
     }
 }
 

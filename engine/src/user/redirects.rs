@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::Worker;
+use super::Users;
 use crate::http::response::Answer;
 use crate::measure::counters::ErrorKind;
-use crate::net::Driver;
 use crate::payload::Outgoing;
+use crate::record::Record;
 use crate::scenario::redirect::{Sent, becomes_get, is_redirect};
 use crate::scenario::request::Again;
 
@@ -24,11 +24,11 @@ struct Chain {
     to: Option<(String, bool)>,
 }
 
-/// See the module.
+/// The users who were led elsewhere, or may be by their next answer.
 #[derive(Debug, Default)]
-pub(super) struct Chains(HashMap<u32, Chain>);
+pub(super) struct Redirects(HashMap<u32, Chain>);
 
-impl Chains {
+impl Redirects {
     /// Whether this user has somewhere to go before its next step.
     #[inline]
     pub(super) fn leads(&self, index: u32) -> bool {
@@ -41,9 +41,15 @@ impl Chains {
             self.0.remove(&index);
         }
     }
+
+    /// Service time of all requests of a chain, of which the last took so long.
+    pub(super) fn took_ns(&self, index: u32, last_ns: u64) -> u64 {
+        let chain = self.0.get(&index);
+        chain.map_or(0, |chain| chain.spent_ns) + last_ns
+    }
 }
 
-impl<D: Driver> Worker<'_, D> {
+impl Users {
     /// Writes the request of a step that follows redirects: its own, or the next after one.
     pub(super) fn write_followed(
         &mut self,
@@ -52,7 +58,7 @@ impl<D: Driver> Worker<'_, D> {
         last: bool,
         spare: Vec<u8>,
     ) -> Outgoing {
-        let next = self.chains.0.get_mut(&index).and_then(|chain| {
+        let next = self.redirects.0.get_mut(&index).and_then(|chain| {
             let (path, as_get) = chain.to.take()?;
             Some((path, as_get, std::mem::take(&mut chain.sent)))
         });
@@ -68,7 +74,7 @@ impl<D: Driver> Worker<'_, D> {
             }
         };
         let sent = outgoing.bytes().to_vec();
-        match self.chains.0.get_mut(&index).filter(|_| next.is_some()) {
+        match self.redirects.0.get_mut(&index).filter(|_| next.is_some()) {
             Some(chain) => chain.sent = sent,
             None => {
                 let chain = Chain {
@@ -77,7 +83,7 @@ impl<D: Driver> Worker<'_, D> {
                     spent_ns: 0,
                     to: None,
                 };
-                self.chains.0.insert(index, chain);
+                self.redirects.0.insert(index, chain);
             }
         }
         outgoing
@@ -88,15 +94,18 @@ impl<D: Driver> Worker<'_, D> {
         &mut self,
         index: u32,
         answer: &Answer,
-        most: u32,
+        now_ns: u64,
+        record: &mut Record,
     ) -> Result<bool, ErrorKind> {
         if !is_redirect(answer.status) {
             return Ok(false);
         }
-        let Some(location) = self.scenes.seen.headers("location").next() else {
+        let user = &self.all[index as usize];
+        let most = self.job.steps[usize::from(user.step)].most_redirects;
+        let Some(location) = self.captured.headers("location").next() else {
             return Ok(false);
         };
-        let Some(chain) = self.chains.0.get_mut(&index) else {
+        let Some(chain) = self.redirects.0.get_mut(&index) else {
             return Ok(false);
         };
         let Some(sent) = Sent::read(&chain.sent) else {
@@ -110,34 +119,27 @@ impl<D: Driver> Worker<'_, D> {
         match found {
             Ok(path) => {
                 chain.hops += 1;
-                let user = &self.users[index as usize];
-                chain.spent_ns += self.now_ns.saturating_sub(user.sent_ns);
+                chain.spent_ns += now_ns.saturating_sub(user.sent_ns);
                 chain.to = Some((path, becomes_get(answer.status, sent.method)));
                 Ok(true)
             }
             Err(why) => {
                 let kind = ErrorKind::ExpectRedirect;
                 let reason = format!("a redirect is not followed: {why}");
-                self.recorder.counters.explain(kind, reason);
+                record.recorder.counters.explain(kind, reason);
                 Err(kind)
             }
         }
     }
 
-    /// Service time of all requests of the chain, of which the last took so long.
-    pub(super) fn chain_ns(&self, index: u32, took_ns: u64) -> u64 {
-        let chain = self.chains.0.get(&index);
-        chain.map_or(0, |chain| chain.spent_ns) + took_ns
-    }
-
     /// A request of a step that follows redirects ended without an answer, and its chain with it; with the time that a timeout took.
-    pub(super) fn chain_lost(&mut self, index: u32, service_ns: Option<u64>) {
-        let step = usize::from(self.users[index as usize].step);
+    pub(super) fn chain_lost(&mut self, index: u32, service_ns: Option<u64>, record: &mut Record) {
+        let step = usize::from(self.all[index as usize].step);
         let Some(figure) = self.job.scenarios.steps[step].chain_figure else {
             return;
         };
-        let service_ns = service_ns.map(|took_ns| self.chain_ns(index, took_ns));
-        self.recorder.step_failed(figure, service_ns);
-        self.chains.drop(index);
+        let service_ns = service_ns.map(|took_ns| self.redirects.took_ns(index, took_ns));
+        record.recorder.step_failed(figure, service_ns);
+        self.redirects.drop(index);
     }
 }

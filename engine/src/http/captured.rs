@@ -6,14 +6,14 @@ pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A copy of one answer.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct CapturedResponse {
     pub head: Vec<u8>,
     pub body: Vec<u8>,
     pub with_body: bool,
     pub too_long: bool,
 }
 
-impl Seen {
+impl CapturedResponse {
     pub fn new(with_body: bool) -> Self {
         Self {
             with_body,
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn headers_are_found_by_name_in_their_order() {
-        let mut seen = Seen::new(true);
+        let mut seen = CapturedResponse::new(true);
         seen.begin(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nX: y:z\r\nset-cookie:b=2\r\n\r\n");
         let found: Vec<&[u8]> = seen.headers("Set-Cookie").collect();
         assert_eq!(found, [b"a=1".as_slice(), b"b=2"]);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_body_beyond_the_limit_is_not_kept() {
-        let mut seen = Seen::new(true);
+        let mut seen = CapturedResponse::new(true);
         seen.begin(b"");
         seen.feed(&vec![b'x'; MAX_KEPT_BYTES]);
         assert!(!seen.too_long);

@@ -3,17 +3,16 @@
 
 use std::ops::Range;
 
-use super::Worker;
+use super::phase::Phase;
+use super::{Action, Users};
 use crate::job::Job;
-use crate::net::Driver;
 use crate::pace::arrivals::Share;
-use crate::user::Phase;
+use crate::record::Record;
 
-/// Users are ended in portions of this size, so that answers do not wait behind a crowd of them.
-const USERS_PER_LOOP: usize = 256;
-
-/// See the module.
+/// Who ends, and when.
+#[derive(Debug)]
 pub(super) struct Retirement {
+    start_ns: u64,
     /// Users of this thread below this index may go on, as far as the ramp-down goes.
     keep: u32,
     /// When the next of them ends.
@@ -33,32 +32,26 @@ impl Retirement {
             *end_ns = end_ns.saturating_add(start_ns);
         }
         let mut retirement = Self {
+            start_ns,
             keep: users as u32,
             ramp_ns: u64::MAX,
             ends,
             gone: Vec::new(),
             sweep: 0..0,
         };
-        retirement.settle(job, place, start_ns);
+        retirement.settle(job, place);
         retirement
     }
 
-    fn settle(&mut self, job: &Job, place: Share, start_ns: u64) {
+    fn settle(&mut self, job: &Job, place: Share) {
         self.ramp_ns = match (job.after_ns, self.keep.checked_sub(1)) {
             (Some(after_ns), Some(last)) if job.ramp_down.span_ns > 0 => {
                 let number = last * place.threads as u32 + place.thread as u32;
-                start_ns.saturating_add(job.ramp_down.end_ns(number, job.users, after_ns))
+                let end_ns = job.ramp_down.end_ns(number, job.users, after_ns);
+                self.start_ns.saturating_add(end_ns)
             }
             _ => u64::MAX,
         };
-    }
-
-    pub(super) fn next_ns(&self) -> u64 {
-        if !self.sweep.is_empty() {
-            return 0;
-        }
-        let end_ns = self.ends.last().map_or(u64::MAX, |end| end.0);
-        self.ramp_ns.min(end_ns)
     }
 
     /// Whether this user is to end at the next occasion.
@@ -68,45 +61,45 @@ impl Retirement {
     }
 }
 
-impl<D: Driver> Worker<'_, D> {
-    /// Ends the users whose time has come.
-    pub(super) fn retire(&mut self) {
-        while self.retirement.ramp_ns <= self.now_ns && !self.stopped {
-            self.retirement.keep -= 1;
-            let index = self.retirement.keep;
-            let place = Share {
-                thread: self.post.thread,
-                threads: self.post.threads,
-            };
-            self.retirement.settle(&self.job, place, self.start_ns);
-            self.retire_user(index);
+impl Users {
+    /// When the next user ends.
+    pub fn next_retirement_ns(&self) -> u64 {
+        let retirement = &self.retirement;
+        if !retirement.sweep.is_empty() {
+            return 0;
         }
+        let end_ns = retirement.ends.last().map_or(u64::MAX, |end| end.0);
+        retirement.ramp_ns.min(end_ns)
+    }
+
+    /// A user whose time has come; to be handed to [`Self::retire`].
+    #[inline]
+    pub fn next_retired(&mut self, now_ns: u64) -> Option<u32> {
         let retirement = &mut self.retirement;
-        if retirement.sweep.is_empty()
-            && let Some((_, users)) = retirement.ends.pop_if(|end| end.0 <= self.now_ns)
-        {
+        if retirement.ramp_ns <= now_ns {
+            retirement.keep -= 1;
+            let index = retirement.keep;
+            retirement.settle(&self.job, self.place);
+            return Some(index);
+        }
+        if retirement.sweep.is_empty() {
+            let (_, users) = retirement.ends.pop_if(|end| end.0 <= now_ns)?;
             retirement.gone.push(users.clone());
             retirement.sweep = users;
         }
-        for _ in 0..USERS_PER_LOOP {
-            let Some(index) = self.retirement.sweep.next() else {
-                return;
-            };
-            self.retire_user(index);
-        }
+        retirement.sweep.next()
     }
 
-    /// Ends a user who waits for nothing but its time; one whose request is under way ends after it. Whether it did.
-    pub(super) fn retire_user(&mut self, index: u32) -> bool {
-        let user = &self.users[index as usize];
+    /// Ends a user who waits for nothing but its time; `None` for one whose request is under way, who ends after it.
+    pub fn retire(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Option<Action> {
+        let user = &self.all[index as usize];
         match user.phase {
-            Phase::Thinking => self.recorder.cycle(user.since_ns, self.now_ns),
+            Phase::Thinking => record.recorder.cycle(user.since_ns, now_ns),
             // Late to start and due to end at once: counted as having been there for no time.
-            Phase::Waiting => self.recorder.user_came(self.now_ns),
+            Phase::Waiting => record.recorder.user_came(now_ns),
             Phase::BackingOff | Phase::Idling => {}
-            _ => return false,
+            _ => return None,
         }
-        self.end_user(index);
-        true
+        Some(self.end_user(index, now_ns, record))
     }
 }

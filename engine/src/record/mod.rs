@@ -1,0 +1,339 @@
+//! What a thread keeps of its requests: counters and histograms in segments, the parts of their times, their rows in the log, and
+//! the marks that they reach. It must not know of connections, nor of what a user does next.
+
+mod parts;
+mod rows;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::check::ms_to_ns;
+use crate::job::Job;
+use crate::measure::counters::ErrorKind;
+use crate::measure::rates::Rates;
+use crate::measure::recorder::{AtEnd, Cut, Recorder, Segment};
+use crate::net::sys::thread_cpu_ns;
+use crate::pace::arrivals::Share;
+use parts::Parts;
+use rows::{LogRows, Outcome};
+
+/// What the coordinator must be told.
+#[derive(Debug)]
+pub enum Notice {
+    Segment(Box<Segment>),
+    /// The completed request that this mark waits for ended in this thread.
+    MarkReached {
+        mark: usize,
+        at_ns: u64,
+    },
+    /// The script made an error, which it keeps.
+    ScriptFailed,
+}
+
+/// A request that ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    pub index: u32,
+    /// Of its user among those of all threads.
+    pub number: u32,
+    pub step: u16,
+    /// When it was sent; of one that found no connection, when the attempt began.
+    pub start_ns: u64,
+    /// When it was to be sent: in a closed load, when it was.
+    pub intended_ns: u64,
+    /// Users alive in this thread.
+    pub users: u32,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered {
+    pub status: u16,
+    pub body_bytes: u64,
+}
+
+/// The record of one thread.
+pub struct Record {
+    pub recorder: Recorder,
+    job: Arc<Job>,
+    /// `None` unless the plan asks for the parts of its requests' times.
+    parts: Option<Box<Parts>>,
+    /// `None` unless the plan asks for a log of its requests.
+    rows: Option<Box<LogRows>>,
+    next_mark: usize,
+    notices: Vec<Notice>,
+}
+
+impl Record {
+    /// `wall_ns`: the clock of the driver now, when the load begins at `start_ns`.
+    pub fn new(job: &Arc<Job>, place: Share, users: usize, start_ns: u64, wall_ns: u64) -> Self {
+        let mut recorder = Recorder::new(place.thread, start_ns, thread_cpu_ns(), wall_ns)
+            .with_steps(job.scenarios.figures.len())
+            .with_addresses(job.addresses.len());
+        recorder.rates = job.rates.map(|rates| {
+            let groups = place.of(rates.groups);
+            Rates::new(groups, ms_to_ns(rates.every_ms), start_ns)
+        });
+        let rows = || Box::new(LogRows::new(users, place.thread));
+        Self {
+            recorder,
+            parts: job.parts.then(|| Box::new(Parts::new(users))),
+            rows: job.log.is_some().then(rows),
+            next_mark: 0,
+            notices: Vec::new(),
+            job: Arc::clone(job),
+        }
+    }
+
+    /// What has come up since the last time, in its order.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    #[inline]
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    pub fn script_failed(&mut self) {
+        self.notices.push(Notice::ScriptFailed);
+    }
+
+    /// Ends the present segment.
+    pub fn cut(&mut self, cut: Cut, at_ns: u64, at_end: AtEnd, wall_ns: u64) {
+        if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
+            rows.hand_over(log);
+        }
+        let cpu_ns = thread_cpu_ns();
+        let segment = self.recorder.cut(cut, at_ns, at_end, cpu_ns, wall_ns);
+        self.notices.push(Notice::Segment(Box::new(segment)));
+    }
+
+    fn cut_at_mark(&mut self, now_ns: u64) {
+        let mark = Cut::Mark(self.next_mark);
+        self.cut(mark, now_ns, AtEnd::default(), now_ns);
+        self.next_mark += 1;
+    }
+
+    /// Takes a completed request's number among those of all threads, before it is recorded: the first number past a mark ends the
+    /// segment that belongs to the mark. The mark that it reaches.
+    #[inline]
+    fn number_completed(&mut self, now_ns: u64) -> Option<usize> {
+        if self.next_mark >= self.job.marks.len() {
+            return None;
+        }
+        let number = self.job.completed.fetch_add(1, Ordering::Relaxed) + 1;
+        while let Some(mark) = self.job.marks.get(self.next_mark)
+            && number > *mark
+        {
+            self.cut_at_mark(now_ns);
+        }
+        let reached = self.job.marks.get(self.next_mark) == Some(&number);
+        reached.then_some(self.next_mark)
+    }
+
+    /// Cuts for marks that other threads reached while this one completed nothing.
+    pub fn cut_passed_marks(&mut self, now_ns: u64) {
+        while let Some(mark) = self.job.marks.get(self.next_mark)
+            && self.job.completed.load(Ordering::Relaxed) >= *mark
+        {
+            self.cut_at_mark(now_ns);
+        }
+    }
+
+    /// A connection is attempted.
+    pub fn connecting(&mut self, index: u32, address: u16) {
+        self.recorder.counters.connect_attempts += 1;
+        if let Some(figures) = self.recorder.address(address) {
+            figures.connect_attempts += 1;
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.connecting(index);
+        }
+    }
+
+    pub fn connected(&mut self, index: u32, address: u16, took_ns: u64) {
+        let counters = &mut self.recorder.counters;
+        counters.connections_opened += 1;
+        counters.connect_time.record(took_ns);
+        self.recorder.connections_open += 1;
+        if let Some(figures) = self.recorder.address(address) {
+            figures.connections_opened += 1;
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.connected(index, took_ns);
+        }
+    }
+
+    /// The TLS handshake ended well.
+    pub fn secured(&mut self, index: u32, took_ns: u64) {
+        if let Some(rows) = &mut self.rows {
+            rows.secured(index, took_ns);
+        }
+    }
+
+    /// A request was written, or the rest of it, with so many bytes; `written`: for this send, and not once for all.
+    #[inline]
+    pub fn writes(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
+        self.recorder.counters.bytes_sent += bytes;
+        if let Some(rows) = &mut self.rows {
+            rows.sends(index, bytes, written);
+        }
+    }
+
+    /// The same for a request that goes out behind others.
+    pub fn writes_behind(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
+        self.recorder.counters.bytes_sent += bytes;
+        if let Some(rows) = &mut self.rows {
+            rows.sends_behind(index, bytes, written);
+        }
+    }
+
+    /// So many requests were handed over together.
+    #[inline]
+    pub fn sent(&mut self, index: u32, address: u16, count: u32, at_ns: u64) {
+        for _ in 0..count {
+            self.recorder.sent(at_ns, 0);
+        }
+        if let Some(figures) = self.recorder.address(address) {
+            figures.sent += u64::from(count);
+        }
+        self.begin_parts(index);
+    }
+
+    /// No byte of the answer that comes next has come.
+    #[inline]
+    pub fn begin_parts(&mut self, index: u32) {
+        if let Some(parts) = &mut self.parts {
+            parts.begin(index);
+        }
+    }
+
+    #[inline]
+    pub fn times_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// Bytes have come that belong to the answer to a request sent at that time.
+    pub fn first_byte(&mut self, index: u32, sent_ns: u64, accepted_ns: Option<u64>, now_ns: u64) {
+        if let Some(parts) = &mut self.parts {
+            parts.first_byte(index, sent_ns, accepted_ns, now_ns);
+        }
+    }
+
+    /// So many bytes of an answer have come.
+    #[inline]
+    pub fn received(&mut self, index: u32, bytes: usize, now_ns: u64) {
+        if let Some(rows) = &mut self.rows {
+            rows.received(index, bytes, now_ns);
+        }
+    }
+
+    /// A whole answer came; the mark that it reaches, to be handed to [`Self::judged`].
+    #[inline]
+    pub fn answered(&mut self, ended: &Ended, answer: Answered, now_ns: u64) -> Option<usize> {
+        let mark = self.number_completed(now_ns);
+        self.recorder
+            .completed(now_ns, ended.start_ns, answer.status, answer.body_bytes);
+        if let Some(rates) = &mut self.recorder.rates {
+            rates.count(ended.index);
+        }
+        if let Some(parts) = &self.parts {
+            parts.end(
+                ended.index,
+                ended.start_ns,
+                now_ns,
+                &mut self.recorder.parts,
+            );
+        }
+        if self.job.open.is_some() {
+            self.latency(ended, now_ns);
+        }
+        mark
+    }
+
+    /// What is wrong with the answer that was recorded last.
+    #[inline]
+    pub fn judged(
+        &mut self,
+        ended: &Ended,
+        answer: Answered,
+        failed: Option<ErrorKind>,
+        mark: Option<usize>,
+        now_ns: u64,
+    ) {
+        if let Some(kind) = failed {
+            self.recorder.counters.fail(kind);
+        }
+        if self.recorder.counts_steps() {
+            let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
+            let service_ns = now_ns.saturating_sub(ended.start_ns);
+            self.recorder
+                .step_completed(figure, service_ns, answer.status, failed.is_some());
+        }
+        if self.rows.is_some() {
+            let outcome = Outcome {
+                status: Some(answer.status),
+                error: failed,
+                body_bytes: answer.body_bytes,
+            };
+            self.row(ended, outcome, now_ns);
+        }
+        if let Some(mark) = mark {
+            self.cut_at_mark(now_ns);
+            self.notices.push(Notice::MarkReached {
+                mark,
+                at_ns: now_ns,
+            });
+        }
+    }
+
+    /// A request in flight ended without an answer; a timeout keeps the time that it had.
+    pub fn lost(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
+        let service_ns = if kind == ErrorKind::Timeout {
+            self.recorder.timed_out(now_ns, ended.start_ns);
+            self.latency(ended, now_ns);
+            Some(now_ns.saturating_sub(ended.start_ns))
+        } else {
+            self.recorder.lost(now_ns, kind);
+            None
+        };
+        let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
+        self.recorder.step_failed(figure, service_ns);
+        self.failure_row(ended, kind, now_ns);
+    }
+
+    /// A request found no connection.
+    pub fn unconnected(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
+        self.recorder.counters.fail(kind);
+        let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
+        self.recorder.step_failed(figure, None);
+        self.failure_row(ended, kind, now_ns);
+        if matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout) {
+            self.latency(ended, now_ns);
+        }
+    }
+
+    /// A request of an open load ended with a time that counts.
+    #[inline]
+    fn latency(&mut self, ended: &Ended, now_ns: u64) {
+        if self.job.open.is_some() {
+            let latency_ns = now_ns.saturating_sub(ended.intended_ns);
+            self.recorder.open_load.latency.record(latency_ns);
+        }
+    }
+
+    fn failure_row(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
+        let outcome = Outcome {
+            error: Some(kind),
+            ..Outcome::default()
+        };
+        self.row(ended, outcome, now_ns);
+    }
+
+    fn row(&mut self, ended: &Ended, outcome: Outcome, now_ns: u64) {
+        if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
+            rows.end(ended, outcome, now_ns, log);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the request log needs to know of each user's requests until they end, and the making of their rows. Only for plans that
+//! ask for a log.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::Ended;
+use crate::log::{Log, Row, Rows, target_of};
+use crate::measure::counters::ErrorKind;
+
+/// A request that has not ended, and the connection it goes out on.
+#[derive(Debug, Clone, Default)]
+struct Noted {
+    connect_ns: Option<u64>,
+    tls_ns: Option<u64>,
+    first_ns: Option<u64>,
+    path: Option<Box<str>>,
+    bytes_out: u64,
+    bytes_in: u64,
+}
+
+/// The requests of a thread that have a row to come.
+#[derive(Debug)]
+pub(super) struct LogRows {
+    /// By user: the request that is answered next.
+    users: Vec<Noted>,
+    /// By user: the requests behind that one, in their order.
+    behind: HashMap<u32, VecDeque<Noted>>,
+    rows: Rows,
+}
+
+/// With what a request ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub status: Option<u16>,
+    pub error: Option<ErrorKind>,
+    pub body_bytes: u64,
+}
+
+impl LogRows {
+    pub(super) fn new(users: usize, thread: usize) -> Self {
+        Self {
+            users: vec![Noted::default(); users],
+            behind: HashMap::new(),
+            rows: Rows::of_thread(thread),
+        }
+    }
+
+    pub(super) fn connecting(&mut self, index: u32) {
+        let noted = &mut self.users[index as usize];
+        (noted.connect_ns, noted.tls_ns) = (None, None);
+    }
+
+    pub(super) fn connected(&mut self, index: u32, took_ns: u64) {
+        self.users[index as usize].connect_ns = Some(took_ns);
+    }
+
+    pub(super) fn secured(&mut self, index: u32, took_ns: u64) {
+        self.users[index as usize].tls_ns = Some(took_ns);
+    }
+
+    /// The request that is answered next goes out, or a part of it. Where it was written for this send, its target is kept.
+    pub(super) fn sends(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
+        let noted = &mut self.users[index as usize];
+        noted.bytes_out += bytes;
+        // What came before only asked for the rest.
+        noted.first_ns = None;
+        if let Some(written) = written {
+            noted.path = target_of(written);
+        }
+    }
+
+    /// A request goes out behind others.
+    pub(super) fn sends_behind(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
+        let noted = Noted {
+            path: written.and_then(target_of),
+            bytes_out: bytes,
+            ..Noted::default()
+        };
+        self.behind.entry(index).or_default().push_back(noted);
+    }
+
+    pub(super) fn received(&mut self, index: u32, bytes: usize, now_ns: u64) {
+        let noted = &mut self.users[index as usize];
+        noted.bytes_in += bytes as u64;
+        noted.first_ns.get_or_insert(now_ns);
+    }
+
+    /// The request of this user that is answered next ends now; the one behind it takes its place.
+    pub(super) fn end(&mut self, ended: &Ended, outcome: Outcome, now_ns: u64, log: &Log) {
+        let queue = self.behind.get_mut(&ended.index);
+        let next = queue.and_then(VecDeque::pop_front).unwrap_or_default();
+        let noted = std::mem::replace(&mut self.users[ended.index as usize], next);
+        let row = Row {
+            start_ns: ended.start_ns,
+            latency_ns: now_ns.saturating_sub(ended.intended_ns),
+            service_ns: now_ns.saturating_sub(ended.start_ns),
+            connect_ns: noted.connect_ns,
+            tls_ns: noted.tls_ns,
+            first_byte_ns: noted
+                .first_ns
+                .map(|first| first.saturating_sub(ended.start_ns)),
+            step: ended.step,
+            path: noted.path,
+            user: ended.number,
+            status: outcome.status,
+            error: outcome.error,
+            bytes_out: noted.bytes_out,
+            bytes_in: noted.bytes_in,
+            body_bytes: outcome.body_bytes,
+            users: ended.users,
+        };
+        self.rows.push(row, log);
+    }
+
+    pub(super) fn hand_over(&mut self, log: &Log) {
+        self.rows.hand_over(log);
+    }
+}

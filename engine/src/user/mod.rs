@@ -1,0 +1,323 @@
+//! The users of one thread as a machine without I/O: an event and the time go in, what to do next comes out. It owns where each
+//! user is in its scenario, the requests it has under way, its values, and its end. It must not know of drivers, timers or messages.
+
+mod connection;
+mod move_on;
+mod outcome;
+mod phase;
+mod queue;
+mod quota;
+mod receive;
+mod redirects;
+mod retirement;
+mod scripted;
+mod send;
+mod values;
+mod walk;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use crate::fault::Faults;
+use crate::http::captured::CapturedResponse;
+use crate::http::head::HeadCache;
+use crate::job::Job;
+use crate::measure::counters::ErrorKind;
+use crate::pace::arrivals::Share;
+use crate::payload::Outgoing;
+use crate::record::{Ended, Record};
+use crate::tls::Secured;
+use phase::{Phase, User};
+use queue::Queues;
+use quota::Allowance;
+use redirects::Redirects;
+use retirement::Retirement;
+use values::UserValues;
+
+/// Something that happened to a user.
+#[derive(Debug)]
+pub enum Event<'a> {
+    Connected,
+    /// The handshake ended well, and requests may be sent.
+    Secured(Secured),
+    /// TLS failed, and why; the connection is of no more use.
+    Unsecured(String),
+    ConnectFailed(ErrorKind),
+    Received(Bytes<'a>),
+    /// The other side closed its direction. `sending`: not all of what was sent has been taken.
+    Closed {
+        sending: bool,
+    },
+    /// The connection broke while reading or writing, which is this kind of error.
+    Broken {
+        kind: ErrorKind,
+        sending: bool,
+    },
+    /// The client could not do what this connection needed, and why: nothing that the server did.
+    Refused(String),
+    /// A time that it asked for has come.
+    Timer {
+        due_ns: u64,
+    },
+}
+
+/// What came on a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes<'a> {
+    pub bytes: &'a [u8],
+    /// Not all of what was sent has been taken.
+    pub sending: bool,
+    /// When the last byte of what was sent had been taken, where that is asked for and known.
+    pub accepted_ns: Option<u64>,
+}
+
+/// What to do for a user: first its connection, then the next thing.
+#[derive(Debug)]
+#[must_use]
+pub struct Action {
+    /// Close its connection, or give up the attempt.
+    pub close: bool,
+    /// Its first request since it arrived goes out, or its connection is attempted: now.
+    pub begins: bool,
+    pub next: Next,
+}
+
+/// What a user waits for next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// What it waits for already.
+    Stay,
+    /// Connect to the address of this index; a timer at that time.
+    Connect { address: usize, limit_ns: u64 },
+    /// Ask [`Users::write`] for its request when its turn to send has come.
+    Send,
+    /// Send what [`Users::take_held`] has, and set the timer where a time is given.
+    SendHeld { until_ns: Option<u64> },
+    /// A timer.
+    WaitUntil(u64),
+    /// Its place in an open load is free, with a connection or without; where a time is given, another attempt to connect follows.
+    Vacant {
+        connected: bool,
+        retry_ns: Option<u64>,
+    },
+    /// It has ended.
+    End,
+}
+
+impl Action {
+    const STAY: Self = Self::next(Next::Stay);
+
+    const fn next(next: Next) -> Self {
+        Self {
+            close: false,
+            begins: false,
+            next,
+        }
+    }
+
+    /// The same after its connection was closed.
+    const fn closing(self, close: bool) -> Self {
+        Self {
+            close: self.close || close,
+            ..self
+        }
+    }
+}
+
+/// The last heads of a step's answers.
+#[derive(Default)]
+struct HeadCaches {
+    usual: HeadCache,
+    /// Of answers to HEAD, where one step has them beside others.
+    of_heads: HeadCache,
+}
+
+impl HeadCaches {
+    #[inline]
+    fn of(&mut self, head: Option<bool>) -> &mut HeadCache {
+        if head == Some(true) {
+            &mut self.of_heads
+        } else {
+            &mut self.usual
+        }
+    }
+}
+
+/// What only the users of an open load have.
+struct OpenTimes {
+    /// When the present request of each place was to be sent.
+    intended_ns: Vec<u64>,
+    /// When the user at each place was to arrive; empty when an arrival is one request.
+    arrived_ns: Vec<u64>,
+    deadline_ns: Option<u64>,
+}
+
+/// The users of one thread; a user's index is also that of its connection.
+pub struct Users {
+    job: Arc<Job>,
+    place: Share,
+    faults: Faults,
+    /// A connection must be secured before it is of use.
+    secures: bool,
+    all: Vec<User>,
+    head_caches: Vec<HeadCaches>,
+    values: UserValues,
+    /// `None`: each has one request under way at most.
+    queues: Option<Box<Queues>>,
+    redirects: Redirects,
+    /// Bodies that wait until the server asks for them.
+    held: HashMap<u32, Outgoing>,
+    /// The answer that is looked at.
+    captured: CapturedResponse,
+    allowance: Allowance,
+    /// `None` in a closed load.
+    open: Option<Box<OpenTimes>>,
+    retirement: Retirement,
+    rng: SmallRng,
+    /// Of the target: where the next connection goes.
+    next_address: usize,
+    /// Users that have not ended; in an open load those that have arrived and not gone.
+    alive: usize,
+    /// The first answer's head was noted.
+    head_noted: bool,
+}
+
+impl Users {
+    /// `secures`: a connection is of use only after [`Event::Secured`].
+    pub fn new(
+        job: &Arc<Job>,
+        place: Share,
+        count: usize,
+        start_ns: u64,
+        (secures, faults): (bool, Faults),
+    ) -> Self {
+        let phase = if job.open.is_some() {
+            Phase::Idle
+        } else {
+            Phase::Waiting
+        };
+        let open = job.open.as_ref().map(|open| {
+            Box::new(OpenTimes {
+                intended_ns: vec![0; count],
+                arrived_ns: vec![0; if open.walks { count } else { 0 }],
+                deadline_ns: open.deadline_ns,
+            })
+        });
+        let user = |index: usize| {
+            let mut user = User::new(phase);
+            user.step = job.script_thread(index, place.thread, place.threads);
+            user
+        };
+        Self {
+            place,
+            faults,
+            secures,
+            all: (0..count).map(user).collect(),
+            head_caches: job.steps.iter().map(|_| HeadCaches::default()).collect(),
+            values: UserValues::new(job, count, place),
+            queues: job.queues_requests().then(|| Box::new(Queues::new(count))),
+            redirects: Redirects::default(),
+            held: HashMap::new(),
+            captured: CapturedResponse::new(true),
+            allowance: Allowance::new(start_ns),
+            alive: if open.is_some() { 0 } else { count },
+            open,
+            retirement: Retirement::new(job, place, count, start_ns),
+            rng: SmallRng::seed_from_u64(
+                job.seed
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .wrapping_add(place.thread as u64),
+            ),
+            next_address: place.thread % job.addresses.len(),
+            head_noted: false,
+            job: Arc::clone(job),
+        }
+    }
+
+    /// What a user does after an event.
+    #[inline]
+    pub fn on(&mut self, index: u32, event: Event<'_>, now_ns: u64, record: &mut Record) -> Action {
+        match event {
+            Event::Received(bytes) => self.on_received(index, bytes, now_ns, record),
+            Event::Timer { due_ns } => self.on_timer(index, due_ns, now_ns, record),
+            Event::Connected => self.on_connected(index, now_ns, record),
+            Event::Secured(secured) => self.on_secured(index, secured, now_ns, record),
+            Event::Unsecured(reason) => self.on_unsecured(index, reason, now_ns, record),
+            Event::ConnectFailed(kind) => self.fail_to_connect(index, kind, now_ns, record),
+            Event::Refused(reason) => self.on_refused(index, reason, now_ns, record),
+            Event::Closed { sending } => self.on_closed(index, sending, now_ns, record),
+            Event::Broken { kind, sending } => self.on_broken(index, kind, sending, now_ns, record),
+        }
+    }
+
+    pub fn alive(&self) -> usize {
+        self.alive
+    }
+
+    /// When the last request ended, where no more may be sent: the total is used up.
+    pub fn used_up_ns(&self) -> Option<u64> {
+        self.allowance
+            .is_used_up(&self.job.quota)
+            .then_some(self.allowance.ended_ns())
+    }
+
+    /// When the last request ended.
+    pub fn ended_ns(&self) -> u64 {
+        self.allowance.ended_ns()
+    }
+
+    /// Since when parts of cycles are open.
+    pub fn open_since_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.all.iter().filter_map(User::open_since_ns)
+    }
+
+    /// Requests of an open load that are held and should have been sent before this time.
+    pub fn overdue(&self, limit_ns: u64) -> u64 {
+        let Some(open) = &self.open else { return 0 };
+        let held = self
+            .all
+            .iter()
+            .zip(&open.intended_ns)
+            .filter(|(user, intended_ns)| user.is_held() && **intended_ns < limit_ns);
+        held.count() as u64
+    }
+
+    #[inline]
+    fn intend(&mut self, index: u32, due_ns: u64) {
+        if let Some(open) = &mut self.open {
+            open.intended_ns[index as usize] = due_ns;
+        }
+    }
+
+    /// The latest end of a request that was given so long.
+    #[inline]
+    fn limit_ns(&self, index: u32, limit_ns: u64) -> u64 {
+        match &self.open {
+            None => limit_ns,
+            Some(open) => open.deadline_ns.map_or(limit_ns, |deadline_ns| {
+                let intended_ns = open.intended_ns[index as usize];
+                limit_ns.min(intended_ns.saturating_add(deadline_ns))
+            }),
+        }
+    }
+
+    /// The request of a user that is answered next, begun at that time.
+    #[inline]
+    fn ended(&self, index: u32, start_ns: u64) -> Ended {
+        let number = index * self.place.threads as u32 + self.place.thread as u32;
+        Ended {
+            index,
+            number,
+            step: self.all[index as usize].step,
+            start_ns,
+            intended_ns: match &self.open {
+                None => start_ns,
+                Some(open) => open.intended_ns[index as usize],
+            },
+            users: self.alive as u32,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! From one request of a user to the next: the next step of its iteration, or the first of the next one.
+
+use super::Users;
+use super::values::Following;
+use crate::record::Record;
+
+/// How a user goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    /// To the request of this step, in the next iteration where one has ended, after the pauses on the way.
+    To { step: u16, pause_ns: u64 },
+    /// To an iteration, which begins with this step, after one that has sent nothing, and after a pause.
+    Later { step: u16, pause_ns: u64 },
+    /// It has ended, after the last step of its scenario.
+    Walked,
+    /// It has ended before: a value was missing, or no row is left for it.
+    Stuck,
+    /// What comes next depends on an answer that has not come.
+    Waits,
+}
+
+impl Move {
+    #[inline]
+    const fn to(step: u16) -> Self {
+        Self::To { step, pause_ns: 0 }
+    }
+}
+
+impl Users {
+    /// How often a user walks its scenario.
+    #[inline]
+    fn most_iterations(&self, index: u32) -> u64 {
+        self.job
+            .populations
+            .of(self.values.number(index))
+            .iterations
+    }
+
+    /// A user comes to its first request.
+    #[inline]
+    pub(super) fn set_out(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Move {
+        let Some(step) = self.begin_iteration(index, None) else {
+            return Move::Stuck;
+        };
+        match self.job.scenarios.program {
+            None => Move::to(step),
+            Some(_) => self.move_on_in_program(index, step, now_ns, record),
+        }
+    }
+
+    /// A user starts, or begins its next iteration after a step of the one before. `None`: it has nothing to go on with.
+    #[inline]
+    fn begin_iteration(&mut self, index: u32, before: Option<u16>) -> Option<u16> {
+        if self.values.is_empty() {
+            let place = self.place;
+            return Some(
+                self.job
+                    .script_thread(index as usize, place.thread, place.threads),
+            );
+        }
+        self.values.begin(&self.job, index, before, &mut self.rng)
+    }
+
+    /// The step of the last request that a user has written, or come to.
+    #[inline]
+    fn last_step(&self, index: u32) -> u16 {
+        let behind = self
+            .queues
+            .as_ref()
+            .and_then(|queues| queues.of(index).back());
+        behind.map_or(self.all[index as usize].step, |pending| pending.step)
+    }
+
+    /// What comes after the last request that was written. `breaks_off`: the rest of its iteration is left out.
+    #[inline]
+    pub(super) fn move_on(
+        &mut self,
+        index: u32,
+        breaks_off: bool,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Move {
+        let before = self.last_step(index);
+        if breaks_off {
+            return self.break_off(index, before, now_ns, record);
+        }
+        if self.job.scenarios.program.is_some() {
+            return self.move_on_in_program(index, before, now_ns, record);
+        }
+        let mut ended = Move::Walked;
+        if let Some(script) = &self.job.script {
+            // A thread of the script is a step, and its users stay there.
+            if script.has_stopped(usize::from(before)) {
+                return Move::Walked;
+            }
+        } else if self.values.is_empty() {
+            if usize::from(before) + 1 < self.job.steps.len() {
+                return Move::to(before + 1);
+            }
+        } else {
+            let pending = self.queues.iter().flat_map(|queues| queues.of(index));
+            match self.values.next(&self.job, index, before, pending) {
+                Following::Step(next) => return Move::to(next),
+                Following::Waits => return Move::Waits,
+                Following::Walked => {}
+                Following::Stuck => ended = Move::Stuck,
+            }
+        }
+        if !self.has_iterations_left(index) {
+            return ended;
+        }
+        match self.begin_iteration(index, Some(before)) {
+            Some(step) => Move::to(step),
+            None => Move::Stuck,
+        }
+    }
+
+    /// Counts an iteration; whether another follows.
+    #[inline]
+    fn has_iterations_left(&mut self, index: u32) -> bool {
+        let most = self.most_iterations(index);
+        let user = &mut self.all[index as usize];
+        user.iterations += 1;
+        user.iterations < most
+    }
+
+    /// The same as [`Self::move_on`] in a scenario with blocks or loops.
+    #[inline(never)]
+    fn move_on_in_program(
+        &mut self,
+        index: u32,
+        before: u16,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Move {
+        let pending = self.queues.iter().flat_map(|queues| queues.of(index));
+        let next = self
+            .values
+            .next_in_program(&self.job, index, pending, now_ns, &mut self.rng);
+        for done in self.values.passed.ended.drain(..) {
+            record
+                .recorder
+                .transaction_completed(done.figure, done.service_ns, done.failed);
+        }
+        let ended = match next {
+            Following::Waits => return Move::Waits,
+            Following::Step(step) => {
+                let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
+                return Move::To { step, pause_ns };
+            }
+            Following::Walked => Move::Walked,
+            Following::Stuck => Move::Stuck,
+        };
+        let idle = self.values.is_idle(index);
+        if !self.has_iterations_left(index) {
+            self.values.passed.pause_ns = 0;
+            return ended;
+        }
+        let Some(step) = self.begin_iteration(index, Some(before)) else {
+            self.values.passed.pause_ns = 0;
+            return Move::Stuck;
+        };
+        // One that has sent something does not come here again before the next has: so this goes no deeper than once.
+        if idle {
+            let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
+            Move::Later { step, pause_ns }
+        } else {
+            self.move_on_in_program(index, step, now_ns, record)
+        }
+    }
+
+    /// Leaves the rest of an iteration out, and goes on with the next.
+    #[inline(never)]
+    fn break_off(&mut self, index: u32, before: u16, now_ns: u64, record: &mut Record) -> Move {
+        if !self.has_iterations_left(index) {
+            return Move::Stuck;
+        }
+        let Some(step) = self.begin_iteration(index, Some(before)) else {
+            return Move::Stuck;
+        };
+        match self.job.scenarios.program {
+            Some(_) => self.move_on_in_program(index, step, now_ns, record),
+            None => Move::to(step),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What comes on a connection, and its end: bytes are read as answers, a close as the end of one, or as its loss.
+
+use super::phase::Phase;
+use super::{Action, Bytes, Next, Users};
+use crate::http::head::BadAnswer;
+use crate::http::response::{Answer, Exchange};
+use crate::measure::counters::ErrorKind;
+use crate::record::Record;
+
+/// How a record begins with which a TLS server refuses what it was sent.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
+
+/// What was made of some bytes.
+struct Read {
+    result: Result<Option<Answer>, BadAnswer>,
+    /// The server asked for the body.
+    continues: bool,
+    /// So many bytes belong to the answers behind this one.
+    behind: usize,
+}
+
+impl Users {
+    /// Whether answers are expected behind the next one, and whether that is to HEAD where the step does not say it.
+    #[inline]
+    fn expected(&self, index: u32) -> (bool, Option<bool>) {
+        match &self.queues {
+            None => (false, None),
+            Some(queues) => {
+                let queue = queues.of(index);
+                (queue.len() > 1, queue.front().and_then(|next| next.head))
+            }
+        }
+    }
+
+    /// Reads bytes of the next answer, or with none the end of what comes.
+    #[inline]
+    fn read(&mut self, index: u32, bytes: Option<&[u8]>) -> Read {
+        let (more, head) = self.expected(index);
+        let user = &mut self.all[index as usize];
+        let place = usize::from(user.step);
+        let step = &self.job.steps[place];
+        let mut exchange = Exchange {
+            head_request: head.unwrap_or(step.head_request),
+            most_head_bytes: self.job.most_head_bytes,
+            expectation: &step.expectation,
+            recent: self.head_caches[place].of(head),
+            captured: Self::wanted(&mut self.captured, step),
+            continues: false,
+            more,
+            behind: 0,
+        };
+        let result = match bytes {
+            Some(bytes) => user.reader.feed(bytes, &mut exchange),
+            None => Ok(user.reader.close(&mut exchange)),
+        };
+        Read {
+            result,
+            continues: exchange.continues,
+            behind: if more { exchange.behind } else { 0 },
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_received(
+        &mut self,
+        index: u32,
+        received: Bytes<'_>,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Action {
+        record.recorder.counters.bytes_received += received.bytes.len() as u64;
+        let mut piece = received.bytes;
+        loop {
+            let user = &self.all[index as usize];
+            if user.phase != Phase::InFlight {
+                return self.on_unasked(index, now_ns, record);
+            }
+            if record.times_parts() {
+                record.first_byte(index, user.sent_ns, received.accepted_ns, now_ns);
+            }
+            let read = self.read(index, Some(piece));
+            record.received(index, piece.len() - read.behind, now_ns);
+            let answer = match read.result {
+                Ok(Some(answer)) => answer,
+                Ok(None) if read.continues && self.holds(index) => {
+                    return Action::next(Next::SendHeld { until_ns: None });
+                }
+                Ok(None) => return Action::STAY,
+                Err(bad) => return self.on_bad(index, bad, received.bytes, now_ns, record),
+            };
+            // Behind an answer that ends its connection nothing comes.
+            if self.unanswered(index) <= 1 || !answer.keep_alive {
+                return self.on_answer(index, answer, (false, received.sending), now_ns, record);
+            }
+            self.on_answer_amid(index, answer, now_ns, record);
+            if read.behind == 0 {
+                return Action::STAY;
+            }
+            piece = &piece[piece.len() - read.behind..];
+        }
+    }
+
+    /// What came is no answer.
+    #[cold]
+    fn on_bad(
+        &mut self,
+        index: u32,
+        bad: BadAnswer,
+        bytes: &[u8],
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Action {
+        if bad == BadAnswer::Malformed && bytes.starts_with(&TLS_ALERT) {
+            let reason = "the answer is a TLS alert; does the server speak https on this port?";
+            let counters = &mut record.recorder.counters;
+            counters.explain(ErrorKind::Protocol, reason.to_owned());
+        }
+        self.lose(index, bad.into(), true, now_ns, record)
+    }
+
+    /// Bytes on a connection without a request: the framing of the answer before was broken.
+    fn on_unasked(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+        record.recorder.counters.fail(ErrorKind::Protocol);
+        self.lose_idle(index, true, now_ns, record)
+    }
+
+    pub(super) fn on_closed(
+        &mut self,
+        index: u32,
+        sending: bool,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Action {
+        if self.all[index as usize].phase != Phase::InFlight {
+            return self.lose_idle(index, false, now_ns, record);
+        }
+        match self.read(index, None).result {
+            Ok(Some(answer)) => self.on_answer(index, answer, (true, sending), now_ns, record),
+            _ => self.lose(index, ErrorKind::PrematureClose, false, now_ns, record),
+        }
+    }
+
+    pub(super) fn on_broken(
+        &mut self,
+        index: u32,
+        kind: ErrorKind,
+        sending: bool,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Action {
+        match self.all[index as usize].phase {
+            Phase::InFlight => self.lose(index, kind, false, now_ns, record),
+            _ => self.on_closed(index, sending, now_ns, record),
+        }
+    }
+    /// The client's own kernel did not take what this connection needed: whatever was to come of it, the server had no part in it.
+    #[cold]
+    pub(super) fn on_refused(
+        &mut self,
+        index: u32,
+        reason: String,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Action {
+        let kind = ErrorKind::Client;
+        record.recorder.counters.explain(kind, reason);
+        match self.all[index as usize].phase {
+            Phase::InFlight => self.lose(index, kind, true, now_ns, record),
+            Phase::Connecting | Phase::Warming => self.fail_to_connect(index, kind, now_ns, record),
+            _ => self.on_closed(index, false, now_ns, record),
+        }
+    }
+}

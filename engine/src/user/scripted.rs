@@ -1,0 +1,119 @@
+//! Users of a script: each belongs to a thread of the script, which is a step of the plan. What it returns may be several requests,
+//! which go out in one piece.
+
+use std::sync::Arc;
+
+use super::Users;
+use super::queue::Pending;
+use crate::record::Record;
+use crate::script::pipeline::Request;
+
+impl Users {
+    /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes are all of it. The error: the script
+    /// made one, which it keeps.
+    pub(super) fn write_piece(
+        &mut self,
+        index: u32,
+        thread: u16,
+        bytes: &mut Vec<u8>,
+        record: &mut Record,
+    ) -> Result<Option<u32>, ()> {
+        let job = Arc::clone(&self.job);
+        let Some(script) = &job.script else {
+            return Err(());
+        };
+        let called;
+        let (piece, requests) = match script.fixed(usize::from(thread)) {
+            Some(fixed) => fixed,
+            None => match script.request(usize::from(thread)) {
+                Ok(written) => {
+                    called = written;
+                    &called
+                }
+                Err(sentence) => {
+                    script.fail(sentence);
+                    record.script_failed();
+                    return Err(());
+                }
+            },
+        };
+        let alone = bytes.is_empty();
+        let mut from = 0;
+        for (number, request) in requests.iter().enumerate() {
+            // The first has its place in the quota; the total of requests may end amid a piece.
+            if number > 0 && !self.allowance.take(&job.quota) {
+                break;
+            }
+            let last = self.counts_on_connection(index);
+            self.write_of_piece(index, thread, request, &piece[from..request.end], record);
+            from = request.end;
+            if last {
+                break;
+            }
+        }
+        let fixed = job.steps[usize::from(thread)].request(false);
+        if alone
+            && from == piece.len()
+            && job.pipeline == 1
+            && script.fixed(usize::from(thread)).is_some()
+        {
+            return Ok(Some(fixed));
+        }
+        bytes.extend_from_slice(&piece[..from]);
+        Ok(None)
+    }
+
+    fn write_of_piece(
+        &mut self,
+        index: u32,
+        thread: u16,
+        request: &Request,
+        written: &[u8],
+        record: &mut Record,
+    ) {
+        let count = written.len() as u64;
+        if self.unanswered(index) == 0 {
+            record.writes(index, count, Some(written));
+        } else {
+            record.writes_behind(index, count, Some(written));
+        }
+        if let Some(queues) = &mut self.queues {
+            let pending = Pending {
+                step: thread,
+                head: Some(request.head),
+                target: None,
+            };
+            queues.push(index, pending);
+        }
+    }
+
+    /// Gives the script an answer that was kept.
+    pub(super) fn show_script(&mut self, index: u32, status: u16, record: &mut Record) {
+        let Some(script) = &self.job.script else {
+            return;
+        };
+        let thread = usize::from(self.all[index as usize].step);
+        let captured = &self.captured;
+        if script.has_stopped(thread) {
+            return;
+        }
+        if let Err(sentence) = script.response(thread, status, &captured.head, &captured.body) {
+            script.fail(sentence);
+            record.script_failed();
+        }
+    }
+
+    /// How long the script wants to wait before the next request of this user; `None`: not at all.
+    pub(super) fn script_delay_ns(&mut self, index: u32, record: &mut Record) -> Option<u64> {
+        let script = self.job.script.as_ref().filter(|script| script.delays)?;
+        let thread = usize::from(self.all[index as usize].step);
+        match script.delay_ms(thread) {
+            Ok(ms) => (ms > 0.0).then_some((ms * 1e6) as u64),
+            Err(sentence) => {
+                script.fail(sentence);
+                record.script_failed();
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What a user sends when its turn has come: one request, or with pipelining and scripts several in one piece, as far as they do not
+//! depend on an answer that has not come.
+
+use super::move_on::Move;
+use super::phase::{NOT_SINCE, Phase};
+use super::queue::Pending;
+use super::{Action, Users};
+use crate::job::WRITTEN_ANEW;
+use crate::payload::{Outgoing, Payload};
+use crate::record::Record;
+use crate::scenario::request::target_of;
+
+/// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC 9110, section 10.1.1).
+const LONGEST_HELD_NS: u64 = 1_000_000_000;
+
+/// What follows from a send.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// It is the first of its user since it arrived.
+    pub begins: bool,
+    /// Its timer, at the latest.
+    pub limit_ns: u64,
+    /// A body waits for its time: the timer must not come later.
+    pub holds: bool,
+}
+
+impl Users {
+    /// The requests of a user whose turn to send has come. The error: there are none, and what to do instead.
+    #[inline]
+    pub fn write(
+        &mut self,
+        index: u32,
+        spare: impl FnOnce() -> Vec<u8>,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Result<Payload, Action> {
+        let user = &mut self.all[index as usize];
+        if user.phase != Phase::Queued {
+            // Its connection was lost while it waited.
+            return Err(Action::STAY);
+        }
+        if self.queues.is_some() {
+            return self.write_group(index, spare(), now_ns, record);
+        }
+        user.on_connection = user.on_connection.saturating_add(1);
+        let last = user.on_connection >= self.job.max_requests;
+        let fixed = self.job.steps[usize::from(user.step)].request(last);
+        if fixed == WRITTEN_ANEW {
+            let step = user.step;
+            return Ok(self.write_alone(index, step, last, spare(), record));
+        }
+        let bytes = self.job.fixed[fixed as usize].len() as u64;
+        record.writes(index, bytes, None);
+        Ok(Payload::Fixed(fixed))
+    }
+
+    /// Writes a request that goes out by itself; its body may follow later.
+    #[inline(never)]
+    fn write_alone(
+        &mut self,
+        index: u32,
+        step: u16,
+        last: bool,
+        spare: Vec<u8>,
+        record: &mut Record,
+    ) -> Payload {
+        let outgoing = self.write_anew(index, step, last, spare);
+        let step = usize::from(step);
+        let now = if self.job.scenarios.steps[step].request.expects_continue() {
+            let (head, body) = outgoing.split_at_empty_line();
+            self.held.insert(index, body);
+            head
+        } else {
+            outgoing
+        };
+        record.writes(index, now.wire_bytes(), Some(now.bytes()));
+        Payload::Owned(now)
+    }
+
+    fn write_anew(&mut self, index: u32, step: u16, last: bool, spare: Vec<u8>) -> Outgoing {
+        let step = usize::from(step);
+        if self.job.scenarios.steps[step].chain_figure.is_some() {
+            self.write_followed(index, step, last, spare)
+        } else {
+            self.write_request(index, step, last, spare)
+        }
+    }
+
+    /// Writes the next requests in one piece. The first has its place in the quota.
+    fn write_group(
+        &mut self,
+        index: u32,
+        mut bytes: Vec<u8>,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Result<Payload, Action> {
+        bytes.clear();
+        let mut step = self.all[index as usize].step;
+        loop {
+            if self.job.script.is_some() {
+                match self.write_piece(index, step, &mut bytes, record) {
+                    Ok(None) => {}
+                    Ok(Some(fixed)) => return Ok(Payload::Fixed(fixed)),
+                    Err(()) if self.unanswered(index) == 0 => {
+                        self.allowance.drop_one();
+                        return Err(self.end_user(index, now_ns, record));
+                    }
+                    Err(()) => break,
+                }
+            } else if self.job.steps[usize::from(step)].alone {
+                if self.unanswered(index) == 0 {
+                    let last = self.counts_on_connection(index);
+                    let payload = self.write_alone(index, step, last, bytes, record);
+                    self.wait_for(index, step, &[]);
+                    return Ok(payload);
+                }
+                self.hold_back(index, Move::To { step, pause_ns: 0 });
+                break;
+            } else {
+                self.write_behind(index, step, &mut bytes, record);
+            }
+            if !self.has_room(index, step) || !self.allowance.take(&self.job.quota) {
+                break;
+            }
+            match self.move_on(index, false, now_ns, record) {
+                Move::To {
+                    step: next,
+                    pause_ns: 0,
+                } => step = next,
+                Move::Waits => {
+                    self.allowance.give_back();
+                    break;
+                }
+                later => {
+                    self.hold_back(index, later);
+                    break;
+                }
+            }
+            if self.open.is_some() {
+                record.recorder.counters.offered += 1;
+            }
+        }
+        Ok(Payload::Owned(Outgoing::new(bytes, None)))
+    }
+
+    /// A request is written for the present connection; whether it is the last of it.
+    pub(super) fn counts_on_connection(&mut self, index: u32) -> bool {
+        let user = &mut self.all[index as usize];
+        user.on_connection = user.on_connection.saturating_add(1);
+        user.on_connection >= self.job.max_requests
+    }
+
+    /// Whether a request may go out behind those that were written, of which this is the step of the last.
+    fn has_room(&self, index: u32, step: u16) -> bool {
+        let step = &self.job.steps[usize::from(step)];
+        let delays = self.job.script.as_ref().is_some_and(|script| script.delays);
+        !step.ends_group
+            && !delays
+            && self.unanswered(index) < self.job.pipeline
+            && self.all[index as usize].on_connection < self.job.max_requests
+    }
+
+    /// What was found to come next goes out later, when the requests before it have been answered.
+    fn hold_back(&mut self, index: u32, next: Move) {
+        self.allowance.give_back();
+        if let Some(queues) = &mut self.queues {
+            queues.go_on_with(index, next);
+        }
+    }
+
+    /// Writes the request of a step behind the others of its group.
+    fn write_behind(&mut self, index: u32, step: u16, bytes: &mut Vec<u8>, record: &mut Record) {
+        let last = self.counts_on_connection(index);
+        let from = bytes.len();
+        let fixed = self.job.steps[usize::from(step)].request(last);
+        if fixed == WRITTEN_ANEW {
+            let written = self.write_anew(index, step, last, Vec::new());
+            bytes.extend_from_slice(written.bytes());
+        } else {
+            bytes.extend_from_slice(&self.job.fixed[fixed as usize]);
+        }
+        let written = &bytes[from..];
+        let told = (fixed == WRITTEN_ANEW).then_some(written);
+        let count = written.len() as u64;
+        if self.unanswered(index) == 0 {
+            record.writes(index, count, told);
+        } else {
+            record.writes_behind(index, count, told);
+        }
+        self.wait_for(index, step, written);
+    }
+
+    /// A request was written whose answer comes behind those to the others.
+    pub(super) fn wait_for(&mut self, index: u32, step: u16, written: &[u8]) {
+        let look = &self.job.scenarios.steps[usize::from(step)].look;
+        let remembers = look.as_ref().is_some_and(|look| look.remembers());
+        let target = remembers.then(|| target_of(written)).flatten();
+        if let Some(queues) = &mut self.queues {
+            let pending = Pending {
+                step,
+                head: None,
+                target: target.map(Into::into),
+            };
+            queues.push(index, pending);
+        }
+    }
+
+    /// How many requests of a user were written, or sent, and are not answered.
+    #[inline]
+    pub(super) fn unanswered(&self, index: u32) -> u32 {
+        match &self.queues {
+            None => u32::from(self.all[index as usize].phase == Phase::InFlight),
+            Some(queues) => queues.of(index).len() as u32,
+        }
+    }
+
+    /// What a user has written was handed over, at that time.
+    #[inline]
+    pub fn sent(&mut self, index: u32, at_ns: u64, record: &mut Record) -> Sent {
+        let count = match &self.queues {
+            None => 1,
+            Some(queues) => queues.of(index).len() as u32,
+        };
+        let user = &mut self.all[index as usize];
+        user.phase = Phase::InFlight;
+        user.sent_ns = at_ns;
+        let acts = user.since_ns == NOT_SINCE;
+        if acts {
+            user.since_ns = at_ns;
+        }
+        record.sent(index, user.address, count, at_ns);
+        let limit_ns = self.limit_ns(index, at_ns + self.job.request_timeout_ns);
+        let holds = self.holds(index);
+        Sent {
+            begins: acts && self.acts(index, at_ns, record),
+            limit_ns: if holds {
+                limit_ns.min(at_ns + LONGEST_HELD_NS)
+            } else {
+                limit_ns
+            },
+            holds,
+        }
+    }
+
+    /// The request of a place was sent, or its connection begun where none was ready; whether it is the first of its user.
+    #[inline]
+    pub(super) fn acts(&mut self, index: u32, at_ns: u64, record: &mut Record) -> bool {
+        let Some(open) = &self.open else { return false };
+        let intended_ns = open.intended_ns[index as usize];
+        let lag_ns = at_ns.saturating_sub(intended_ns);
+        record.recorder.open_load.send_lag.record(lag_ns);
+        let arrived_ns = open.arrived_ns.get(index as usize);
+        arrived_ns.is_none_or(|arrived_ns| *arrived_ns == intended_ns)
+    }
+
+    /// Whether a body waits.
+    #[inline]
+    pub(super) fn holds(&self, index: u32) -> bool {
+        !self.held.is_empty() && self.held.contains_key(&index)
+    }
+
+    /// The body that waited: the server asked for it, or said nothing for long enough.
+    pub fn take_held(&mut self, index: u32, record: &mut Record) -> Option<Payload> {
+        let body = self.held.remove(&index)?;
+        record.writes(index, body.wire_bytes(), None);
+        // What has come so far only asked for the body.
+        record.begin_parts(index);
+        Some(Payload::Owned(body))
+    }
+}

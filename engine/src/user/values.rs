@@ -1,0 +1,309 @@
+//! What users carry through their scenarios: their place in blocks, and their values. Users of a plain scenario carry nothing, and
+//! their table is empty.
+
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+
+use super::Users;
+use super::queue::Pending;
+use crate::http::captured::CapturedResponse;
+use crate::job::{Job, StepJob};
+use crate::pace::arrivals::Share;
+use crate::payload::Outgoing;
+use crate::scenario::program::{Cursor, Passed, Stop, Unanswered};
+use crate::scenario::request::{Again, RenderContext};
+use crate::scenario::template::Place;
+use crate::scenario::vars::Vars;
+
+/// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in it can end.
+const MOST_PASSED_OVER: u32 = 100_000;
+
+/// What one user carries.
+#[derive(Default)]
+struct UserState {
+    /// Of a scenario with blocks or loops.
+    cursor: Option<Box<Cursor>>,
+    vars: Option<Box<Vars>>,
+}
+
+/// What follows a request within its iteration.
+pub(super) enum Following {
+    Step(u16),
+    /// The iteration was walked to its end.
+    Walked,
+    /// It cannot go on without a value that was not captured.
+    Stuck,
+    /// It depends on an answer that has not come.
+    Waits,
+}
+
+pub(super) struct UserValues {
+    users: Vec<UserState>,
+    /// For requests that need no user's values.
+    nothing: Vars,
+    /// What a user came to in the blocks before its next request.
+    pub passed: Passed,
+    place: Share,
+    /// Users of this thread that have started.
+    started: u64,
+}
+
+impl UserValues {
+    pub(super) fn new(job: &Job, users: usize, place: Share) -> Self {
+        let plain = job.scenarios.walk.is_plain() && job.scenarios.shape.is_none();
+        let count = if plain { 0 } else { users };
+        Self {
+            users: (0..count).map(|_| UserState::default()).collect(),
+            nothing: Vars::default(),
+            passed: Passed::default(),
+            place,
+            started: 0,
+        }
+    }
+
+    /// Whether users carry nothing.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// The number of a user of a closed load among those of all threads.
+    #[inline]
+    pub(super) fn number(&self, index: u32) -> u64 {
+        u64::from(index) * self.place.threads as u64 + self.place.thread as u64
+    }
+
+    /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no row is left for this user.
+    pub(super) fn begin(
+        &mut self,
+        job: &Job,
+        index: u32,
+        before: Option<u16>,
+        rng: &mut SmallRng,
+    ) -> Option<u16> {
+        let population = job.populations.of(self.number(index));
+        let state = &mut self.users[index as usize];
+        let step = job.scenarios.walk.begin(before, population.place, rng);
+        if let Some(program) = &job.scenarios.program {
+            if before.is_none() {
+                state.cursor = None;
+            }
+            state
+                .cursor
+                .get_or_insert_with(|| Box::new(Cursor::new(program)))
+                .begin(program, job.scenarios.walk.scenario_of(step));
+        }
+        if let Some(shape) = job.scenarios.shape {
+            let starts = before.is_none();
+            // In an open load many users come to the same place, one after the other.
+            let place = match job.open {
+                None => u64::from(index),
+                Some(_) => self.started,
+            };
+            let number = place * self.place.threads as u64 + self.place.thread as u64;
+            self.started += u64::from(starts);
+            if starts {
+                state.vars = None;
+            }
+            let vars = state.vars.get_or_insert_with(|| Box::new(Vars::new(shape)));
+            if starts {
+                vars.number = population.number_within(number);
+            }
+            vars.iteration += 1;
+            vars.forget_captured(shape);
+            if job.scenarios.forgets_cache
+                && let Some(cache) = &mut vars.cache
+            {
+                cache.forget();
+            }
+            let feeders = job.scenarios.shared.feeders.iter().enumerate();
+            for (row, (place, feeder)) in vars.rows.iter_mut().zip(feeders) {
+                if let Some(number) = population.number_at_feeder(place, number)
+                    && !feeder.on_use()
+                    && (starts || !feeder.stays_with_user())
+                {
+                    *row = feeder.draw(number, *row, rng)?;
+                }
+            }
+            for (slot, text) in job.scenarios.variables.iter().filter(|_| starts) {
+                let mut value = Vec::new();
+                text.render(Place::Body, &job.scenarios.shared, vars, rng, &mut value);
+                vars.set(*slot, value);
+            }
+        }
+        Some(step)
+    }
+
+    /// What follows in a scenario with blocks or loops, behind requests that have no answer yet.
+    pub(super) fn next_in_program<'a>(
+        &mut self,
+        job: &Job,
+        index: u32,
+        pending: impl Iterator<Item = &'a Pending> + Clone,
+        now_ns: u64,
+        rng: &mut SmallRng,
+    ) -> Following {
+        let state = &mut self.users[index as usize];
+        let (Some(program), Some(cursor), Some(vars)) = (
+            &job.scenarios.program,
+            state.cursor.as_deref_mut(),
+            state.vars.as_deref_mut(),
+        ) else {
+            return Following::Walked;
+        };
+        let unanswered = Unanswered {
+            any: pending.clone().next().is_some(),
+            captures: captures(job, pending.clone()),
+        };
+        let shared = &job.scenarios.shared;
+        for _ in 0..MOST_PASSED_OVER {
+            let was_idle = cursor.is_idle();
+            let passed = &mut self.passed;
+            match program.advance(cursor, vars, (shared, rng), unanswered, now_ns, passed) {
+                Stop::Walked => return Following::Walked,
+                Stop::Lost => return Following::Stuck,
+                Stop::Waits => return Following::Waits,
+                Stop::Request(step) => {
+                    match needs(job, step, vars, pending.clone()) {
+                        Following::Waits => {
+                            cursor.step_back(was_idle);
+                            return Following::Waits;
+                        }
+                        Following::Stuck => return Following::Stuck,
+                        _ => {}
+                    }
+                    let request = &job.scenarios.steps[usize::from(step)].request;
+                    let after = Duration::from_nanos(self.passed.pause_ns);
+                    let mut context = RenderContext { shared, vars, rng };
+                    if !request.is_fresh(&mut context, after) {
+                        return Following::Step(step);
+                    }
+                    cursor.pass_over(was_idle);
+                }
+            }
+        }
+        Following::Stuck
+    }
+
+    /// Whether its iteration has sent nothing.
+    pub(super) fn is_idle(&self, index: u32) -> bool {
+        let cursor = &self.users[index as usize].cursor;
+        cursor.as_ref().is_some_and(|cursor| cursor.is_idle())
+    }
+
+    /// A request of a user ended, after so long.
+    #[inline]
+    pub(super) fn spend(&mut self, index: u32, service_ns: u64, failed: bool) {
+        if let Some(state) = self.users.get_mut(index as usize)
+            && let Some(cursor) = &mut state.cursor
+        {
+            cursor.spend(service_ns, failed);
+        }
+    }
+
+    /// What follows this step in a scenario without blocks.
+    pub(super) fn next<'a>(
+        &mut self,
+        job: &Job,
+        index: u32,
+        step: u16,
+        pending: impl Iterator<Item = &'a Pending> + Clone,
+    ) -> Following {
+        let Some(next) = job.scenarios.walk.next(step) else {
+            // What belongs to this iteration must have come before the next begins.
+            return match captures(job, pending) {
+                true => Following::Waits,
+                false => Following::Walked,
+            };
+        };
+        match &self.users[index as usize].vars {
+            Some(vars) => needs(job, next, vars, pending),
+            None => Following::Step(next),
+        }
+    }
+
+    pub(super) fn vars(&mut self, index: u32) -> &mut Vars {
+        self.users
+            .get_mut(index as usize)
+            .and_then(|state| state.vars.as_deref_mut())
+            .unwrap_or(&mut self.nothing)
+    }
+}
+
+/// Whether one of these gives the user a value.
+fn captures<'a>(job: &Job, mut pending: impl Iterator<Item = &'a Pending>) -> bool {
+    pending.any(|pending| job.steps[usize::from(pending.step)].captures)
+}
+
+/// Whether the values that a step needs are there: it waits for those that an answer may still bring or change.
+fn needs<'a>(
+    job: &Job,
+    step: u16,
+    vars: &Vars,
+    mut pending: impl Iterator<Item = &'a Pending>,
+) -> Following {
+    let slots = &job.scenarios.steps[usize::from(step)].needs;
+    if slots.is_empty() {
+        return Following::Step(step);
+    }
+    let brings = |pending: &Pending| {
+        let look = &job.scenarios.steps[usize::from(pending.step)].look;
+        look.as_ref()
+            .is_some_and(|look| look.sets().any(|slot| slots.contains(&slot)))
+    };
+    if pending.any(brings) {
+        return Following::Waits;
+    }
+    let has = |slot: &usize| vars.captured.get(*slot).is_some_and(Option::is_some);
+    match slots.iter().all(has) {
+        true => Following::Step(step),
+        false => Following::Stuck,
+    }
+}
+
+impl Users {
+    /// Writes the request of a step with this user's values.
+    pub(super) fn write_request(
+        &mut self,
+        index: u32,
+        step: usize,
+        last: bool,
+        spare: Vec<u8>,
+    ) -> Outgoing {
+        let mut context = RenderContext {
+            shared: &self.job.scenarios.shared,
+            vars: self.values.vars(index),
+            rng: &mut self.rng,
+        };
+        let request = &self.job.scenarios.steps[step].request;
+        request.write(last, &mut context, spare)
+    }
+
+    /// Writes the request that follows a redirect.
+    pub(super) fn write_again(
+        &mut self,
+        index: u32,
+        step: usize,
+        last: bool,
+        again: &Again<'_>,
+        spare: Vec<u8>,
+    ) -> Outgoing {
+        let vars = self.values.vars(index);
+        let request = &self.job.scenarios.steps[step].request;
+        request.write_again(again, last, vars, spare)
+    }
+
+    /// Where the answer of this step is copied to, if it is looked at.
+    #[inline]
+    pub(super) fn wanted<'a>(
+        captured: &'a mut CapturedResponse,
+        step: &StepJob,
+    ) -> Option<&'a mut CapturedResponse> {
+        if !step.looks {
+            return None;
+        }
+        captured.with_body = step.looks_at_body;
+        Some(captured)
+    }
+}

@@ -1,0 +1,212 @@
+//! The schedule of an open load in one thread: when arrivals are due, which places are free for them, and what was due and not sent.
+//! It must not know what becomes of a request, nor of the driver.
+
+use std::sync::Arc;
+
+use super::pool::{Free, Pool};
+use crate::job::{Job, OpenJob};
+use crate::measure::uniformity::Uniformity;
+use crate::pace::arrivals::{Arrivals, Share, Spacing};
+use crate::pace::lateness::Lateness;
+
+/// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times that. A wait for an arrival therefore
+/// ends so much earlier, and the rest is polled: no more than these quarters of the mean gap, which bounds the cost at any rate.
+const POLLED_QUARTERS: u64 = 3;
+/// The mean is taken over about so many gaps.
+const MEAN_OVER: u64 = 16;
+
+/// The arrivals of one thread, and its places.
+pub(super) struct OpenArrivals {
+    start_ns: u64,
+    arrivals: Arrivals,
+    /// Arrivals from the next on that were counted as offered already.
+    counted: u64,
+    /// Of the last arrivals.
+    mean_gap_ns: u64,
+    /// Of the wake-ups of this thread.
+    lateness: Lateness,
+    /// No more arrivals: the total of requests is used up.
+    exhausted: bool,
+    pool: Pool,
+    /// Connections to keep open.
+    connections: usize,
+    deadline_ns: Option<u64>,
+    /// By phase: when it ends after the start, and the share of this thread in its places.
+    caps: Vec<(u64, Option<usize>)>,
+    /// Whether gaps between arrivals are tested, and when the last one was sent, after the start.
+    tests_gaps: bool,
+    last_sent_ns: Option<u64>,
+}
+
+impl OpenArrivals {
+    pub(super) fn new(
+        job: &Job,
+        open: &OpenJob,
+        place: Share,
+        places: usize,
+        start_ns: u64,
+    ) -> Self {
+        Self {
+            start_ns,
+            arrivals: Arrivals::new(Arc::clone(&open.rate), open.spacing, place, job.seed),
+            counted: 0,
+            mean_gap_ns: 0,
+            lateness: Lateness::default(),
+            exhausted: false,
+            pool: Pool::new(places),
+            connections: place.of(open.connections),
+            deadline_ns: open.deadline_ns,
+            caps: open
+                .caps
+                .iter()
+                .map(|(end_ns, cap)| (*end_ns, cap.map(|cap| place.of(cap))))
+                .collect(),
+            // With blocks the first step may come again and again, or after a pause.
+            tests_gaps: open.spacing != Spacing::Constant && !job.scenarios.decides,
+            last_sent_ns: None,
+        }
+    }
+
+    pub(super) fn due_ns(&self) -> u64 {
+        if self.exhausted {
+            return u64::MAX;
+        }
+        self.start_ns.saturating_add(self.arrivals.next_ns())
+    }
+
+    /// When this thread must look at its arrivals: a little before the next is due; when no more come, at the end of the phases.
+    pub(super) fn look_ns(&self, now_ns: u64) -> u64 {
+        match self.due_ns() {
+            u64::MAX if now_ns < self.end_ns() => self.end_ns(),
+            u64::MAX => u64::MAX,
+            due_ns => {
+                due_ns
+                    - self
+                        .lateness
+                        .ns()
+                        .min(self.mean_gap_ns / 4 * POLLED_QUARTERS)
+            }
+        }
+    }
+
+    /// A wait that began at `from_ns` and was to last until `until_ns` ended at `woke_ns`. What ended it before its time says nothing.
+    #[inline]
+    pub(super) fn woke(&mut self, from_ns: u64, until_ns: u64, woke_ns: u64) {
+        if from_ns < until_ns && until_ns <= woke_ns {
+            self.lateness.observe(woke_ns - until_ns);
+        }
+    }
+
+    /// Whether the phase of an arrival that is due now has no place left beside so many.
+    fn is_full(&self, due_ns: u64, alive: usize) -> bool {
+        let elapsed_ns = due_ns.saturating_sub(self.start_ns);
+        let phase = self.caps.iter().find(|(end_ns, _)| elapsed_ns < *end_ns);
+        phase.is_some_and(|(_, cap)| cap.is_some_and(|cap| alive >= cap))
+    }
+
+    fn end_ns(&self) -> u64 {
+        if self.exhausted {
+            return self.start_ns;
+        }
+        self.start_ns.saturating_add(self.arrivals.end_ns())
+    }
+
+    /// The instant from which nobody will arrive any more, once it has passed.
+    pub(super) fn ended_ns(&self, now_ns: u64) -> Option<u64> {
+        let ended = self.due_ns() == u64::MAX && now_ns >= self.end_ns();
+        ended.then(|| self.end_ns())
+    }
+
+    /// Goes on to the next arrival; 1 when this one has not been counted as offered yet.
+    pub(super) fn take(&mut self) -> u64 {
+        let before_ns = self.arrivals.next_ns();
+        self.arrivals.advance();
+        let gap_ns = self.arrivals.next_ns() - before_ns;
+        self.mean_gap_ns =
+            (self.mean_gap_ns / MEAN_OVER * (MEAN_OVER - 1)).saturating_add(gap_ns / MEAN_OVER);
+        if self.counted > 0 {
+            self.counted -= 1;
+            return 0;
+        }
+        1
+    }
+
+    /// Arrivals due before a cut that were neither taken nor counted: they belong before it, whenever they are dealt with.
+    pub(super) fn count_due(&mut self, at_ns: u64) -> u64 {
+        let due = self.waiting(at_ns);
+        let new = due.saturating_sub(self.counted);
+        self.counted += new;
+        new
+    }
+
+    /// Arrivals due before a time that were not taken.
+    pub(super) fn waiting(&self, at_ns: u64) -> u64 {
+        if self.exhausted {
+            return 0;
+        }
+        self.arrivals
+            .due_before(at_ns.saturating_sub(self.start_ns))
+    }
+
+    /// Whether fewer connections are open or on their way than are to be kept ready.
+    pub(super) fn lacks_connections(&self) -> bool {
+        self.pool.not_cold() < self.connections && self.due_ns() != u64::MAX
+    }
+
+    pub(super) fn put(&mut self, index: u32, free: Free) {
+        self.pool.put(index, free);
+    }
+
+    /// A place without a connection, where one is to be kept ready.
+    pub(super) fn take_cold(&mut self) -> Option<u32> {
+        if self.lacks_connections() {
+            self.pool.take(Free::Cold)
+        } else {
+            None
+        }
+    }
+
+    /// What becomes of an arrival that is due, beside so many users.
+    pub(super) fn place(&mut self, due_ns: u64, now_ns: u64, alive: usize) -> Placed {
+        let late_ns = now_ns - due_ns;
+        if self.deadline_ns.is_some_and(|deadline| late_ns >= deadline) {
+            self.last_sent_ns = None;
+            return Placed::Expired;
+        }
+        let free = match self.is_full(due_ns, alive) {
+            true => None,
+            false => self.pool.take_any(),
+        };
+        if free.is_none() {
+            self.last_sent_ns = None;
+        }
+        free.map_or(Placed::Blocked, Placed::At)
+    }
+
+    /// The total of requests is used up: nobody arrives any more.
+    pub(super) fn exhaust(&mut self) {
+        self.exhausted = true;
+    }
+
+    /// The first request of an arrival was sent, or its connection begun where none was ready.
+    #[inline]
+    pub(super) fn acted(&mut self, at_ns: u64, gaps: &mut Uniformity) {
+        if self.tests_gaps {
+            let sent_ns = at_ns.saturating_sub(self.start_ns);
+            if let Some(last_ns) = self.last_sent_ns.replace(sent_ns) {
+                let expected = self.arrivals.expected_between(last_ns, sent_ns);
+                gaps.record_gap(expected);
+            }
+        }
+    }
+}
+
+/// What becomes of an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placed {
+    At(u32),
+    /// No place is free.
+    Blocked,
+    /// It could not even be sent in time.
+    Expired,
+}

@@ -1,0 +1,60 @@
+//! What the coordinator and a measuring thread say to each other.
+
+use std::sync::mpsc::Receiver;
+
+use crate::measure::recorder::Segment;
+use crate::measure::schedule::Span;
+use crate::net::sys::Waker;
+use crate::record::Notice;
+
+/// From the coordinator.
+#[derive(Debug, Clone, Copy)]
+pub enum Order {
+    Start { at_ns: u64, window: Option<Span> },
+    Window(Span),
+    Stop { at_ns: u64 },
+}
+
+/// To the coordinator.
+#[derive(Debug)]
+pub enum News {
+    Ready {
+        thread: usize,
+        waker: Waker,
+    },
+    Segment(Box<Segment>),
+    /// The completed request that this mark waits for ended in this thread.
+    MarkReached {
+        mark: usize,
+        at_ns: u64,
+    },
+    /// This thread has nothing left to send.
+    Finished {
+        thread: usize,
+        at_ns: u64,
+    },
+    /// The script made an error, which it keeps.
+    ScriptFailed,
+    Failed(String),
+}
+
+/// A thread's place among the others and its line to the coordinator.
+pub struct Post {
+    pub thread: usize,
+    pub threads: usize,
+    pub orders: Receiver<Order>,
+    pub news: NewsLine,
+}
+
+/// Takes news to the coordinator; false when it is gone.
+pub type NewsLine = Box<dyn Fn(News) -> bool + Send>;
+
+impl From<Notice> for News {
+    fn from(notice: Notice) -> Self {
+        match notice {
+            Notice::Segment(segment) => Self::Segment(segment),
+            Notice::MarkReached { mark, at_ns } => Self::MarkReached { mark, at_ns },
+            Notice::ScriptFailed => Self::ScriptFailed,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A measuring thread from its driver's set-up to its end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Worker;
+use super::messages::{News, Order, Post};
+use crate::job::Job;
+use crate::net::sys::ask_for_exact_timers;
+use crate::net::{Config, Driver};
+
+/// Runs a thread to its end; what goes wrong is told to the coordinator.
+pub fn run<D: Driver>(job: &Arc<Job>, post: Post) {
+    let thread = post.thread;
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start::<D>(job, &post)));
+    let message = match result {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => format!("thread {thread} cannot go on: {error}"),
+        Err(_) => format!("thread {thread} panicked; this is a defect of the engine"),
+    };
+    // Without a coordinator nobody is left to be told.
+    let _ = (post.news)(News::Failed(message));
+}
+
+/// Where locked memory is limited, the kernel takes a moment to take back what the probe had: a second is given to it.
+const SET_UP_ATTEMPTS: u32 = 50;
+const SET_UP_PAUSE: Duration = Duration::from_millis(20);
+
+fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
+    let mut attempt = 1;
+    let error = loop {
+        match D::new(config.clone()) {
+            Ok(driver) => return Ok(driver),
+            Err(error)
+                if error.raw_os_error() == Some(libc::ENOMEM) && attempt < SET_UP_ATTEMPTS =>
+            {
+                attempt += 1;
+                std::thread::sleep(SET_UP_PAUSE);
+            }
+            Err(error) => break error,
+        }
+    };
+    let advice = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "; raise the limit of locked memory (ulimit -l) or use epoll",
+        Some(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    };
+    let (driver, users) = (D::NAME, config.connections);
+    Err(io::Error::new(
+        error.kind(),
+        format!("{driver} cannot be set up for {users} users: {error}{advice}"),
+    ))
+}
+
+pub(super) fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
+    let users = job.users_of_thread(post.thread, post.threads);
+    let config = Config {
+        connections: users,
+        addresses: Arc::clone(&job.addresses),
+        sources: Arc::clone(&job.sources),
+        fixed: Arc::clone(&job.fixed),
+        times_sends: job.parts,
+        faults: job.faults,
+        tls: job.tls.clone(),
+    };
+    let driver = set_up::<D>(&config)?;
+    let ready = News::Ready {
+        thread: post.thread,
+        waker: driver.waker(),
+    };
+    if !(post.news)(ready) {
+        return Ok(());
+    }
+    let Ok(Order::Start { at_ns, window }) = post.orders.recv() else {
+        return Ok(());
+    };
+    if job.open.is_some() {
+        ask_for_exact_timers();
+    }
+    let mut worker = Worker::new(driver, Arc::clone(job), post, users, at_ns);
+    if let Some(span) = window {
+        worker.schedule.set_window(span);
+    }
+    worker.run()
+}
