@@ -1,1 +1,1 @@
-"""Drives the engine. Must not know what the figures are worth: that is the judge's business."""
+"""Drives the engine. Must not judge its figures."""

@@ -1,5 +1,5 @@
-"""The laboratory's words into the engine's plan (docs/engine.md). A pure function; must not know processes
-or pipes.
+"""Translates a load into the engine's plan (docs/engine.md): pure functions. Must not know processes or
+pipes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
 
 RATE_SPAN_MS = 100
-"""Over which wrk counts the requests of a thread."""
+"""The span over which wrk counts a thread's requests."""
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
 
 
 class EngineLoad(Record):
-    """A load as the engine is asked for it. It ends by the first bound that is given: time, requests,
-    iterations, or the schedule of an open load.
+    """A load for the engine. It ends at the first bound that is set: time, requests, iterations, or the
+    schedule of an open load.
     """
 
     url: str
@@ -48,14 +48,14 @@ class EngineLoad(Record):
     script: Script | None = None
     """Says what is sent, in place of the one step."""
     rate_groups: int | None = None
-    """Groups of users whose rates are counted in tenths of a second; None: not at all."""
+    """Groups of users whose rates are counted per tenth of a second; None: not counted."""
     seed: int = 1
     parts: bool = False
-    """Takes the time of each request apart, for some cost of the client's."""
+    """Records send, wait and receive time of each request, at some CPU cost for the client."""
     log: Path | None = None
     """A file for one row per request; read by `prony.load.request_log`."""
     report: tuple[str, ...] = ()
-    """Names of captured values that the engine is to tell."""
+    """Names of captured values that the engine reports."""
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have, for the self-test (docs/engine.md)."""
 

@@ -1,7 +1,6 @@
-"""One run of `prony-engine`: its process, its commands, its events as values. Must not know what the load
-is for.
+"""One run of `prony-engine`: its process, commands and events. Must not know what the load is for.
 
-The engine stops by itself when its standard input closes, so it never outlives the laboratory.
+The engine stops when its standard input closes, so it never outlives the laboratory.
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ from prony.thinning import Thinned
 
 BINARY = "prony-engine"
 STOP_GRACE_S = 30.0
-"""An engine stops at once; one whose CPUs others have may need a while for its last words, and is not to be
-killed over them."""
+"""An engine stops at once; on CPUs that others use it may take a while to write its report, and must not be
+killed over it.
+"""
 
 
 def find_engine() -> Path:
@@ -49,9 +49,7 @@ def find_engine() -> Path:
     if named:
         if os.access(named, os.X_OK):
             return Path(named)
-        raise EnvironmentFault(
-            f"PRONY_ENGINE names {named}, which is not an executable file; unset it or correct it"
-        )
+        raise EnvironmentFault(f"PRONY_ENGINE={named} is not an executable file; unset it or correct it")
     beside = Path(sys.executable).parent / BINARY
     if beside.is_file():
         return beside
@@ -60,7 +58,7 @@ def find_engine() -> Path:
         return Path(found)
     raise EnvironmentFault(
         "prony-engine was not found beside this Python or on the PATH; "
-        "install Prony with its engine: make setup, or pip install ."
+        "install it: make setup, or pip install ."
     )
 
 
@@ -76,9 +74,7 @@ def engine_version() -> str:
 
 
 class EngineRun:
-    """A running engine. Events are taken with `next_event`; `stop` ends it in order and `report` is what it
-    left behind.
-    """
+    """A running engine: `next_event` takes its events, `stop` ends it, `report` is its result."""
 
     def __init__(self, load: EngineLoad) -> None:
         self.load = load
@@ -99,8 +95,8 @@ class EngineRun:
                 stderr=subprocess.PIPE,
                 text=True,
                 encoding="utf-8",
-                errors="replace",  # what a script says on standard error may be anything
-                start_new_session=True,  # Ctrl-C reaches the lab alone, which then ends the engine in order
+                errors="replace",  # a script may print anything to standard error
+                start_new_session=True,  # Ctrl-C reaches the laboratory only, which then stops the engine
             )
         except OSError as fault:
             raise EnvironmentFault(f"the engine could not be started: {fault.strerror}") from fault
@@ -128,11 +124,10 @@ class EngineRun:
         return self._process.pid
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next event as the engine wrote it, None when nothing came in time or nothing more will come.
+        """The next event as the engine wrote it; None at the timeout or after the last one.
 
-        Rows, marks, `ready` and `finished` are kept as well. Raises EnvironmentFault when the engine
-        reports an error
-        or ends without `finished`.
+        Rows, marks, `ready` and `finished` are also kept. Raises EnvironmentFault when the engine reports an
+        error or ends without `finished`.
         """
         if self._ended:
             return None
@@ -142,7 +137,7 @@ class EngineRun:
             return None
         if event is None:
             self._ended = True
-            self.close()  # its output has ended: it is gone, or about to be
+            self.close()  # its output has ended: it has exited, or is about to
             if self._finished is None:
                 raise EnvironmentFault(self._why_it_ended(), details="\n".join(self._stderr[-20:]) or None)
             return None
@@ -151,12 +146,12 @@ class EngineRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the engine has said its last word."""
+        """Whether the engine has ended."""
         return self._finished is not None or self._ended
 
     @property
     def end_reason(self) -> str:
-        """Why the engine ended, in its own word."""
+        """The engine's own reason for its end."""
         return str(self._finished.get("reason", "unknown")) if self._finished else "it is still running"
 
     def open_window(self, duration_s: float) -> None:
@@ -164,7 +159,7 @@ class EngineRun:
         self._send({"command": "window", "duration_ms": round(duration_s * 1000)})
 
     def stop(self) -> None:
-        """End the run in order and take every event that is still to come."""
+        """Stop the run and take all remaining events."""
         if not self._ended:
             self._send({"command": "stop"})
             deadline = time.monotonic() + STOP_GRACE_S
@@ -173,7 +168,7 @@ class EngineRun:
         self.close()
 
     def close(self) -> None:
-        """Make sure that the process is gone."""
+        """Make sure that the process has exited."""
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -189,7 +184,7 @@ class EngineRun:
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        """Follow a run that is bounded by itself; raises EnvironmentFault when it does not end in time."""
+        """Follow a run that ends by itself; raises EnvironmentFault when it does not end in time."""
         deadline = time.monotonic() + timeout_s
         try:
             while not self.finished:
@@ -237,8 +232,8 @@ class EngineRun:
                 self._error = str(event.get("message", ""))
         except ValidationError as fault:
             raise EnvironmentFault(
-                f"the engine's '{kind}' event does not fit the contract of this laboratory "
-                f"(engine {engine_version()}): run make setup again so that both are of one version",
+                f"the engine's '{kind}' event does not match this version of Prony "
+                f"(engine {engine_version()}): run make setup so that both have the same version",
                 details=str(fault),
             ) from fault
 
@@ -249,13 +244,13 @@ class EngineRun:
         last = next((line for line in reversed(self._stderr) if line.strip()), "it printed no reason")
         if self._killed:
             return (
-                f"the engine was told to stop and had not done so {STOP_GRACE_S:.0f} s later, so this "
-                "laboratory ended it: the machine is too busy for this load, or a fault of the engine"
+                f"the engine did not stop within {STOP_GRACE_S:.0f} s and was killed: "
+                "the host is too busy for this load, or the engine has a defect"
             )
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            hint = " (out of memory? the kernel's log tells)" if -code == signal.SIGKILL else ""
-            return f"somebody else ended the engine with {name}{hint}; the last it said: {last}"
+            hint = " (out of memory? see dmesg)" if -code == signal.SIGKILL else ""
+            return f"the engine was killed by {name}{hint}; its last line: {last}"
         ended = "is still running" if code is None else f"ended with exit code {code}"
         return f"the engine {ended} without a report: {last}"
 
@@ -265,7 +260,7 @@ class EngineRun:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
-            pass  # it has ended; its last words say why
+            pass  # it has ended; its output says why
 
     def _read_events(self) -> None:
         assert self._process.stdout is not None

@@ -1,4 +1,4 @@
-"""What a load asks of the engine, in the terms of the checks. A pure function; must not know the engine."""
+"""A load in the terms of the checks: pure functions. Must not know the engine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def load_facts(
     server_closes_after: int | None = None,
     tls: bool = False,
 ) -> LoadFacts:
-    """`claim`: protocol for the re-run of a fixed protocol; otherwise the load itself decides: users without
-    think time ask how much the server can carry, all others how fast it answers.
+    """`claim`: `protocol` for the re-run of a fixed protocol; else the load decides: a closed loop without
+    think time claims capacity, every other load latency.
     """
     think = thinking(load, workload)
     closed = isinstance(load, ClosedLoad)
@@ -46,7 +46,7 @@ def load_facts(
     walks = load.session == "user"
     own = walks and connections.keep_alive and not connections.shared
     each = requests_per_walk(workload) if walks else 1.0
-    # A schedule that varies has no one rate to compare with: what was due is counted by the engine.
+    # A varying schedule has no single rate to compare with: the engine counts what was due.
     level = load.rate_per_s is not None and load.session == "request"
     return facts.model_copy(
         update={
@@ -78,7 +78,7 @@ def _population(one: Population) -> PopulationFacts:
 
 
 def thinking(load: Load, workload: Workload) -> Think:
-    """The pause between requests: the load's, or the first of the steps' own."""
+    """The think time between requests: the load's, or the first of the steps' own."""
     if load.think.kind != "none":
         return load.think
     if isinstance(load, ClosedLoad):
@@ -90,7 +90,7 @@ def thinking(load: Load, workload: Workload) -> Think:
 
 
 def requests_per_walk(workload: Workload) -> float:
-    """Requests of a user who walks the workload once, in the mean over scenarios drawn by their weights."""
+    """Mean number of requests in one walk, over the scenarios by weight."""
     walks = workload.walks
     total = sum(walk.weight for walk in walks)
     return sum(walk.weight / total * walk.length for walk in walks)

@@ -1,4 +1,4 @@
-"""Seconds of a run into a minute of it. A pure function; counts stay exact."""
+"""Merges rows of seconds into a row of a minute: a pure function. Must not lose a count."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from prony.evidence.engine import IntervalRow
 
 
 def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
-    """One row over all of these: counts and times are sums, what is open is that of the last, means are
-    weighted, and percentiles are the medians of the rows' own (those of the whole stretch cannot be had from
+    """One row over all of these: counts and durations are summed, gauges are those of the last row, means are
+    weighted, percentiles are medians of the rows' own (percentiles of the whole cannot be computed from
     them).
     """
     last = rows[-1]

@@ -1,4 +1,4 @@
-"""The reference server (`prony-engine serve`) as the engine's yardstick. Must not know any trial."""
+"""Calibrates the engine against the reference server (`prony-engine serve`). Must not know any trial."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from prony.plan.workload import Expectation, Step, Workload
 WARM_S = 0.5
 MEASURED_S = 1.5
 MOST_CONNECTIONS = 1024
-"""One connection has another ceiling than many, but from here on it hardly changes; the reference server
-needs a descriptor for each."""
+"""The ceiling depends on the number of connections, but hardly from here on; the reference server needs a
+descriptor for each.
+"""
 
 
 def calibrate(
@@ -32,11 +33,10 @@ def calibrate(
     driver: Literal["auto", "io_uring", "epoll"] = "auto",
     pipeline: int = 1,
 ) -> Calibration:
-    """The rate that the engine reaches with this request and an answer of this length, on these CPUs.
+    """The rate that the engine reaches with this request and a response of this length, on these CPUs.
 
-    The reference server runs on the server's CPUs and does nothing else, so the ceiling is that of the
-    pair: what the
-    engine could have measured if the server under test had cost nothing more. Raises EnvironmentFault.
+    The reference server runs on the server's CPUs, so the ceiling is that of the pair: what the engine could
+    have measured with a server as cheap as the reference server. Raises EnvironmentFault.
     """
     server = _start(partition, body_bytes)
     try:
@@ -61,9 +61,8 @@ def calibrate(
 
 
 def _for_reference(workload: Workload) -> Workload:
-    """The same requests, of which the reference server's answer is a right one: nothing but its status is
-    expected, and what is captured, also in the preparation, is never missing; a list has one element. Nobody
-    thinks: the ceiling is asked for.
+    """The same requests with expectations that the reference server meets: status 200 only, and a default for
+    every captured value, also those of the preparation. No think times: the ceiling is wanted.
     """
 
     def stand_in(capture: Capture) -> str:
@@ -92,9 +91,7 @@ def _measure(run: EngineRun, body_bytes: int) -> Calibration:
     run.stop()
     window = run.report().window
     if window is None or window.completed == 0:
-        raise EnvironmentFault(
-            "the engine could not be calibrated against its reference server: no request completed"
-        )
+        raise EnvironmentFault("calibration against the reference server failed: no request completed")
     cpu = max((t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s), default=None)
     return Calibration(
         ceiling_per_s=window.completed / window.duration_s,

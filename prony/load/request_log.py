@@ -1,5 +1,5 @@
-"""Reads the engine's request log (docs/engine.md): one row per request, one at a time. Must not know what is
-made of them.
+"""Reads the engine's request log (docs/engine.md): one row per request, one at a time. Must not know what the
+rows are used for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prony.errors import EnvironmentFault
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request that ended. None: there was no such thing."""
+    """One request that ended. None: not applicable."""
 
     start_unix_ms: int
     start_ns: int
@@ -49,15 +49,15 @@ COLUMNS = tuple(LoggedRequest.__slots__)
 
 
 def read_log(file: Path) -> Iterator[LoggedRequest]:
-    """The rows, in the order of the file: by their end within a thread. Raises EnvironmentFault for a
-    file that is no request log.
+    """The rows, in the order of the file: by their end within a thread. Raises EnvironmentFault for a file
+    that is no request log.
     """
     with file.open(newline="", encoding="utf-8") as text:
         lines = csv.reader(text)
         found = next(lines, [])
         if tuple(found) != COLUMNS:
             raise EnvironmentFault(
-                f"{file} begins with '{','.join(found)[:80]}', expected the columns of a request log of this "
+                f"{file} begins with '{','.join(found)[:80]}', expected the header of a request log of this "
                 "version: start_unix_ms,start_ns,…"
             )
         for line in lines:
@@ -65,8 +65,8 @@ def read_log(file: Path) -> Iterator[LoggedRequest]:
                 yield _row(line)
             except (ValueError, TypeError) as fault:
                 raise EnvironmentFault(
-                    f"{file}, line {lines.line_num}: '{','.join(line)[:120]}' is no row of a request log; "
-                    "was the run ended before it was finished?"
+                    f"{file}, line {lines.line_num}: not a row of a request log: '{','.join(line)[:120]}'; "
+                    "was the run killed?"
                 ) from fault
 
 

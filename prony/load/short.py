@@ -1,7 +1,5 @@
-"""Short runs of the engine that nobody measures: every user walks the workload so many times, and all of it
-must be answered as declared. Preparation, clean-up, and what the conformance suite sends.
-
-Must not know what a run is for.
+"""Short unmeasured runs of the engine in which every response must be as declared: preparation, clean-up, and
+the conformance suite. Must not know what a run is for.
 """
 
 from __future__ import annotations
@@ -19,23 +17,23 @@ from prony.plan.target import TlsOptions
 from prony.plan.workload import Step, Workload
 
 GRACE_S = 15.0
-"""For the engine's start, and for what is under way when its time is up."""
+"""For the engine's start, and for requests in flight when its time is up."""
 KINDS = {
     "expect_status": "another status",
     "expect_header": "another header",
     "expect_body": "another body",
     "capture": "nothing to capture",
     "expect_size": "a body of another size",
-    "expect_duration": "an answer that took too long",
+    "expect_duration": "a response that took too long",
     "expect_redirect": "a redirect to another host, or one too many",
-    "timeout": "no answer in time",
-    "premature_close": "the connection closed before an answer",
-    "protocol": "an answer that is not HTTP",
+    "timeout": "no response in time",
+    "premature_close": "the connection closed before a response",
+    "protocol": "a response that is not HTTP",
     "read": "the connection reset",
     "write": "the connection closed while the request was sent",
     "connect_refused": "the connection refused",
 }
-"""The engine's kinds of error (docs/engine.md) as the end of a sentence; others are named as they are."""
+"""The engine's kinds of error (docs/engine.md) as the end of a sentence; others are printed as they are."""
 
 
 def run_short(
@@ -49,8 +47,8 @@ def run_short(
     seed: int = 1,
     report: tuple[str, ...] = (),
 ) -> EngineReport:
-    """So many users, each of whom walks its scenario so many times, on any CPU. Raises EnvironmentFault when
-    the engine cannot do it.
+    """`users` users, each of whom walks its scenario `iterations` times, on any CPU. Raises EnvironmentFault
+    when the engine fails.
     """
     load = EngineLoad(
         url=url,
@@ -68,9 +66,9 @@ def run_short(
 
 
 def complaint(report: EngineReport, expected: int | None = None) -> str | None:
-    """What is wrong with the answers in one clause, by step and kind; None when all are as declared.
+    """What is wrong with the responses, in one clause, by step and kind; None when all are as declared.
 
-    `expected` is how many answers there should be.
+    `expected` is the number of responses there should be.
     """
     totals = report.totals
     if totals.failed:
@@ -82,18 +80,18 @@ def complaint(report: EngineReport, expected: int | None = None) -> str | None:
             [*kinds, *reasons]
         )
     if expected is not None and totals.completed != expected:
-        return f"{totals.completed} of {expected} requests were answered in {report.elapsed_ms / 1000:.0f} s"
+        return f"{totals.completed} of {expected} requests completed in {report.elapsed_ms / 1000:.0f} s"
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class WalkedOnce:
-    """What one walk came to."""
+    """The result of one walk."""
 
     wrong: str | None = None
-    """None when all was as declared, else what was wrong in one clause."""
+    """What was wrong, in one clause; None when all was as declared."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What it captured, by name."""
+    """Captured values, by name."""
 
 
 def walk_once(
@@ -105,8 +103,8 @@ def walk_once(
     bound_s: float = 600.0,
     values: Mapping[str, str] | None = None,
 ) -> WalkedOnce:
-    """One user walks these steps once (a preparation or a clean-up of this workload, with its feeders and
-    cookies), knowing these values.
+    """One user walks these steps once: a preparation or clean-up of this workload, with its feeders and
+    cookies, and with these values.
     """
     if not steps:
         return WalkedOnce()
@@ -122,7 +120,7 @@ def walk_once(
 
 
 def _seen(kind: str, report: EngineReport) -> str:
-    """Which statuses came, where that is what is wrong."""
+    """The statuses received, where the status is wrong."""
     if kind != "expect_status":
         return ""
     return f" ({', '.join(f'{count} x {status}' for status, count in report.totals.status.items())} in all)"

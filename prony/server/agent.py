@@ -33,8 +33,8 @@ class AgentClient:
         self._socket: socket.socket | None = None
 
     def snapshot(self) -> JvmSnapshot | None:
-        """The counters of this moment (its time is the middle between question and answer); None when
-        there are none.
+        """The counters of this moment (its time is the middle between question and answer); None when there
+        are none.
         """
         with self._lock:
             try:

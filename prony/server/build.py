@@ -1,9 +1,9 @@
 """Builds servers, each once for the content of its sources, and remembers the artifact. Must not know how one
 is launched.
 
-An artifact lies in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, and what of the
-tool and its runtime decides the result. Sources are copied before they are built, so neither the checkout
-nor an installed catalogue is written to.
+An artifact is in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, and what of the
+tool and its runtime decides the result. Sources are copied before they are built, so neither the checkout nor
+an installed catalogue is written to.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ NOT_SOURCES = {
 }
 """Folders that tools and editors leave behind."""
 NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
-"""What says how to run a server: a change there needs no build (the keys that matter are in the build
-key).
+"""What says how to run a server: a change there needs no build (the keys that matter are in the
+build key).
 """
 WHOLE = "app"
 """The name of an artifact that is the whole folder."""
@@ -147,7 +147,7 @@ def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) ->
     source = next((place for place in places if (place / "pom.xml").is_file()), None)
     if source is None:
         raise EnvironmentFault(
-            f"the agent's sources are missing (looked in {', '.join(map(str, places))}); reinstall Prony"
+            f"the agent's sources were not found (looked in {', '.join(map(str, places))}); reinstall Prony"
         )
     keys = BuildKeys(tool="maven", dir=str(source), artifact="target/agent.jar")
     return _build_one(AGENT, keys, maven.find(_compiler(own, JdkRange(min=17), there)), on_line)[0]
@@ -168,7 +168,7 @@ def _build_one(name: str, keys: BuildKeys, tool: Tool, on_line: OnLine) -> tuple
     source = Path(keys.dir)
     if not source.is_dir():
         raise EnvironmentFault(
-            f"the sources of {name} are missing: there is no folder {source}; correct build.dir"
+            f"the sources of {name} were not found: no directory {source}; correct build.dir"
         )
     key = source_key(source, keys, tool.key)
     builds = cache_dir("builds")
@@ -177,7 +177,7 @@ def _build_one(name: str, keys: BuildKeys, tool: Tool, on_line: OnLine) -> tuple
         return artifact, key, True
     with _alone(
         builds / f".{name}.lock",
-        lambda: on_line(name, "waiting for another prony that builds the same server"),
+        lambda: on_line(name, "waiting for another prony process that builds the same server"),
     ):
         if artifact.exists():
             return artifact, key, True
@@ -246,7 +246,7 @@ def _keep(made: Path, artifact: Path, facts: dict[str, object]) -> None:
     except OSError as fault:
         shutil.rmtree(half, ignore_errors=True)
         raise EnvironmentFault(
-            f"the build could not be kept in {folder}: {fault.strerror}; free space or set PRONY_CACHE"
+            f"the build could not be stored in {folder}: {fault.strerror}; free space or set PRONY_CACHE"
         ) from fault
 
 

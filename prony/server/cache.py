@@ -29,7 +29,7 @@ def cache_dir(*below: str) -> Path:
 
 def _not_writable(folder: Path, why: str) -> EnvironmentFault:
     return EnvironmentFault(
-        f"cannot write to the cache folder {folder}: {why}; set PRONY_CACHE to a folder you own"
+        f"cannot write to the cache directory {folder}: {why}; set PRONY_CACHE to a directory you own"
     )
 
 

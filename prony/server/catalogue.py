@@ -102,7 +102,7 @@ class Catalogue:
             path = path / SERVER_FILE if path.is_dir() else path
             if not path.is_file():
                 raise UsageError(
-                    f"there is no {path}; name a server of the catalogue or the folder of a {SERVER_FILE}"
+                    f"no file {path}; name a server of the catalogue or the directory of a {SERVER_FILE}"
                 )
             return path.resolve()
         if not self.files:
@@ -131,9 +131,7 @@ class Catalogue:
                 f"known runtimes: {', '.join(known) or 'none'}"
             )
         if runtime in seen:
-            raise UsageError(
-                f"{file}: the runtimes inherit each other in a circle: {' -> '.join((*seen, runtime))}"
-            )
+            raise UsageError(f"{file}: circular inheritance of runtimes: {' -> '.join((*seen, runtime))}")
         data, below_lines = read_mapping(defaults)
         below = _layer(defaults, data, below_lines)
         merged = overlay(self._inherited(defaults, below, below_lines, (*seen, runtime)), below)
@@ -196,7 +194,6 @@ def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Se
             groups = [variants[name].get("group") for name in (one, other)]
             if None in groups or groups[0] == groups[1]:
                 raise UsageError(
-                    f"the variants '{one}' and '{other}' of server '{server}' do not go together; "
-                    "name one of them"
+                    f"variants '{one}' and '{other}' of '{server}' exclude each other; name one of them"
                 )
     return chosen

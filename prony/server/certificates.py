@@ -1,8 +1,8 @@
 """A certificate authority and a server certificate for one run, made anew each time. Must not know who uses
 them.
 
-ECDSA on P-256, valid for a few days, for the loopback names; never stored beyond the run, so the password
-of the keystore protects nothing.
+ECDSA on P-256, valid for a few days, for the loopback names; never stored beyond the run, so the password of
+the keystore protects nothing.
 """
 
 from __future__ import annotations

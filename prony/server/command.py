@@ -25,14 +25,14 @@ from prony.server.spec import Value
 FLAGS = "{jvm}"
 OPTIONS = "{options}"
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
-"""What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …)
-could change it without a trace in the results; what a server needs is named in its server.yaml.
+"""What a server sees of our environment. Everything else (JAVA_TOOL_OPTIONS, SPRING_*, NODE_OPTIONS …) could
+change it without a trace in the results; what a server needs is named in its server.yaml.
 """
 
 
 def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
-    """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a
-    missing program.
+    """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a missing
+    program.
     """
     spec = built.spec
     known = placeholders(built, places)
@@ -100,13 +100,12 @@ def fill(word: str, known: Mapping[str, str], file: Path) -> str:
 
 
 def _program(word: str, folder: Path, server: str) -> str:
-    """The absolute path of a program: relative ones with a slash start at the server's folder, others are
-    on the PATH.
+    """The absolute path of a program: relative ones with a slash start at the server's folder, others are on
+    the PATH.
     """
     found = str(folder / word) if "/" in word else shutil.which(word)
     if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
         raise EnvironmentFault(
-            f"server {server} is run by '{word}', which is not an executable file that can be found; "
-            "install it or correct the command"
+            f"server {server}: '{word}' was not found or is not executable; install it or correct the command"
         )
     return found

@@ -127,8 +127,8 @@ class Guard:
         return float(self.commands.removeprefix(b"stop "))
 
     def _end(self, grace_s: float) -> list[int]:
-        """SIGTERM to the server's group, and to what outlives it; SIGKILL after the grace. Returns what
-        would not die.
+        """SIGTERM to the server's group, and to what outlives it; SIGKILL after the grace. Returns what would
+        not die.
         """
         if self.server_lives:
             _kill(-self.server, signal.SIGTERM)

@@ -37,8 +37,8 @@ STOP_MARGIN_S = 15.0
 
 @dataclass(slots=True, kw_only=True)
 class GuardedProcess:
-    """One fresh process and everything that it started. Use it in a `with`: it is stopped however that
-    ends.
+    """One fresh process and everything that it started. Use it in a `with`: it is stopped however
+    that ends.
     """
 
     kind: ClassVar[str] = "process"
@@ -69,8 +69,8 @@ class GuardedProcess:
         return proc.descendants(self.guard.pid)
 
     def owns_port(self) -> bool | None:
-        """Whether every socket that listens on the port belongs to this process; None when nobody listens
-        or it cannot be told.
+        """Whether every socket that listens on the port belongs to this process; None when nobody listens or
+        it cannot be told.
         """
         found = sockets.listeners(self.port, self.host)
         if not found:
@@ -81,7 +81,7 @@ class GuardedProcess:
     def _await_port(self, deadline_s: float) -> float:
         """Wait until it listens on its port itself; the moment. Raises EnvironmentFault."""
         while not self.owns_port():
-            self._poll(deadline_s, f"nobody listens on port {self.port}")
+            self._poll(deadline_s, f"nothing listens on port {self.port}")
         return time.monotonic()
 
     def _poll(self, deadline_s: float, state: str) -> None:
@@ -96,12 +96,12 @@ class GuardedProcess:
         if time.monotonic() >= deadline_s:
             raise EnvironmentFault(
                 f"{self.kind} {self.name} was not ready after {elapsed_s:.0f} s: "
-                f"{self._strangers() or state} (log: {self.log})",
+                f"{self._other_listener() or state} (log: {self.log})",
                 details=self.last_lines(),
             )
         time.sleep(min(COARSEST_POLL_S, max(FINEST_POLL_S, elapsed_s / POLLS_PER_ELAPSED)))
 
-    def _strangers(self) -> str:
+    def _other_listener(self) -> str:
         """Who else listens on our port, as a half-sentence."""
         found = sockets.listeners(self.port, self.host)
         owned = sockets.owned_by((listener.inode for listener in found), self.pids()) or set()
@@ -109,12 +109,12 @@ class GuardedProcess:
         if other is None:
             return ""
         pid = sockets.owner_of(other)
-        who = f"PID {proc.describe(pid)}" if pid is not None else "a process that cannot be seen"
+        who = f"PID {proc.describe(pid)}" if pid is not None else "a process that this user cannot see"
         return f"port {self.port} is taken by {who}"
 
     def set_affinity(self, cpus: Iterable[int]) -> bool:
-        """Put all threads of all its processes on these CPUs and the guard elsewhere; False when this is
-        not permitted.
+        """Put all threads of all its processes on these CPUs and the guard elsewhere; False when this is not
+        permitted.
         """
         wanted = set(cpus)
         others = set(range(os.cpu_count() or 1)) - wanted
@@ -161,8 +161,8 @@ class GuardedProcess:
         return "\n".join([line for line in lines if line.strip()][-LAST_LINES:])
 
     def stop(self, grace_s: float = 10.0) -> bool:
-        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the listening socket are gone. May
-        be called twice.
+        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the listening socket are gone. May be
+        called twice.
         """
         with self._lock:
             if self.clean is None:

@@ -21,8 +21,8 @@ from prony.server.address import Address
 
 LONGEST_BODY_BYTES = 64 << 20
 CLOSE_SHOWS_WITHIN_S = 0.002
-"""How long to look for a close that was not announced. Short, because it is part of the time to ready;
-what happens under load is counted by the engine.
+"""How long to look for a close that was not announced. Short, because it is part of the time to ready; what
+happens under load is counted by the engine.
 """
 
 
@@ -61,16 +61,14 @@ def http_probe(
         answer = connection.getresponse()
         content = answer.read(LONGEST_BODY_BYTES)
         if answer.length:  # what is still owed; reading a limited amount does not complain about it
-            raise OSError(
-                f"the answer ended {answer.length} bytes early, or has more than {LONGEST_BODY_BYTES}"
-            )
+            raise OSError(f"the response is {answer.length} bytes short, or larger than {LONGEST_BODY_BYTES}")
         found: dict[str, str] = {}
         for name, value in answer.getheaders():
             name = name.lower()
             found[name] = f"{found[name]}, {value}" if name in found else value
         return ProbeAnswer(answer.status, found, content, _still_open(connection.sock, close_shows_within_s))
     except (http.client.HTTPException, ValueError) as fault:
-        raise OSError(f"the answer is not HTTP: {fault!r}") from fault
+        raise OSError(f"the response is not HTTP: {fault!r}") from fault
     finally:
         connection.close()
 

@@ -20,8 +20,8 @@ _PPID, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 11, 13, 14, 17, 21
 
 
 def stat_fields(pid: int) -> list[bytes] | None:
-    """/proc/PID/stat from the state on (the command name may hold blanks and brackets); None for no or a
-    dead process.
+    """/proc/PID/stat from the state on (the command name may hold blanks and brackets); None for no or a dead
+    process.
     """
     fields = (read_bytes(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
     return fields if fields and fields[0] not in (b"Z", b"X") else None

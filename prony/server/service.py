@@ -1,5 +1,5 @@
-"""Starts what a server stands on (a database, a cache) as a fresh process with fresh data, and knows when it
-is ready.
+"""Starts a backing service (a database, a cache) as a fresh process with fresh data, and knows when it is
+ready.
 
 Must not know which server asks it, or what for.
 """
@@ -44,7 +44,7 @@ class RunningService(GuardedProcess):
         deadline_s = self.started_monotonic_s + timeout_s
         self._await_port(deadline_s)
         while (answer := self._ask()) is None:
-            self._poll(deadline_s, f"it does not answer with {self.spec.ready.expect!r}")
+            self._poll(deadline_s, f"no response matching {self.spec.ready.expect!r}")
         self.version = answer[1] if answer.groups() else None
 
     def _ask(self) -> re.Match[str] | None:

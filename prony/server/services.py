@@ -1,4 +1,4 @@
-"""Which services there are for servers to stand on, such as a database: finds their files and their programs.
+"""The backing services of the catalogue, such as a database: finds their files and their programs.
 
 Must not start anything.
 """
@@ -56,8 +56,8 @@ class ServiceSpec(Record):
         found = str(self.file.parent / word) if "/" in word else shutil.which(word)
         if found is None or not Path(found).is_file():
             raise EnvironmentFault(
-                f"the service {self.name} needs the program '{word}', which was not found: install it, "
-                f"e.g. `apt-get install {self.package}`, or take a variant of the server that does without"
+                f"service {self.name} needs the program '{word}', which was not found: install it, "
+                f"e.g. `apt-get install {self.package}`, or use a variant of the server without this service"
             )
         return found
 
@@ -74,7 +74,7 @@ def find(names: Iterable[str], server: str, beside: Path) -> tuple[ServiceSpec, 
     for name in names:
         if name not in files:
             raise UsageError(
-                f"server '{server}' needs the unknown service '{name}'{nearest(name, list(files))}; "
+                f"server '{server}': unknown service '{name}'{nearest(name, list(files))}; "
                 f"known services: {', '.join(sorted(files)) or 'none'}"
             )
         data, lines = read_mapping(files[name])

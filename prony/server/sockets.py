@@ -140,7 +140,7 @@ def check_free(host: str, port: int) -> None:
         who = (
             f"PID {describe(pid)}"
             if pid is not None
-            else f"a process of user {_user(listener.uid)} that cannot be seen"
+            else f"a process of user {_user(listener.uid)} that this user cannot see"
         )
         raise EnvironmentFault(f"port {port} is taken by {who}; stop it or choose another port")
     fault = _try_to_bind(host, port)
@@ -148,7 +148,7 @@ def check_free(host: str, port: int) -> None:
         return
     if fault.errno == errno.EACCES:
         raise EnvironmentFault(
-            f"port {port} may not be used by this user: {fault.strerror}; choose one above 1023"
+            f"no permission to listen on port {port}: {fault.strerror}; choose one above 1023"
         )
     if fault.errno == errno.EADDRINUSE:
         raise EnvironmentFault(
@@ -158,8 +158,8 @@ def check_free(host: str, port: int) -> None:
 
 
 def free_port(host: str) -> int:
-    """A port that nobody uses, outside the ephemeral range where that leaves room; chosen at random,
-    checked by binding.
+    """A port that nobody uses, outside the ephemeral range where that leaves room; chosen at random, checked
+    by binding.
     """
     ephemeral = _ephemeral_range()
     outside = [port for port in OWN_PORTS if port not in ephemeral]
@@ -170,7 +170,7 @@ def free_port(host: str) -> int:
         try:
             any_port.bind((host, 0))
         except OSError as fault:
-            raise EnvironmentFault(f"no free port was found on {host}: {fault.strerror}") from fault
+            raise EnvironmentFault(f"no free port on {host}: {fault.strerror}") from fault
         return int(any_port.getsockname()[1])
 
 

@@ -37,8 +37,8 @@ class BuildKeys(Record):
 
 
 class JdkRange(Record):
-    """The JDK majors a server supports; `prefer` is taken when it is installed, else the newest LTS in
-    range.
+    """The JDK majors a server supports; `prefer` is taken when it is installed, else the newest
+    LTS in range.
     """
 
     min: int = Field(default=8, ge=8)
@@ -158,10 +158,10 @@ class ServerSpec(Record):
     ready: ReadyKeys = ReadyKeys()
     ceilings: Ceilings = Ceilings()
     services: tuple[str, ...] = ()
-    """What it stands on: names of files in `services/` beside the servers; started before it."""
+    """Its backing services: names of files in `services/` beside the servers; started before it."""
     reports: str | None = None
-    """The first word of the line on which the application prints its own figures (a JSON object) once it
-    is ready.
+    """The first word of the line on which the application prints its own figures (a JSON object) once it is
+    ready.
     """
     counts: CountKeys | None = None
     """A server that counts its requests is a witness: the client's own count is held against it."""
@@ -182,7 +182,7 @@ class ServerSpec(Record):
 
     @property
     def folder(self) -> Path:
-        """Where the server.yaml lies; relative paths in the command start here."""
+        """The directory of the server.yaml; relative paths in the command start here."""
         return self.file.parent
 
     @property

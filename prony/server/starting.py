@@ -56,8 +56,8 @@ class Order:
 
 
 def make_scratch() -> Path:
-    """A private folder for one run: working folder, temp folder, the agent's socket. Short, for the
-    socket's sake.
+    """A private folder for one run: working folder, temp folder, the agent's socket. Short, for the socket's
+    sake.
     """
     places = [None, "/tmp"] if len(tempfile.gettempdir()) > LONGEST_SOCKET_PATH - 40 else [None]
     for place in reversed(places):
@@ -69,7 +69,7 @@ def make_scratch() -> Path:
         except OSError as fault:
             reason = fault.strerror
     raise EnvironmentFault(
-        f"no temporary folder could be made in {tempfile.gettempdir()}: {reason}; free space or set TMPDIR"
+        f"cannot create a directory in {tempfile.gettempdir()}: {reason}; free space or set TMPDIR"
     )
 
 

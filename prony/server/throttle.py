@@ -60,8 +60,8 @@ def _nearest(roots: tuple[str, ...], path: str) -> CgroupThrottle | None:
 
 
 def _has_quota(level: Path) -> bool:
-    """Whether this level limits CPU time; the root of a hierarchy and levels without the controller do
-    not.
+    """Whether this level limits CPU time; the root of a hierarchy and levels without the
+    controller do not.
     """
     for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
         try:

@@ -103,9 +103,9 @@ def ask_version(
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
     except (OSError, subprocess.TimeoutExpired) as fault:
-        raise EnvironmentFault(f"{program} --version did not answer: {fault}; {advice}") from fault
+        raise EnvironmentFault(f"{program} --version failed: {fault}; {advice}") from fault
     named = re.search(pattern, done.stdout)
     if named is None:
         said = (done.stderr or done.stdout).strip()
-        raise EnvironmentFault(f"{program} --version did not say its version; {advice}", details=said[-2000:])
+        raise EnvironmentFault(f"{program} --version printed no version; {advice}", details=said[-2000:])
     return named[1]

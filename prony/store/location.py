@@ -23,8 +23,8 @@ BUSY_S = 15.0
 """How long a writer waits for another one."""
 
 WRITES = "prony_writes"
-"""Execution option of a connection that is going to write: it takes SQLite's write lock at its start, so
-that two writers wait for each other instead of failing half-way.
+"""Execution option of a connection that is going to write: it takes SQLite's write lock at its start, so that
+two writers wait for each other instead of failing half-way.
 """
 
 APPLICATION_ID = 0x50524F4E

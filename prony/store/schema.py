@@ -119,8 +119,8 @@ def create(connection: Connection, created_by: str) -> None:
 
 
 def version_of(connection: Connection) -> int | None:
-    """The schema version of a database that has `prony_schema`; None when the row is missing or is no
-    number.
+    """The schema version of a database that has `prony_schema`; None when the row is missing or
+    is no number.
     """
     value = connection.execute(select(about.c.value).where(about.c.name == "version")).scalar_one_or_none()
     return int(value) if value is not None and value.isdecimal() else None
