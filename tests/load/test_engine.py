@@ -188,7 +188,7 @@ def test_an_engine_that_is_killed_is_an_error_and_not_a_hang(reference: Referenc
     while run.ready is None:
         run.next_event(60)
     os.kill(run.pid, signal.SIGKILL)
-    with pytest.raises(EnvironmentFault, match="somebody else ended the engine with SIGKILL"):
+    with pytest.raises(EnvironmentFault, match="the engine was killed by SIGKILL"):
         run.run_to_end(20)
 
 
@@ -201,7 +201,7 @@ def test_an_engine_that_does_not_stop_is_ended_and_that_is_said(
         run.next_event(60)
     os.kill(run.pid, signal.SIGSTOP)
     run.stop()
-    with pytest.raises(EnvironmentFault, match="this laboratory ended it"):
+    with pytest.raises(EnvironmentFault, match="did not stop within"):
         run.report()
 
 

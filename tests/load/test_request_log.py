@@ -13,7 +13,7 @@ from prony.load.request_log import COLUMNS, read_log
 def test_a_file_that_is_no_request_log_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
     file.write_text("a,b\n1,2\n")
-    with pytest.raises(EnvironmentFault, match="expected the columns of a request log"):
+    with pytest.raises(EnvironmentFault, match="expected the header of a request log"):
         list(read_log(file))
 
 

@@ -153,7 +153,7 @@ def test_two_builds_at_once_make_one(bench: Path) -> None:
 def test_an_unwritable_cache_is_said(bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("PRONY_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EnvironmentFault, match=r"cannot write to the cache folder .* set PRONY_CACHE"):
+    with pytest.raises(EnvironmentFault, match=r"cannot write to the cache directory .* set PRONY_CACHE"):
         build([spec_of(bench)])
 
 

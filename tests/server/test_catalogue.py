@@ -76,7 +76,7 @@ def test_the_first_root_wins(root: Path, tmp_path: Path) -> None:
             "apple:asinc",
             r"server 'apple' has no variant 'asinc', did you mean 'async'\?; its variants: async$",
         ),
-        ("./nowhere/server.yaml", r"there is no nowhere/server.yaml"),
+        ("./nowhere/server.yaml", r"no file nowhere/server.yaml"),
     ],
 )
 def test_unknown_addresses_name_the_known_ones(root: Path, address: str, message: str) -> None:
@@ -106,7 +106,7 @@ OWN, ITS_RUNTIME = "apple/server.yaml", "machine/defaults.yaml"
         (OWN, "command: [x]\nurl: localhost:80\n", r"{}:2: 'url' is .*expected http://HOST:PORT"),
         (ITS_RUNTIME, "jdk: {min: old}\n", r"{}:1: 'jdk.min' is 'old'"),
         (ITS_RUNTIME, "runtime: framework\n",
-         r"inherit each other in a circle: framework -> machine -> framework"),
+         r"circular inheritance of runtimes: framework -> machine -> framework"),
     ],
 )  # fmt: skip
 def test_faults_name_file_line_and_the_nearest_key(root: Path, file: str, text: str, message: str) -> None:
@@ -202,8 +202,8 @@ def test_every_way_to_address_a_server_is_listed(varied: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("apple:async+virtual", "the variants 'async' and 'virtual' of server 'apple' do not go together"),
-        ("apple:published+https", "'https' and 'published' of server 'apple' do not go together"),
+        ("apple:async+virtual", "variants 'async' and 'virtual' of 'apple' exclude each other"),
+        ("apple:published+https", "'https' and 'published' of 'apple' exclude each other"),
         ("apple:async+htps", "no variant 'htps', did you mean 'https'"),
         ("apple:worker=2", r"no setting 'worker', did you mean 'workers'\?; its settings: workers, "),
         ("apple:heap=lots", "the heap of 'apple' is 'lots': expected a size such as 512m or 8g"),

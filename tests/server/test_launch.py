@@ -105,7 +105,7 @@ def test_a_server_that_exits_says_how_and_why(toy: Toy) -> None:
 
 
 def test_a_server_that_never_listens(toy: Toy) -> None:
-    silent = r"not ready after .* nobody listens on port"
+    silent = r"not ready after .* nothing listens on port"
     with launch(toy("--silent")) as server, pytest.raises(EnvironmentFault, match=silent):
         server.wait_ready(probe_of(server), 0.5)
     assert server.clean
@@ -182,7 +182,7 @@ def test_what_cannot_be_executed_is_said(toy: Toy, tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match="could not be executed: Exec format error"):
         launch(garbage)
     missing = Built(built.spec.model_copy(update={"command": ("no-such-program",)}))
-    with pytest.raises(EnvironmentFault, match="run by 'no-such-program'"):
+    with pytest.raises(EnvironmentFault, match="'no-such-program' was not found"):
         launch(missing)
     unknown = Built(built.spec.model_copy(update={"command": ("{python}", "{prot}")}))
     with pytest.raises(UsageError, match=r"unknown placeholder '\{prot\}'.*did you mean 'port'"):
