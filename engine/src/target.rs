@@ -1,5 +1,9 @@
 //! Where requests go: the target of a plan taken apart and resolved, once. It opens no connection.
 
+use std::net::Ipv6Addr;
+
+use url::{Host, ParseError, Url};
+
 use crate::net::address::{Address, UNIX_PATH_BYTES, resolve};
 use crate::plan;
 use crate::refusal::{PlanError, refuse};
@@ -10,7 +14,7 @@ pub const MOST_ADDRESSES: usize = 4_096;
 /// What goes into `Host` for a Unix socket, which has no name of its own.
 const UNIX_AUTHORITY: &str = "localhost";
 
-/// See the module.
+/// The target of a run.
 #[derive(Debug)]
 pub struct Target {
     /// Whether TLS is spoken.
@@ -39,7 +43,7 @@ impl Target {
                     "target.addresses holds \"{entry}\", expected a host and perhaps a port, such as 127.0.0.1:8080, [::1]:8080 or name"
                 ));
             };
-            for found in look_up("target.addresses", host, port.unwrap_or(url.port))? {
+            for found in look_up("target.addresses", &host, port.unwrap_or(url.port))? {
                 let known = addresses
                     .iter()
                     .any(|known: &Address| known.to_string() == found.to_string());
@@ -102,22 +106,30 @@ fn look_up(key: &str, host: &str, port: u16) -> Result<Vec<Address>, PlanError> 
 }
 
 /// A host without brackets, and the port where there is one; `None` when it is neither.
-fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
-    let bare_ipv6 = text.parse::<std::net::Ipv6Addr>().is_ok();
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?,
-        None if bare_ipv6 => (text, ""),
-        None => text
-            .find(':')
-            .map_or((text, ""), |colon| text.split_at(colon)),
+fn split_port(text: &str) -> Option<(String, Option<u16>)> {
+    if let Ok(ip) = text.parse::<Ipv6Addr>() {
+        return Some((ip.to_string(), None));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, digits)) if !text.ends_with(']') => (host, Some(digits.parse().ok()?)),
+        _ => (text, None),
     };
-    let port = match port.strip_prefix(':') {
-        None if port.is_empty() => None,
-        None => return None,
-        Some(digits) => Some(digits.parse().ok().filter(|port| *port > 0)?),
+    if port == Some(0) || !is_plain(host) {
+        return None;
+    }
+    let host = match Host::parse(host).ok()? {
+        Host::Ipv6(ip) => ip.to_string(),
+        // As it was written: a resolver knows what a name stands for.
+        Host::Ipv4(_) | Host::Domain(_) => host.to_owned(),
     };
-    let plain = |byte: u8| byte > b' ' && !b"/@?#[]".contains(&byte);
-    (!host.is_empty() && host.bytes().all(plain)).then_some((host, port))
+    Some((host, port))
+}
+
+/// Whether nothing stands in it that a URL would take for something else, or leave out.
+fn is_plain(authority: &str) -> bool {
+    authority
+        .bytes()
+        .all(|byte| byte > b' ' && !b"/@?#\\".contains(&byte))
 }
 
 /// Host and port of a URL.
@@ -138,32 +150,45 @@ impl Authority {
                 "target.url is \"{url}\": {what}; expected something like http://127.0.0.1:8080 or unix:/run/server.sock"
             ))
         };
-        let (secure, rest) = match url.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
-            _ => return wrong("the scheme is missing or unknown"),
+        let parsed = match Url::parse(url) {
+            Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => parsed,
+            Err(ParseError::EmptyHost) => return wrong("the host is missing"),
+            Err(ParseError::InvalidPort) => {
+                return wrong("the port is not a number from 1 to 65535");
+            }
+            Err(ParseError::InvalidIpv6Address) => {
+                return wrong("the host is not an IPv6 address in brackets");
+            }
+            Ok(_) | Err(ParseError::RelativeUrlWithoutBase) => {
+                return wrong("the scheme is missing or unknown");
+            }
+            Err(error) => return wrong(&error.to_string()),
         };
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if !path.is_empty() {
+        if parsed.path() != "/" {
             return wrong("a path belongs into the steps of the scenario");
         }
-        if authority.contains(['@', '?', '#']) || authority.bytes().any(|byte| byte <= b' ') {
+        let secure = parsed.scheme() == "https";
+        let written = url.split_once("://").map_or("", |(_, rest)| rest);
+        let written = written.strip_suffix('/').unwrap_or(written);
+        if !is_plain(written) {
             return wrong("only host and port are expected after the scheme");
         }
-        if authority.starts_with('[') && !authority.contains(']') {
-            return wrong("the bracket of the IPv6 address is not closed");
-        }
-        if authority.is_empty() || authority.starts_with(':') {
+        let (Some(host), Some(port)) = (parsed.host(), parsed.port_or_known_default()) else {
             return wrong("the host is missing");
-        }
-        let Some((host, port)) = split_port(authority) else {
+        };
+        if port == 0 {
             return wrong("the port is not a number from 1 to 65535");
+        }
+        let host = match host {
+            Host::Domain(name) => name.to_owned(),
+            Host::Ipv4(ip) => ip.to_string(),
+            Host::Ipv6(ip) => ip.to_string(),
         };
         Ok(Self {
             secure,
-            host: host.to_owned(),
-            port: port.unwrap_or(if secure { 443 } else { 80 }),
-            written: authority.to_owned(),
+            host,
+            port,
+            written: written.to_owned(),
         })
     }
 }

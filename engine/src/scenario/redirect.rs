@@ -1,6 +1,6 @@
 //! Where a redirect leads and what is asked for there. Texts and bytes in and out; it knows nothing of users or connections.
 
-use std::borrow::Cow;
+use url::{Position, Url};
 
 /// The target, as a `Location` may name it.
 #[derive(Debug, Clone, Default)]
@@ -25,119 +25,38 @@ pub fn becomes_get(status: u16, method: &[u8]) -> bool {
 }
 
 impl Origin {
-    /// The path and query that a `Location` stands for, after a request for the path `from` (RFC 3986, section 5.2). `host` is what
-    /// the request named, which may be another name of the same server. The error says where it leads instead.
+    /// The path and query that a `Location` stands for, after a request for the path `from` (WHATWG URL, as browsers do). `host` is
+    /// what the request named, which may be another name of the same server. The error says where it leads instead.
     pub fn resolve(&self, location: &[u8], from: &str, host: &str) -> Result<String, String> {
         let text = String::from_utf8_lossy(location);
-        let text = text.split('#').next().unwrap_or_default().trim();
-        let lower = text.to_ascii_lowercase();
-        let scheme = if self.secure { "https:" } else { "http:" };
-        let hierarchical = if let Some(other) = ["http:", "https:"]
-            .iter()
-            .find(|one| lower.starts_with(**one))
-        {
-            if *other != scheme {
-                return Err(format!("it leads to {text}, from {scheme} to {other}"));
-            }
-            &text[scheme.len()..]
-        } else if has_scheme(text) {
-            return Err(format!("it leads to {text}, which is no {scheme}"));
-        } else {
-            text
+        let text = text.trim();
+        let here = self.url(&self.authority);
+        let here = here.map_err(|error| format!("the target's URL cannot be read: {error}"))?;
+        let to = here
+            .join(from)
+            .and_then(|base| base.join(text))
+            .map_err(|error| format!("it leads to {text}, which is no URL: {error}"))?;
+        let (scheme, other) = (here.scheme(), to.scheme());
+        if other != scheme && matches!(other, "http" | "https") {
+            return Err(format!("it leads to {text}, from {scheme}: to {other}:"));
+        }
+        if other != scheme {
+            return Err(format!("it leads to {text}, which is no {scheme}:"));
+        }
+        let is = |known: &Url| {
+            known.host() == to.host() && known.port_or_known_default() == to.port_or_known_default()
         };
-        let path = if let Some(named) = hierarchical.strip_prefix("//") {
-            let end = named.find(['/', '?']).unwrap_or(named.len());
-            let (authority, path) = named.split_at(end);
-            if !self.is_here(authority) && self.normal(authority) != self.normal(host) {
-                return Err(format!("it leads to another host, {authority}"));
-            }
-            if path.starts_with('/') {
-                without_dots(path)
-            } else {
-                format!("/{path}")
-            }
-        } else if hierarchical.is_empty() {
-            from.to_owned()
-        } else if hierarchical.starts_with('/') {
-            without_dots(hierarchical)
-        } else {
-            let base = from.split('?').next().unwrap_or_default();
-            if hierarchical.starts_with('?') {
-                format!("{base}{hierarchical}")
-            } else {
-                let folder = base.rfind('/').map_or("/", |slash| &base[..=slash]);
-                without_dots(&format!("{folder}{hierarchical}"))
-            }
-        };
-        Ok(as_sent(&path).into_owned())
-    }
-
-    fn is_here(&self, authority: &str) -> bool {
-        self.normal(authority) == self.normal(&self.authority)
-    }
-
-    /// In lower case, with a port.
-    fn normal(&self, authority: &str) -> String {
-        let lower = authority.to_ascii_lowercase();
-        let after_host = lower.rfind(']').map_or(0, |bracket| bracket + 1);
-        match lower[after_host..].rfind(':') {
-            Some(colon) if after_host + colon + 1 < lower.len() => lower,
-            _ => {
-                let port = if self.secure { 443 } else { 80 };
-                format!("{}:{port}", lower.trim_end_matches(':'))
-            }
+        if !is(&here) && !self.url(host).is_ok_and(|named| is(&named)) {
+            let authority = &to[Position::BeforeHost..Position::AfterPort];
+            return Err(format!("it leads to another host, {authority}"));
         }
+        Ok(to[Position::BeforePath..Position::AfterQuery].to_owned())
     }
-}
 
-/// Letters and a colon before anything else.
-fn has_scheme(text: &str) -> bool {
-    let end = text.find([':', '/', '?']);
-    end.is_some_and(|end| {
-        text[end..].starts_with(':')
-            && text.starts_with(|first: char| first.is_ascii_alphabetic())
-            && text[..end]
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    })
-}
-
-/// Without `.` and `..` (RFC 3986, section 5.2.4); the query stays as it is.
-fn without_dots(path: &str) -> String {
-    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
-    let mut kept: Vec<&str> = Vec::new();
-    let segments: Vec<&str> = path.split('/').skip(1).collect();
-    for (place, segment) in segments.iter().enumerate() {
-        let last = place + 1 == segments.len();
-        match *segment {
-            "." | ".." => {
-                if *segment == ".." {
-                    kept.pop();
-                }
-                if last {
-                    kept.push("");
-                }
-            }
-            other => kept.push(other),
-        }
+    fn url(&self, authority: &str) -> Result<Url, url::ParseError> {
+        let scheme = if self.secure { "https" } else { "http" };
+        Url::parse(&format!("{scheme}://{authority}/"))
     }
-    format!("/{}{query}", kept.join("/"))
-}
-
-/// What may not stand in a request line is written as `%xx`.
-fn as_sent(path: &str) -> Cow<'_, str> {
-    if path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Cow::Borrowed(path);
-    }
-    let mut out = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_graphic() {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    Cow::Owned(out)
 }
 
 /// A request that was sent, taken apart.
