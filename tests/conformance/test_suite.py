@@ -174,6 +174,29 @@ def test_a_server_that_dies_of_a_request_is_said_to_have_died(faulty_server: Mak
     assert results["stop"].found == "exited during 'oversized-header': exit code 3"
 
 
+def test_what_the_preparation_captured_is_known_to_checks_and_clean_up(
+    faulty_server: Make, examine: Examine
+) -> None:
+    created = Step(
+        name="create",
+        method="PUT",
+        path="/p${uuid}",
+        body=PERSON,
+        expect=Expectation(status=(201,)),
+        capture={"id": Capture(header="Location")},
+    )
+    workload = Workload(
+        name="captured",
+        prepare=(created,),
+        steps=(Step(name="read", path="/${id}", expect=Expectation(body_contains=('"name"',))),),
+        cleanup=(Step(name="delete", method="DELETE", path="/${id}", expect=Expectation(status=(200,))),),
+    )
+    results = examine(faulty_server(), workload, "answers", "keep-alive", "concurrent")
+    assert {name: result.status for name, result in results.items()} == dict.fromkeys(
+        ("start", "prepare", "answers", "keep-alive", "concurrent", "clean-up", "stop"), Status.PASSED
+    )
+
+
 def test_a_preparation_that_fails_is_said_in_one_sentence(faulty_server: Make, examine: Examine) -> None:
     results = examine(faulty_server("--read-only"), PREPARED)
     assert list(results) == ["start", "prepare"]

@@ -16,7 +16,7 @@ from prony.host.affinity import granted_cpus
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Capture, Expectation, Step, Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.target import LaunchedServer
@@ -87,6 +87,23 @@ def test_what_the_steps_need_is_there_and_is_taken_back(tmp_path: Path, heard: H
     assert (report.totals.completed, report.totals.failed) == (REQUESTS, 0), "the figures hold the load alone"
     assert outcome.evidence.probes[0].meets_expectation
     assert outcome.evidence.clean_stop is True
+
+
+def test_what_the_preparation_captured_is_known_to_preflight_steps_and_clean_up(
+    tmp_path: Path, heard: Heard
+) -> None:
+    create = FILL.model_copy(
+        update={"path": "/p${uuid}", "repeat": 1, "capture": {"id": Capture(header="Location")}}
+    )
+    read = READ.model_copy(update={"path": "/${id}"})
+    delete = EMPTY.model_copy(update={"path": "/${id}", "repeat": 1})
+    workload = Workload(name="captured", prepare=(create,), steps=(read,), cleanup=(delete,))
+    outcome = run(tmp_path, workload, heard)
+    assert outcome.failure is None
+    assert [probe.why_not for probe in outcome.evidence.probes] == [None]
+    assert outcome.evidence.engine is not None
+    assert outcome.evidence.engine.totals.failed == 0
+    assert heard.notes == []
 
 
 def test_without_them_nothing_is_sent_but_the_load(tmp_path: Path, heard: Heard) -> None:

@@ -1,0 +1,270 @@
+"""One sequence for every kind of target: launched, at a URL, and a kind that the trial has never seen."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import IntervalRow
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.server import ServerIdentity
+from prony.host.affinity import granted_cpus
+from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
+from prony.plan.population import Population
+from prony.plan.stage import Stage
+from prony.plan.target import CountKeys, Launch, Url
+from prony.plan.trial import TrialPlan, WarmUpPlan, fixed
+from prony.plan.workload import Expectation, Step, Workload
+from prony.server.build import Built
+from prony.server.catalogue import Catalogue
+from prony.target import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test
+from prony.trial.load_run import INTERRUPTED
+from prony.trial.run import CUT_SHORT, Outcome, run_trial
+from prony.trial.surroundings import Surroundings
+from tests.load.test_engine import Reference
+
+HELLO = Workload(name="hello", steps=(Step(name="hello", path="/", expect=Expectation(status=(200,))),))
+TIDY = HELLO.model_copy(update={"cleanup": (Step(name="tidy", path="/"),)})
+SHORT = WholeRun(total_requests=200, duration_s=60)
+COUNTS = CountKeys(path="/__prony/stats", pointer="/requests")
+
+
+@dataclass
+class Heard:
+    """A listener that remembers, and can press Ctrl-C when a phase begins."""
+
+    interrupt_at: str | None = None
+    phases: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def phase(self, name: str, expected_s: float | None) -> None:  # noqa: ARG002 - of the protocol
+        self.phases.append(name)
+        if name == self.interrupt_at:
+            raise KeyboardInterrupt
+
+    def row(self, row: IntervalRow) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+class RemoteProcess(RunningExternal):
+    """A server of ours that runs where nothing but its address, its count and its end can be asked for."""
+
+    def __init__(self, at: Url, stops: list[str], interrupted_stop: bool) -> None:
+        super().__init__(at)
+        self._stops, self._interrupted_stop = stops, interrupted_stop
+
+    def stop(self) -> bool:  # type: ignore[override]
+        self._stops.append("stop")
+        if self._interrupted_stop and len(self._stops) == 1:
+            raise KeyboardInterrupt
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class OnAnotherHost(ExternalServer):
+    """A third kind: owned, and nothing of it is built here."""
+
+    owned: bool = True
+    interrupted_stop: bool = False
+    stops: list[str] = field(default_factory=list)
+
+    @property
+    def identity(self) -> ServerIdentity:
+        return ServerIdentity(name="there")
+
+    def start(self, partition: CpuPartition) -> RemoteProcess:
+        del partition
+        return RemoteProcess(self.at, self.stops, self.interrupted_stop)
+
+
+@pytest.fixture
+def url() -> Iterator[Url]:
+    reference = Reference()
+    yield Url(url=reference.url, counts=COUNTS)
+    reference.finish()
+
+
+def measured(server: ServerUnderTest, heard: Heard, **changes: object) -> Outcome:
+    values: dict[str, object] = {"workload": HELLO, "load": ClosedLoad(users=2), "measured": SHORT}
+    plan = TrialPlan.model_validate(values | changes)
+    cpus = tuple(granted_cpus())
+    return run_trial(plan, server, Surroundings(CpuPartition(server=cpus, client=cpus), Limits()), heard)
+
+
+def completed(outcome: Outcome) -> int:
+    assert outcome.evidence.engine is not None
+    return outcome.evidence.engine.totals.completed
+
+
+def test_a_kind_that_nobody_knows_runs_through_the_same_trial(url: Url) -> None:
+    server, heard = OnAnotherHost(url), Heard()
+    outcome = measured(server, heard)
+    assert outcome.failure is None
+    assert completed(outcome) == 200
+    assert outcome.evidence.server_count is not None
+    assert outcome.evidence.server_count.requests == 200
+    assert outcome.evidence.clean_stop is True
+    assert server.stops == ["stop"]
+    assert heard.phases == ["start", "window", "stop"]
+
+
+def test_a_url_is_neither_started_nor_stopped(url: Url) -> None:
+    heard = Heard()
+    outcome = measured(ExternalServer(url), heard)
+    assert heard.phases == ["window"]
+    evidence = outcome.evidence
+    assert evidence.server.owned is False
+    assert (evidence.clean_stop, evidence.partition, evidence.start_up) == (None, None, None)
+    assert evidence.server_window is not None, "its processes are on this host and ours to read"
+    assert evidence.server_count is not None
+    assert evidence.server_count.requests == 200
+
+
+def test_a_url_can_be_watched_while_it_warms_up(url: Url) -> None:
+    warm_up = WarmUpPlan(min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
+    outcome = measured(ExternalServer(url), Heard(), measured=SteadyWindow(window_s=1.0), warm_up=warm_up)
+    assert outcome.failure is None
+    found = outcome.evidence.warm_up
+    assert found is not None
+    assert (found.method, found.cap_s) == ("unpinned", 2.0)
+    assert [phase.name for phase in outcome.evidence.phases] == ["warm-up", "window"]
+    assert {phase.server_cpus for phase in outcome.evidence.phases} == {()}
+
+
+def test_a_warm_up_of_a_fixed_time(url: Url) -> None:
+    outcome = measured(ExternalServer(url), Heard(), measured=SteadyWindow(window_s=1.0), warm_up=fixed(1.0))
+    found = outcome.evidence.warm_up
+    assert found is not None
+    assert (found.method, found.cap_s, found.steady) == ("fixed", 1.0, None)
+    warm_up, window = outcome.evidence.phases
+    assert (warm_up.name, warm_up.start_ms, window.name) == ("warm-up", 0.0, "window")
+    assert window.start_ms >= warm_up.end_ms >= 1000
+
+
+def test_a_url_where_nobody_listens_is_an_outcome() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    outcome = measured(ExternalServer(Url(url=f"http://127.0.0.1:{port}")), Heard())
+    assert isinstance(outcome.fault, EnvironmentFault)
+    assert outcome.failure == (
+        f"nothing answers HTTP at http://127.0.0.1:{port}: start the server first, or correct the address "
+        "and port"
+    )
+    assert outcome.evidence.engine is None
+
+
+def test_a_wrong_answer_names_the_request(url: Url) -> None:
+    wrong = Workload(name="w", steps=(Step(name="no", path="/__none", expect=Expectation(status=(418,))),))
+    outcome = measured(ExternalServer(url), Heard(), workload=wrong)
+    assert outcome.failure is not None
+    assert outcome.failure.startswith(f"GET {url.url}/__none answers status ")
+    assert outcome.evidence.engine is None
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Callable[..., LaunchedServer]:
+    """`mine(keys…)`: a server of a catalogue of its own, with these keys in its server.yaml."""
+
+    def make(**keys: str) -> LaunchedServer:
+        folder = tmp_path / "servers" / "mine"
+        folder.mkdir(parents=True)
+        serve = '["{engine}", "serve", "--listen", "{host}:{port}"]'
+        lines = [f"command: {serve}", *(f"{key}: {value}" for key, value in keys.items())]
+        (folder / "server.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        server = under_test(Launch(address="mine"), Catalogue.load([tmp_path / "servers"]))
+        assert isinstance(server, LaunchedServer)
+        server.built, server.log_dir = Built(server.spec), tmp_path
+        return server
+
+    return make
+
+
+def test_a_port_that_is_taken_fails_the_trial_in_one_sentence(mine: Callable[..., LaunchedServer]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = measured(mine(url=f"http://127.0.0.1:{port}"), Heard())
+    assert isinstance(outcome.fault, EnvironmentFault)
+    assert outcome.failure is not None
+    assert f"port {port} is taken" in outcome.failure
+    assert outcome.evidence.server.name == "mine"
+    assert outcome.evidence.engine is None
+
+
+def test_a_backing_service_that_is_not_ready_fails_the_trial_in_one_sentence(
+    mine: Callable[..., LaunchedServer], tmp_path: Path
+) -> None:
+    server = mine(services="[keeper]")
+    services = tmp_path / "servers" / "services"
+    services.mkdir()
+    command = f'["{sys.executable}", "-c", "raise SystemExit(5)", "{{host}}", "{{port}}"]'
+    (services / "keeper.yaml").write_text(
+        f'command: {command}\nready: {{send: "?", expect: "!"}}\npackage: keeper\n', encoding="utf-8"
+    )
+    outcome = measured(server, Heard())
+    assert isinstance(outcome.fault, EnvironmentFault)
+    assert outcome.failure is not None
+    assert outcome.failure.startswith("service keeper ended before it was ready: exit code 5")
+    assert outcome.evidence.clean_stop is None, "it was never started"
+
+
+def test_a_workload_that_begins_with_a_block_is_measured_without_a_preflight(
+    mine: Callable[..., LaunchedServer],
+) -> None:
+    workload = Workload.model_validate(
+        {"name": "twice", "steps": [{"loop": {"count": 2}, "steps": [{"path": "/"}]}]}
+    )
+    outcome = measured(mine(), Heard(), workload=workload)
+    assert outcome.failure is None
+    assert outcome.evidence.probes == ()
+    assert outcome.evidence.start_up is not None
+    assert completed(outcome) == 200
+
+
+@pytest.mark.parametrize("phase", ["clean-up", "stop"])
+def test_an_interrupt_after_the_measured_part_does_not_cost_the_trial(url: Url, phase: str) -> None:
+    server = OnAnotherHost(url, interrupted_stop=phase == "stop")
+    heard = Heard(interrupt_at=phase if phase == "clean-up" else None)
+    outcome = measured(server, heard, workload=TIDY)
+    assert outcome.interrupted
+    assert outcome.notes == (CUT_SHORT,)
+    assert INTERRUPTED not in outcome.notes, "a run that goes on must not repeat it"
+    assert completed(outcome) == 200
+    assert outcome.evidence.server_window is not None
+    assert outcome.evidence.clean_stop is True
+    assert len(server.stops) == (2 if phase == "stop" else 1)
+
+
+def test_an_interrupt_before_the_measured_part_stops_the_server(url: Url) -> None:
+    server = OnAnotherHost(url)
+    with pytest.raises(KeyboardInterrupt):
+        measured(server, Heard(interrupt_at="window"))
+    assert server.stops == ["stop"]
+
+
+def test_a_load_after_the_measured_one_that_cannot_run_does_not_cost_the_trial(
+    url: Url, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prony.trial import run
+
+    def refused(*_: object) -> None:
+        raise EnvironmentFault("the engine could not be started: Too many open files")
+
+    monkeypatch.setattr(run, "offer_stage", refused)
+    users = Population(name="after", users=1, iterations_per_user=1)
+    after = Stage(workload=HELLO, loads=ClosedLoad(users=1, populations=(users,)))
+    outcome = measured(OnAnotherHost(url), Heard(), after=after)
+    assert outcome.fault is None
+    assert outcome.failure is None
+    assert completed(outcome) == 200
+    assert outcome.notes == (
+        "the load after the measured one failed: the engine could not be started: Too many open files",
+    )
