@@ -1,9 +1,9 @@
-//! The words of `prony-engine serve`'s command line, as clap reads them. Values stay text here, so that every bad one is
-//! refused in one place and with one sentence; it knows nothing of what they mean.
+//! The options of `prony-engine serve` for clap. Values stay text here; [`super::options`] reads
+//! them, so that every invalid one is refused in one place and with one sentence.
 
 use std::path::PathBuf;
 
-/// Answer fast, or with scripted trouble; count what was asked and answered.
+/// Answer fast, late or wrong, as told; count requests and responses.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:0]
@@ -24,10 +24,10 @@ pub struct Args {
     /// A full handshake for every TLS connection
     #[arg(long, help_heading = "Server")]
     pub(super) no_resumption: bool,
-    /// Write the bytes of the requests to a file, as they came
+    /// Write the raw bytes of the requests to a file
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(super) record: Option<PathBuf>,
-    /// Length at which the record ends [default: 1048576]
+    /// Longest record, in bytes [default: 1048576]
     #[arg(
         long,
         value_name = "N",
@@ -46,7 +46,7 @@ pub struct Args {
     /// Stop when stdin closes
     #[arg(long, help_heading = "Server")]
     pub(super) stdin_guard: bool,
-    /// Seed of all draws, or `random` [default: 1]
+    /// Seed of all random numbers, or `random` [default: 1]
     #[arg(
         long,
         value_name = "N",
@@ -60,28 +60,28 @@ pub struct Args {
         long,
         value_name = "N",
         allow_hyphen_values = true,
-        help_heading = "Answer"
+        help_heading = "Response"
     )]
     pub(super) body_bytes: Option<String>,
     /// File with the body
-    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    #[arg(long, value_name = "FILE", help_heading = "Response")]
     pub(super) body_file: Option<PathBuf>,
     /// Content type of the body [default: text/plain]
-    #[arg(long, value_name = "TYPE", help_heading = "Answer")]
+    #[arg(long, value_name = "TYPE", help_heading = "Response")]
     pub(super) content_type: Option<String>,
     /// Status code [default: 200]
     #[arg(
         long,
         value_name = "CODE",
         allow_hyphen_values = true,
-        help_heading = "Answer"
+        help_heading = "Response"
     )]
     pub(super) status: Option<String>,
     /// Send the body in chunks
-    #[arg(long, help_heading = "Answer")]
+    #[arg(long, help_heading = "Response")]
     pub(super) chunked: bool,
 
-    /// none, fixed:150ms, exp:10ms, lognormal:10ms,0.5 (median, sigma) or bimodal:5ms,50ms,0.1 (low, high, share of high)
+    /// none, fixed:150ms, exp:10ms, lognormal:MEDIAN,SIGMA or bimodal:LOW,HIGH,SHARE_OF_HIGH
     #[arg(
         long,
         value_name = "DELAY",
@@ -89,7 +89,7 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) delay: Option<String>,
-    /// CPU time burnt per request, e.g. 50us
+    /// CPU time per request, e.g. 50us
     #[arg(
         long,
         value_name = "TIME",
@@ -97,7 +97,7 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) work: Option<String>,
-    /// Only so many requests are in service at once, the others wait in a queue
+    /// Requests in service at once; the others wait in a queue
     #[arg(
         long,
         value_name = "N",
@@ -105,7 +105,7 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) workers: Option<String>,
-    /// All requests wait, e.g. every=10s,for=1s
+    /// Stalls of the whole server, e.g. every=10s,for=1s
     #[arg(
         long,
         value_name = "STALL",
@@ -113,7 +113,8 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) stall: Option<String>,
-    /// More work at the start, falling exponentially: from=10,over=60s[,of=work|delay|both]
+    /// A warm-up: more work at the start, falling exponentially,
+    /// from=10,over=60s[,of=work|delay|both]
     #[arg(
         long,
         value_name = "CURVE",
@@ -121,7 +122,7 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) warmup: Option<String>,
-    /// More work as time goes by: per-minute=0.05[,after=30s][,of=work|delay|both]
+    /// A slow-down: more work as time goes by, per-minute=0.05[,after=30s][,of=work|delay|both]
     #[arg(
         long,
         value_name = "CURVE",
@@ -129,7 +130,7 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) slowdown: Option<String>,
-    /// Some starts are slow for good: share=0.5,factor=1.2 (drawn once from the seed)
+    /// Some processes are slower for life: share=0.5,factor=1.2 (drawn once from the seed)
     #[arg(
         long,
         value_name = "LOTTERY",
@@ -137,7 +138,7 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) start_lottery: Option<String>,
-    /// Send the answer a byte at a time, one every so often
+    /// Send the response a byte at a time, one per TIME
     #[arg(
         long,
         value_name = "TIME",
@@ -146,12 +147,13 @@ pub struct Args {
     )]
     pub(super) drip: Option<String>,
 
-    /// Answer with an error: share=0.02[,status=503][,fast=yes] (fast: without queue, work and delay)
+    /// Answer with an error: share=0.02[,status=503][,fast=yes] (fast: without queue, work and
+    /// delay)
     #[arg(
         long,
         value_name = "ERRORS",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) errors: Option<String>,
     /// Body shorter than declared, then close: share=0.01
@@ -159,7 +161,7 @@ pub struct Args {
         long,
         value_name = "SHARE",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) truncate: Option<String>,
     /// 200 with an error page: share=0.01
@@ -167,7 +169,7 @@ pub struct Args {
         long,
         value_name = "SHARE",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) wrong_body: Option<String>,
     /// Reset the connection instead of answering: share=0.01
@@ -175,7 +177,7 @@ pub struct Args {
         long,
         value_name = "SHARE",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) reset: Option<String>,
     /// Answer with bytes that are not HTTP: share=0.01
@@ -183,7 +185,7 @@ pub struct Args {
         long,
         value_name = "SHARE",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) garbage: Option<String>,
     /// Read the request and never answer: share=0.01
@@ -191,34 +193,34 @@ pub struct Args {
         long,
         value_name = "SHARE",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) no_answer: Option<String>,
-    /// Answer with a head that never ends: share=0.01
+    /// Respond with a head that never ends: share=0.01
     #[arg(
         long,
         value_name = "SHARE",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) header_endless: Option<String>,
-    /// Close the connection after N answers, announced with `Connection: close`
+    /// Close the connection after N responses, announced with `Connection: close`
     #[arg(
         long,
         value_name = "N",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) close_after: Option<String>,
-    /// Close the connection after N answers without a word
+    /// Close the connection after N responses, unannounced
     #[arg(
         long,
         value_name = "N",
         allow_hyphen_values = true,
-        help_heading = "Trouble"
+        help_heading = "Faults"
     )]
     pub(super) close_silently_after: Option<String>,
-    /// Close after every answer, announced (the same as --close-after 1)
-    #[arg(long, help_heading = "Trouble")]
+    /// Close after every response, announced (the same as --close-after 1)
+    #[arg(long, help_heading = "Faults")]
     pub(super) ignore_keep_alive: bool,
 }

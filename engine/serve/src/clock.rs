@@ -1,4 +1,4 @@
-//! The clocks of the server: monotonic time since the start, CPU time, and the burning of CPU time.
+//! Monotonic time since the start, CPU time, and using up CPU time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,13 +44,14 @@ impl Clock {
     }
 }
 
-/// Keeps the CPU busy for `ns` of this thread's own CPU time, or until `stop` is set. A thread that is pushed aside in
-/// between has not worked meanwhile, as it is with real work.
+/// Uses up `ns` of this thread's CPU time, or less when `stop` is set. Time in which the thread was
+/// preempted does not count, as with real work.
 pub fn burn(ns: u64, stop: &AtomicBool) {
     let begin = thread_cpu_ns();
     let mut value = begin | 1;
     while thread_cpu_ns() - begin < ns && !stop.load(Ordering::Relaxed) {
-        // About a microsecond of arithmetic that cannot be left out, so that little of the time is spent in the kernel.
+        // About a microsecond of arithmetic that the compiler cannot drop, so that little of the
+        // time is spent reading the clock.
         for _ in 0..512 {
             value = value
                 .wrapping_mul(6_364_136_223_846_793_005)

@@ -1,5 +1,5 @@
-//! A socket with what belongs to it: output that the kernel did not take yet, TLS, and the state of the exchange. It
-//! moves bytes and knows nothing of what they mean or of when the kernel is ready.
+//! A socket with its backlog of output, its TLS session and its HTTP state. It moves bytes and
+//! knows nothing of what they mean or of when the kernel is ready.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
 use rustls::ServerConfig;
 
 use super::counters::Counters;
-use super::machine::{Exchange, Step};
+use super::machine::{Action, HttpState};
 use super::tls::{self, Session, Unwrapped};
 
 const READ_BYTES: usize = 64 * 1024;
@@ -52,11 +52,11 @@ pub enum Received {
     Raw(usize),
     /// There are bytes in `Buffers::plain`.
     Plain,
-    /// Bytes that were of use to TLS alone.
+    /// Only bytes of the TLS protocol itself.
     Handshake,
     /// There is nothing to read now.
     Dry,
-    /// The client speaks no TLS, or broke it: it is to be told and left.
+    /// The client does not speak TLS, or broke it: send the alert and close.
     Broken,
     Gone,
 }
@@ -72,10 +72,10 @@ pub struct Connection {
     socket: Option<OwnedFd>,
     session: Option<Box<Session>>,
     backlog: Option<Box<Backlog>>,
-    pub exchange: Exchange,
-    /// Told apart from earlier connections of the same slot.
+    pub http: HttpState,
+    /// Distinguishes it from earlier connections of the same slot.
     pub epoch: u32,
-    pub step: Step,
+    pub action: Action,
     /// There may be bytes to read.
     pub readable: bool,
     /// The client has ended its side: reading must go on until the kernel says so.
@@ -91,9 +91,9 @@ impl Connection {
             socket: None,
             session: None,
             backlog: None,
-            exchange: Exchange::default(),
+            http: HttpState::default(),
             epoch: 0,
-            step: Step::Read,
+            action: Action::Read,
             readable: false,
             ended: false,
             waits_to_write: false,
@@ -103,7 +103,7 @@ impl Connection {
     /// Takes a new socket; false when TLS cannot begin.
     pub fn begin(&mut self, socket: OwnedFd, tls: Option<&Arc<ServerConfig>>) -> bool {
         self.socket = Some(socket);
-        self.step = Step::Read;
+        self.action = Action::Read;
         self.readable = false;
         self.ended = false;
         self.waits_to_write = false;
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Puts TLS's farewell into the output; false when there is none to be said (any more).
+    /// Puts `close_notify` into the output; false without TLS, or when it was sent before.
     pub fn announce_end(&mut self) -> bool {
         self.session
             .as_mut()
@@ -248,10 +248,10 @@ impl Connection {
             .is_some_and(|socket| shutdown(socket, Shutdown::Write).is_ok())
     }
 
-    /// Makes the close that follows a reset.
+    /// Makes the next close a reset.
     pub fn arm_reset(&self) {
         if let Some(socket) = &self.socket {
-            // Lingering for no time does it. If that fails, an orderly end has to do.
+            // A linger time of zero makes the close a reset. Refused, it stays an orderly close.
             let _ = sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO));
         }
     }

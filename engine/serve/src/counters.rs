@@ -1,11 +1,12 @@
-//! What the server counts, per thread without locks, and the totals over all threads that it reports.
+//! What the server counts, per thread without locks, and the totals over all threads that it
+//! reports.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use super::draw::{Fate, TROUBLES};
+use super::random::{FAULTS, Outcome};
 
 const FIRST_STATUS: u16 = 200;
 const STATUSES: usize = 400;
@@ -15,7 +16,8 @@ const STATUSES: usize = 400;
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Only the owning thread adds, so a plain load and store do; the compiler turns them into one addition.
+    /// Only the owning thread adds, so a plain load and store do; the compiler turns them into one
+    /// addition.
     pub fn add(&self, amount: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
@@ -50,7 +52,7 @@ pub struct Counters {
     pub tls_resumptions: Count,
     pub tls_errors: Count,
     answered: [Count; STATUSES],
-    troubles: [Count; TROUBLES.len()],
+    faults: [Count; FAULTS.len()],
 }
 
 impl Default for Counters {
@@ -69,7 +71,7 @@ impl Default for Counters {
             tls_resumptions: Count::default(),
             tls_errors: Count::default(),
             answered: std::array::from_fn(|_| Count::default()),
-            troubles: Default::default(),
+            faults: Default::default(),
         }
     }
 }
@@ -84,9 +86,9 @@ impl Counters {
         }
     }
 
-    pub fn trouble(&self, fate: Fate) {
-        if let Some(at) = TROUBLES.iter().position(|(known, _)| *known == fate) {
-            self.troubles[at].add(1);
+    pub fn fault(&self, outcome: Outcome) {
+        if let Some(at) = FAULTS.iter().position(|(known, _)| *known == outcome) {
+            self.faults[at].add(1);
         }
     }
 }
@@ -103,13 +105,13 @@ pub struct Totals {
     pub bytes_received: u64,
     /// CPU time of the whole process.
     pub cpu_s: f64,
-    /// Status code to answers begun.
+    /// Status code to responses begun.
     pub answered: BTreeMap<String, u64>,
-    /// Kind of trouble to requests that met it.
-    pub troubles: BTreeMap<&'static str, u64>,
-    /// What could not be read as a request.
+    /// Kind of injected fault to requests that got it.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Not an HTTP/1.x request.
     pub malformed: u64,
-    /// Requests whose client was gone before their answer was due.
+    /// Requests whose client had gone before the response was due.
     pub abandoned: u64,
     pub stats_requests: u64,
     pub accept_errors: u64,
@@ -148,12 +150,12 @@ impl Totals {
                     .entry((at + usize::from(FIRST_STATUS)).to_string())
                     .or_default() += count.get();
             }
-            for ((_, name), count) in TROUBLES
+            for ((_, name), count) in FAULTS
                 .iter()
-                .zip(&thread.troubles)
+                .zip(&thread.faults)
                 .filter(|(_, count)| count.get() > 0)
             {
-                *totals.troubles.entry(name).or_default() += count.get();
+                *totals.faults.entry(name).or_default() += count.get();
             }
         }
         totals
@@ -175,14 +177,14 @@ mod tests {
         two.answered(200);
         two.answered(599);
         two.answered(100);
-        one.trouble(Fate::Reset);
-        one.trouble(Fate::Answer);
+        one.fault(Outcome::Reset);
+        one.fault(Outcome::Normal);
         let totals = Totals::over([&one, &two]);
         assert_eq!((totals.requests, totals.connections_open), (5, 0));
         assert_eq!(
             totals.answered,
             BTreeMap::from([("200".to_owned(), 2), ("599".to_owned(), 1)])
         );
-        assert_eq!(totals.troubles, BTreeMap::from([("reset", 1)]));
+        assert_eq!(totals.faults, BTreeMap::from([("reset", 1)]));
     }
 }

@@ -1,9 +1,10 @@
-//! How the script changes with time: stall windows, warm-up and slow-down. Pure functions of the time since the
-//! server began to listen, so that they are tested without a clock.
+//! How the behaviour changes with time: stall windows, warm-up and slow-down. Pure functions of the
+//! time since the server began to listen, so that they are tested without a clock.
 
 use super::values::{Fields, duration_ns, number_from, positive_duration_ns};
 
-/// Freezes of the whole server: no request begins or ends in `[k·every, k·every + length)`, k = 1, 2, …
+/// Freezes of the whole server: no request begins or ends in `[k·every, k·every + length)`, k = 1,
+/// 2, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     every_ns: u64,
@@ -37,13 +38,13 @@ impl Stall {
 
 /// What a curve multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applies {
+pub enum AppliesTo {
     Work,
     Delay,
     Both,
 }
 
-impl Applies {
+impl AppliesTo {
     fn parse(text: Option<&str>) -> Result<Self, String> {
         match text {
             None | Some("work") => Ok(Self::Work),
@@ -64,12 +65,13 @@ impl Applies {
     }
 }
 
-/// A server that gets faster: the factor falls exponentially from `from` at the start to exactly 1 after `over`.
+/// A server that gets faster: the factor falls exponentially from `from` at the start to exactly 1
+/// after `over`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Warmup {
     from: f64,
     over_ns: u64,
-    pub of: Applies,
+    pub of: AppliesTo,
 }
 
 impl Warmup {
@@ -81,7 +83,7 @@ impl Warmup {
         Ok(Self {
             from,
             over_ns,
-            of: Applies::parse(fields.take("of"))?,
+            of: AppliesTo::parse(fields.take("of"))?,
         })
     }
 
@@ -95,12 +97,13 @@ impl Warmup {
     }
 }
 
-/// A server that gets slower, as one that leaks does: the factor is `1 + per_minute · minutes`, from `after` on.
+/// A server that gets slower, as one that leaks does: the factor is `1 + per_minute · minutes`,
+/// from `after` on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slowdown {
     per_minute: f64,
     after_ns: u64,
-    pub of: Applies,
+    pub of: AppliesTo,
 }
 
 impl Slowdown {
@@ -112,7 +115,7 @@ impl Slowdown {
         Ok(Self {
             per_minute,
             after_ns,
-            of: Applies::parse(fields.take("of"))?,
+            of: AppliesTo::parse(fields.take("of"))?,
         })
     }
 
@@ -201,7 +204,7 @@ mod tests {
 
         #[test]
         fn warm_up_is_monotone(from in 1.0f64..1000.0, a in 0u64..100_000_000_000, b in 0u64..100_000_000_000) {
-            let warmup = Warmup { from, over_ns: 60 * S, of: Applies::Work };
+            let warmup = Warmup { from, over_ns: 60 * S, of: AppliesTo::Work };
             let (early, late) = (a.min(b), a.max(b));
             prop_assert!(warmup.factor(early) >= warmup.factor(late) - 1e-9 && warmup.factor(late) >= 1.0 - 1e-9);
         }

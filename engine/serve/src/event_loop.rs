@@ -1,5 +1,5 @@
-//! The readiness loop of one thread: epoll, the timer, accepting. What bytes mean is the machine's affair, how they are
-//! moved the connection's.
+//! The epoll loop of one thread: readiness, timer, accepting. It knows nothing of HTTP; the state
+//! machine says what to do next, and the connection moves the bytes.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -15,13 +15,13 @@ use rustix::time::{
 
 use super::connection::{Buffers, Connection, Received, Sent};
 use super::counters::Counters;
-use super::listen::{Door, next_thread};
-use super::machine::{Machine, Step};
+use super::listen::{Listener, next_thread};
+use super::machine::{Action, Machine};
 use super::shared::Shared;
 use super::timers::Deadline;
 
-/// Keys of what is not a connection; slots never get that far.
-pub const DOOR: u64 = u64::MAX;
+/// epoll keys that are not connections; slots never get that far.
+pub const LISTENER: u64 = u64::MAX;
 const MAIL: u64 = u64::MAX - 1;
 const TIMER: u64 = u64::MAX - 2;
 
@@ -36,7 +36,7 @@ const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 pub struct EventLoop {
     shared: Arc<Shared>,
     counters: Arc<Counters>,
-    door: Arc<Door>,
+    listener: Arc<Listener>,
     thread: usize,
     machine: Machine,
     connections: Vec<Connection>,
@@ -44,17 +44,17 @@ pub struct EventLoop {
     timer: OwnedFd,
     armed_ns: Option<u64>,
     buffers: Buffers,
-    /// Connections that still have something to read although their turn was over.
+    /// Connections with more to read that have to wait for the others.
     again: Vec<u64>,
 }
 
 impl EventLoop {
-    pub fn new(shared: Arc<Shared>, door: Arc<Door>, thread: usize) -> Result<Self, Errno> {
+    pub fn new(shared: Arc<Shared>, listener: Arc<Listener>, thread: usize) -> Result<Self, Errno> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
-        let epoll = door.epoll(thread);
+        let epoll = listener.epoll(thread);
         // Edge-triggered, so that the timer need never be read.
         epoll::add(
             epoll,
@@ -72,7 +72,7 @@ impl EventLoop {
             counters: Arc::clone(&shared.counters[thread]),
             machine: Machine::new(Arc::clone(&shared), thread),
             shared,
-            door,
+            listener,
             thread,
             connections: Vec::new(),
             free: Vec::new(),
@@ -97,15 +97,15 @@ impl EventLoop {
             } else {
                 Some(&at_once)
             };
-            let (events, _) = match epoll::wait(self.door.epoll(self.thread), &mut buffer, patience)
-            {
-                Ok(events) => events,
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(error),
-            };
+            let (events, _) =
+                match epoll::wait(self.listener.epoll(self.thread), &mut buffer, patience) {
+                    Ok(events) => events,
+                    Err(Errno::INTR) => continue,
+                    Err(error) => return Err(error),
+                };
             for event in events.iter() {
                 match event.data.u64() {
-                    DOOR => self.accept()?,
+                    LISTENER => self.accept()?,
                     MAIL => self
                         .machine
                         .granted
@@ -123,8 +123,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Sets the kernel's timer to the earliest deadline. A timer descriptor, because the time-out of `epoll_wait` is
-    /// counted in milliseconds and stretched by the thread's timer slack.
+    /// Sets the kernel's timer to the earliest deadline. A timer descriptor, because the time-out
+    /// of `epoll_wait` is counted in milliseconds and stretched by the thread's timer slack.
     fn arm_timer(&mut self) -> Result<(), Errno> {
         let Some(due_ns) = self.machine.timers.next_due_ns() else {
             return Ok(());
@@ -156,16 +156,16 @@ impl EventLoop {
             if next_ns > now_ns {
                 break;
             }
-            // Everything that is due at this moment; what falls due meanwhile is looked at in the next round.
+            // Everything due now; what falls due meanwhile is for the next round.
             while let Some(deadline) = self.machine.timers.pop_due(now_ns) {
-                if deadline.key == DOOR {
-                    self.door.arm(self.thread, DOOR)?;
+                if deadline.key == LISTENER {
+                    self.listener.arm(self.thread, LISTENER)?;
                 } else if let Some(slot) = self.slot(deadline.key) {
                     let connection = &mut self.connections[slot];
                     let congested = connection.has_backlog();
-                    let (exchange, out) = (&mut connection.exchange, &mut self.buffers.out);
-                    if let Some(step) = self.machine.due(exchange, deadline, congested, out) {
-                        self.drive(slot, step);
+                    let (http, out) = (&mut connection.http, &mut self.buffers.out);
+                    if let Some(action) = self.machine.due(http, deadline, congested, out) {
+                        self.drive(slot, action);
                     }
                 }
             }
@@ -173,30 +173,30 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Goes on with the connections that were given a worker; what they finish may hand workers to others.
+    /// Serves the connections that were given a worker; ending them may give workers to others.
     fn run_granted(&mut self) {
         while let Some(key) = self.machine.granted.pop_front() {
             match self.slot(key) {
                 Some(slot) => {
-                    let exchange = &mut self.connections[slot].exchange;
-                    let step = self.machine.grant(exchange, key, &mut self.buffers.out);
-                    self.drive(slot, step);
+                    let http = &mut self.connections[slot].http;
+                    let action = self.machine.grant(http, key, &mut self.buffers.out);
+                    self.drive(slot, action);
                 }
-                // Its client went away while it stood in the queue.
+                // Its client left while it was in the queue.
                 None => self.machine.pass_worker_on(),
             }
         }
     }
 
     fn accept(&mut self) -> Result<(), Errno> {
-        let rounds = if self.door.is_shared() {
+        let rounds = if self.listener.is_shared() {
             1
         } else {
             ACCEPTS_IN_A_ROW
         };
         for _ in 0..rounds {
             match accept_with(
-                self.door.listener(),
+                self.listener.listener(),
                 SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
             ) {
                 Ok(socket) => self.welcome(socket),
@@ -204,20 +204,20 @@ impl EventLoop {
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(_) => {
                     self.counters.accept_errors.add(1);
-                    self.door.disarm(self.thread, DOOR)?;
+                    self.listener.disarm(self.thread, LISTENER)?;
                     let due_ns = self.shared.clock.now_ns() + ACCEPT_PAUSE_NS;
                     self.machine.timers.arm(Deadline {
                         due_ns,
-                        key: DOOR,
+                        key: LISTENER,
                         ticket: 0,
                     });
                     return Ok(());
                 }
             }
         }
-        if self.door.is_shared() {
-            self.door
-                .arm(next_thread(&self.shared.counters, self.thread), DOOR)?;
+        if self.listener.is_shared() {
+            self.listener
+                .arm(next_thread(&self.shared.counters, self.thread), LISTENER)?;
         }
         Ok(())
     }
@@ -234,7 +234,12 @@ impl EventLoop {
         self.counters.connections.add(1);
         self.counters.connections_open.add(1);
         let data = EventData::new_u64(key);
-        let added = epoll::add(self.door.epoll(self.thread), &socket, data, watched(false));
+        let added = epoll::add(
+            self.listener.epoll(self.thread),
+            &socket,
+            data,
+            watched(false),
+        );
         if !self.connections[slot].begin(socket, self.shared.tls.as_ref()) || added.is_err() {
             self.close(slot);
         }
@@ -251,7 +256,7 @@ impl EventLoop {
         u64::from(self.connections[slot].epoch) << 32 | slot as u64
     }
 
-    /// The kernel says that something can be done with a connection.
+    /// The kernel reports a connection as ready.
     fn ready(&mut self, key: u64, flags: EventFlags) {
         let Some(slot) = self.slot(key) else { return };
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
@@ -261,21 +266,21 @@ impl EventLoop {
         let connection = &mut self.connections[slot];
         connection.readable |= flags.intersects(EventFlags::IN | EventFlags::RDHUP);
         connection.ended |= flags.contains(EventFlags::RDHUP);
-        let step = connection.step;
+        let action = connection.action;
         let writable = flags.contains(EventFlags::OUT) && connection.has_backlog();
-        let reads = connection.readable && matches!(step, Step::Read | Step::Ignore);
+        let reads = connection.readable && matches!(action, Action::Read | Action::Ignore);
         if writable || (reads && !connection.has_backlog()) {
-            self.drive(slot, step);
+            self.drive(slot, action);
         }
     }
 
-    /// Sends what was made, does what the machine says, and so on until there is nothing to do now.
-    fn drive(&mut self, slot: usize, first: Step) {
-        let mut step = first;
+    /// Sends the output and takes the next action, until there is nothing to do now.
+    fn drive(&mut self, slot: usize, first: Action) {
+        let mut action = first;
         let mut reads = 0;
         loop {
             let connection = &mut self.connections[slot];
-            connection.step = step;
+            connection.action = action;
             if !self.buffers.out.is_empty() || connection.has_more_to_send() {
                 match self.flush(slot) {
                     Sent::All => {}
@@ -285,9 +290,9 @@ impl EventLoop {
             }
             let key = self.key(slot);
             let connection = &mut self.connections[slot];
-            match step {
-                Step::Hold => return,
-                Step::Read | Step::Ignore => {
+            match action {
+                Action::Hold => return,
+                Action::Read | Action::Ignore => {
                     if !connection.readable {
                         return;
                     }
@@ -297,25 +302,25 @@ impl EventLoop {
                     }
                     reads += 1;
                     match self.read(slot) {
-                        Some(next) => step = next,
+                        Some(next) => action = next,
                         None => return,
                     }
                 }
-                Step::Drain => {
-                    let exchange = &mut connection.exchange;
-                    step = self.machine.drained(exchange, key, &mut self.buffers.out);
+                Action::Drain => {
+                    let http = &mut connection.http;
+                    action = self.machine.drained(http, key, &mut self.buffers.out);
                 }
-                // Once the farewell of TLS is sent, it is the socket's turn.
-                Step::Close if connection.announce_end() => {}
-                Step::Close => {
+                // The socket is closed once TLS's `close_notify` is sent.
+                Action::Close if connection.announce_end() => {}
+                Action::Close => {
                     if !connection.end_sending() {
                         return self.close(slot);
                     }
-                    self.machine.linger(&mut connection.exchange, key);
-                    step = Step::Ignore;
+                    self.machine.linger(&mut connection.http, key);
+                    action = Action::Ignore;
                 }
-                Step::Drop => return self.close(slot),
-                Step::Reset => {
+                Action::Drop => return self.close(slot),
+                Action::Reset => {
                     connection.arm_reset();
                     return self.close(slot);
                 }
@@ -324,7 +329,7 @@ impl EventLoop {
     }
 
     /// Reads once; `None` when there is nothing now, or when the connection is gone.
-    fn read(&mut self, slot: usize) -> Option<Step> {
+    fn read(&mut self, slot: usize) -> Option<Action> {
         let key = self.key(slot);
         let connection = &mut self.connections[slot];
         let received = connection.receive(&mut self.buffers, &self.counters);
@@ -334,8 +339,8 @@ impl EventLoop {
         let bytes = match received {
             Received::Raw(length) => &raw[..length],
             Received::Plain => plain.as_slice(),
-            Received::Handshake => return Some(connection.step),
-            Received::Broken => return Some(Step::Close),
+            Received::Handshake => return Some(connection.action),
+            Received::Broken => return Some(Action::Close),
             Received::Dry => return None,
             Received::Gone => {
                 self.close(slot);
@@ -345,10 +350,7 @@ impl EventLoop {
         if let Some(recorder) = &self.shared.recorder {
             recorder.write(bytes);
         }
-        Some(
-            self.machine
-                .received(&mut connection.exchange, key, bytes, out),
-        )
+        Some(self.machine.received(&mut connection.http, key, bytes, out))
     }
 
     /// Sends, and lets the kernel say when it takes more if it did not take all.
@@ -364,7 +366,7 @@ impl EventLoop {
         let Some(socket) = connection.socket() else {
             return Sent::Failed;
         };
-        let epoll = self.door.epoll(self.thread);
+        let epoll = self.listener.epoll(self.thread);
         match epoll::modify(epoll, socket, EventData::new_u64(key), watched(blocked)) {
             Ok(()) => sent,
             Err(_) => Sent::Failed,
@@ -378,7 +380,7 @@ impl EventLoop {
             return;
         }
         connection.epoch = connection.epoch.wrapping_add(1);
-        self.machine.closed(&mut connection.exchange);
+        self.machine.closed(&mut connection.http);
         self.counters.connections_open.subtract(1);
         // A slot number always fits: there are fewer descriptors than that.
         if let Ok(slot) = u32::try_from(slot) {

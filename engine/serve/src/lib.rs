@@ -1,24 +1,25 @@
-//! `prony-engine serve`: a reference server with scripted trouble, the calibration partner of the client. It knows
-//! nothing of plans, users or reports; what it counts is meant to be believed instead of any client's arithmetic.
+//! `prony-engine serve`: a reference server with known delays and injectable faults. It counts what
+//! it reads and sends, so that a client's arithmetic can be checked. It knows nothing of that
+//! client.
 
-mod answer;
 mod args;
-mod cases;
+mod behaviour;
 mod clock;
 mod connection;
 mod counters;
 mod curves;
-mod draw;
 mod event_loop;
 mod events;
-mod exchange;
 mod listen;
 mod machine;
 mod options;
-mod record;
+mod random;
+mod receive;
+mod recorder;
 mod request;
 mod respond;
-mod script;
+mod response;
+mod routes;
 mod service;
 mod shared;
 mod timers;
@@ -40,21 +41,21 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use args::Args;
-use event_loop::{DOOR, EventLoop};
+use event_loop::{EventLoop, LISTENER};
 use events::{Event, Finished, Listening, Reason, ThreadReport, ThreadStart};
-use listen::{Door, Place};
-use options::Plan;
-use record::Recorder;
+use listen::{ListenAddress, Listener};
+use options::Options;
+use recorder::Recorder;
 use shared::Shared;
 
 const USAGE: u8 = 2;
 const FAILED: u8 = 4;
 
-/// Runs the reference server until it is told to stop. Exit codes: 0 stopped in order, 2 options that cannot be
-/// followed, 4 the server itself failed.
+/// Runs the reference server until a signal stops it. Exit codes: 0 stopped in order, 2 invalid
+/// options, 4 the server itself failed.
 pub fn run(args: Args) -> ExitCode {
-    let plan = match args.plan() {
-        Ok(plan) => plan,
+    let options = match args.options() {
+        Ok(options) => options,
         Err(sentence) => return fail(USAGE, &sentence),
     };
     let Prepared {
@@ -62,27 +63,27 @@ pub fn run(args: Args) -> ExitCode {
         recorder,
         listener,
         address,
-    } = match prepare(&plan) {
+    } = match prepare(&options) {
         Ok(prepared) => prepared,
         Err(sentence) => return fail(USAGE, &sentence),
     };
-    let unix = match &plan.listen {
-        Place::Unix(path) => Some(path.clone()),
-        Place::Tcp(_) => None,
+    let unix = match &options.listen {
+        ListenAddress::Unix(path) => Some(path.clone()),
+        ListenAddress::Tcp(_) => None,
     };
-    let outcome = Shared::new(plan.script, plan.cpus.len(), tls, recorder)
+    let outcome = Shared::new(options.behaviour, options.cpus.len(), tls, recorder)
         .map_err(|error| format!("cannot set up: {error}"))
         .and_then(|shared| {
             serve(
                 Arc::new(shared),
-                plan.cpus,
-                plan.stdin_guard,
+                options.cpus,
+                options.stdin_guard,
                 listener,
                 address,
             )
         });
     if let Some(path) = unix {
-        // The file is of no use to anybody now. If it is gone already, all the better.
+        // It may be gone already.
         let _ = std::fs::remove_file(path);
     }
     match outcome {
@@ -96,7 +97,7 @@ pub fn event_schema() -> schemars::Schema {
     schemars::schema_for!(Event)
 }
 
-/// What can fail because of the options, before anything is started.
+/// Everything that invalid options can make fail, done before any thread starts.
 struct Prepared {
     tls: Option<Arc<rustls::ServerConfig>>,
     recorder: Option<Recorder>,
@@ -104,18 +105,18 @@ struct Prepared {
     address: String,
 }
 
-fn prepare(plan: &Plan) -> Result<Prepared, String> {
-    let tls = plan
+fn prepare(options: &Options) -> Result<Prepared, String> {
+    let tls = options
         .tls
         .as_ref()
         .map(|files| tls::load(&files.cert, &files.key, files.resumption))
         .transpose()?;
-    let recorder = plan
+    let recorder = options
         .record
         .as_ref()
         .map(|record| Recorder::create(&record.path, record.limit_bytes))
         .transpose()?;
-    let (listener, address) = plan.listen.open()?;
+    let (listener, address) = options.listen.open()?;
     Ok(Prepared {
         tls,
         recorder,
@@ -132,7 +133,7 @@ fn fail(code: u8, sentence: &str) -> ExitCode {
 /// What the main thread waits for.
 enum Notice {
     Stop(Reason),
-    /// A thread's loop has failed.
+    /// A serving thread failed.
     Broken(String),
 }
 
@@ -144,19 +145,19 @@ fn serve(
     address: String,
 ) -> Result<(), String> {
     raise_descriptor_limit();
-    let door = (0..cpus.len())
+    let listener = (0..cpus.len())
         .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
         .collect::<Result<Vec<_>, _>>()
-        .and_then(|epolls| Door::new(listener, epolls, DOOR))
+        .and_then(|epolls| Listener::new(listener, epolls, LISTENER))
         .map_err(|error| format!("cannot set up epoll: {error}"))?;
-    let door = Arc::new(door);
+    let listener = Arc::new(listener);
     let (notices, received) = channel();
     watch(&notices, stdin_guard)?;
 
     let mut handles = Vec::new();
     let mut started = Vec::new();
     for (thread, cpu) in cpus.into_iter().enumerate() {
-        let (handle, start) = start_thread(&shared, &door, thread, cpu, &notices)?;
+        let (handle, start) = start_thread(&shared, &listener, thread, cpu, &notices)?;
         handles.push(handle);
         started.push(start);
     }
@@ -164,7 +165,7 @@ fn serve(
         address,
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION"),
-        seed: shared.script.seed,
+        seed: shared.behaviour.seed,
         tls: shared.tls.is_some(),
         threads: started,
     };
@@ -200,7 +201,7 @@ fn serve(
         .map_err(|error| format!("cannot write to stdout: {error}"))
 }
 
-/// Tells of signals and, with `--stdin-guard`, of the end of stdin.
+/// Reports signals and, with `--stdin-guard`, the end of stdin.
 fn watch(notices: &Sender<Notice>, stdin_guard: bool) -> Result<(), String> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
@@ -215,7 +216,7 @@ fn watch(notices: &Sender<Notice>, stdin_guard: bool) -> Result<(), String> {
     if stdin_guard {
         let notify = notices.clone();
         std::thread::spawn(move || {
-            // Whatever comes is thrown away; the end, or an error, is what counts. Nobody listens after the end.
+            // Input is discarded: only its end counts.
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
             let _ = notify.send(Notice::Stop(Reason::StdinClosed));
         });
@@ -228,21 +229,22 @@ type Started = (JoinHandle<ThreadReport>, ThreadStart);
 /// Starts a thread and waits until it is pinned and ready.
 fn start_thread(
     shared: &Arc<Shared>,
-    door: &Arc<Door>,
+    listener: &Arc<Listener>,
     thread: usize,
     cpu: Option<usize>,
     notices: &Sender<Notice>,
 ) -> Result<Started, String> {
-    let (shared, door, notices) = (Arc::clone(shared), Arc::clone(door), notices.clone());
+    let (shared, listener, notices) = (Arc::clone(shared), Arc::clone(listener), notices.clone());
     let (ready, pinned) = channel();
     let work = move || {
-        let _alarm = Alarm(notices.clone());
-        // Without a receiver the main thread has given up, and `stop` is set.
+        let _alarm = PanicNotice(notices.clone());
+        // Without a receiver the main thread has given up and set `stop`.
         let _ = ready.send(cpu.is_some_and(pin));
-        // Timers fire as exactly as the kernel can, not up to 50 us later to save wake-ups; refused, only later.
+        // The kernel may otherwise fire timers 50 us late, to save wake-ups. Refused: they stay
+        // late.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
-        let served =
-            EventLoop::new(Arc::clone(&shared), door, thread).and_then(|mut events| events.run());
+        let served = EventLoop::new(Arc::clone(&shared), listener, thread)
+            .and_then(|mut events| events.run());
         if let Err(error) = served {
             let _ = notices.send(Notice::Broken(format!(
                 "thread {thread} cannot go on: {error}"
@@ -262,16 +264,16 @@ fn start_thread(
     let pinned = pinned.recv().unwrap_or(false);
     if let (Some(cpu), false) = (cpu, pinned) {
         eprintln!(
-            "prony-engine serve: a thread could not be pinned to CPU {cpu} and runs where the kernel puts it"
+            "prony-engine serve: a thread could not be pinned to CPU {cpu} and runs unpinned"
         );
     }
     Ok((handle, ThreadStart { cpu, pinned }))
 }
 
-/// Tells the main thread when its own thread panics, as nobody would notice otherwise.
-struct Alarm(Sender<Notice>);
+/// Tells the main thread that a serving thread panicked.
+struct PanicNotice(Sender<Notice>);
 
-impl Drop for Alarm {
+impl Drop for PanicNotice {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Without a receiver the server is ending anyway.
@@ -291,7 +293,8 @@ fn pin(cpu: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// Raises the soft limit of descriptors to the hard one. Refused, the server has fewer connections, which it counts.
+/// Raises the soft limit of descriptors to the hard one. Refused, the server has fewer connections,
+/// which it counts.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(

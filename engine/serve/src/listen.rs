@@ -19,12 +19,12 @@ const BACKLOG: i32 = 65_535;
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-impl Place {
+impl ListenAddress {
     /// Reads `IP:PORT`.
     pub fn tcp(text: &str) -> Result<Self, String> {
         text.parse().map(Self::Tcp).map_err(|_| {
@@ -116,17 +116,18 @@ fn unix_sentence(path: &Path, error: Errno) -> String {
     }
 }
 
-/// Gives the connections out evenly. All threads wait on one listening socket, but only one at a time is armed: it
-/// accepts one connection and passes the turn to the thread with the fewest open ones. `SO_REUSEPORT` would let a hash
-/// of the addresses decide, and ten connections over two threads could come out as eight and two.
+/// The listening socket, which spreads connections evenly over the threads. Only one thread at a
+/// time is armed: it accepts one connection and arms the thread with the fewest open ones. With
+/// `SO_REUSEPORT` a hash of the addresses would decide, and ten connections over two threads could
+/// become eight and two.
 #[derive(Debug)]
-pub struct Door {
+pub struct Listener {
     listener: OwnedFd,
     /// By thread.
     epolls: Vec<OwnedFd>,
 }
 
-impl Door {
+impl Listener {
     pub fn new(listener: OwnedFd, epolls: Vec<OwnedFd>, data: u64) -> Result<Self, Errno> {
         for (thread, epoll) in epolls.iter().enumerate() {
             let flags = if thread == 0 {
@@ -180,12 +181,12 @@ impl Door {
     }
 }
 
-/// Who takes the next connection after `current`: the thread with the fewest open ones, the nearest in turn among
-/// equals.
+/// The thread that accepts next after `current`: the one with the fewest open connections, the
+/// nearest in turn among equals.
 pub fn next_thread<C: AsRef<Counters>>(counters: &[C], current: usize) -> usize {
     let threads = counters.len();
     (1..=threads)
-        .map(|step| (current + step) % threads)
+        .map(|action| (current + action) % threads)
         .min_by_key(|thread| counters[*thread].as_ref().connections_open.get())
         .unwrap_or(current)
 }
@@ -218,35 +219,37 @@ mod tests {
         );
     }
 
-    fn refused(place: Result<Place, String>) -> String {
+    fn refused(place: Result<ListenAddress, String>) -> String {
         place.and_then(|place| place.open()).unwrap_err()
     }
 
     #[test]
     fn addresses_that_cannot_be_are_refused_with_a_sentence() {
-        assert!(refused(Place::tcp("localhost")).contains("IP:PORT"));
-        assert!(refused(Place::tcp("192.0.2.1:0")).contains("not an address of this host"));
-        let (_held, address) = Place::tcp("127.0.0.1:0").unwrap().open().unwrap();
-        assert!(refused(Place::tcp(&address)).contains("taken by another process"));
+        assert!(refused(ListenAddress::tcp("localhost")).contains("IP:PORT"));
+        assert!(refused(ListenAddress::tcp("192.0.2.1:0")).contains("not an address of this host"));
+        let (_held, address) = ListenAddress::tcp("127.0.0.1:0").unwrap().open().unwrap();
+        assert!(refused(ListenAddress::tcp(&address)).contains("taken by another process"));
     }
 
     #[test]
     fn a_socket_file_that_was_left_behind_is_replaced_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::Unix(folder.path().join("socket"));
+        let place = ListenAddress::Unix(folder.path().join("socket"));
         let (held, _) = place.open().unwrap();
         assert!(refused(Ok(place.clone())).contains("taken"));
         drop(held);
         assert!(place.open().is_ok());
         let file = folder.path().join("file");
         std::fs::write(&file, "precious").unwrap();
-        assert!(refused(Ok(Place::Unix(file.clone()))).contains("is no socket"));
+        assert!(refused(Ok(ListenAddress::Unix(file.clone()))).contains("is no socket"));
         assert_eq!(std::fs::read(&file).unwrap(), b"precious");
         assert!(
-            refused(Ok(Place::Unix(folder.path().join("no/socket")))).contains("does not exist")
+            refused(Ok(ListenAddress::Unix(folder.path().join("no/socket"))))
+                .contains("does not exist")
         );
         assert!(
-            refused(Ok(Place::Unix(folder.path().join("x".repeat(200))))).contains("107 bytes")
+            refused(Ok(ListenAddress::Unix(folder.path().join("x".repeat(200)))))
+                .contains("107 bytes")
         );
     }
 }

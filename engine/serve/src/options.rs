@@ -1,31 +1,32 @@
-//! The command line of `prony-engine serve`, read into a plan or refused with one sentence. It starts nothing.
+//! Reads the command line of `prony-engine serve`, or refuses it with one sentence. It starts
+//! nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 
 use super::args::Args;
+use super::behaviour::{Behaviour, Body, Closing, Settings};
 use super::curves::{Slowdown, Stall, Warmup};
-use super::draw::Dice;
-use super::listen::Place;
-use super::script::{Body, Closing, Script, Settings};
+use super::listen::ListenAddress;
+use super::random::Random;
 use super::values::{self, Delay, Fields};
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 const DEFAULT_RECORD_BYTES: u64 = 1 << 20;
 const DEFAULT_SEED: u64 = 1;
-/// The draw of `--start-lottery` must not be tied to the draws of the requests.
+/// `--start-lottery` draws from a stream of its own, independent of the requests'.
 const LOTTERY_STREAM: u64 = 1 << 10;
 
-/// What the command line asks for.
+/// The command line, checked.
 #[derive(Debug)]
-pub struct Plan {
-    pub listen: Place,
+pub struct Options {
+    pub listen: ListenAddress,
     /// One thread each; `None` is not pinned.
     pub cpus: Vec<Option<usize>>,
     pub stdin_guard: bool,
     pub tls: Option<TlsFiles>,
     pub record: Option<Record>,
-    pub script: Script,
+    pub behaviour: Behaviour,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,11 +58,11 @@ fn read<T>(
 }
 
 impl Args {
-    /// The plan, or one sentence that says what cannot be followed.
-    pub fn plan(&self) -> Result<Plan, String> {
+    /// The checked options, or one sentence that says what is invalid.
+    pub fn options(&self) -> Result<Options, String> {
         let seed = self.read_seed()?;
         let settings = self.read_settings()?;
-        let script = Script {
+        let behaviour = Behaviour {
             stall: read("stall", self.stall.as_deref(), Stall::parse)?,
             close_after: self.read_close_after()?,
             workers: read("workers", self.workers.as_deref(), |text| {
@@ -74,26 +75,26 @@ impl Args {
             settings,
             seed,
         };
-        check_curves(&script)?;
+        check_curves(&behaviour)?;
         let cpus = read("cpus", self.cpus.as_deref(), cpu_list)?;
-        Ok(Plan {
-            listen: self.read_place()?,
+        Ok(Options {
+            listen: self.read_listen_address()?,
             cpus: cpus.map_or(vec![None], |cpus| cpus.into_iter().map(Some).collect()),
             stdin_guard: self.stdin_guard,
             tls: self.read_tls()?,
             record: self.read_record()?,
-            script,
+            behaviour,
         })
     }
 
-    fn read_place(&self) -> Result<Place, String> {
+    fn read_listen_address(&self) -> Result<ListenAddress, String> {
         match (&self.listen, &self.unix) {
             (Some(_), Some(_)) => {
                 Err("--listen and --unix contradict each other: give one of them".to_owned())
             }
-            (None, Some(path)) => Ok(Place::Unix(path.clone())),
-            (Some(address), None) => Place::tcp(address),
-            (None, None) => Place::tcp(DEFAULT_ADDRESS),
+            (None, Some(path)) => Ok(ListenAddress::Unix(path.clone())),
+            (Some(address), None) => ListenAddress::tcp(address),
+            (None, None) => ListenAddress::tcp(DEFAULT_ADDRESS),
         }
     }
 
@@ -216,7 +217,7 @@ impl Args {
             return Ok(1.0);
         };
         let (share, factor) = named("start-lottery", text, lottery(text))?;
-        Ok(if Dice::new(seed, LOTTERY_STREAM).chance(share) {
+        Ok(if Random::new(seed, LOTTERY_STREAM).chance(share) {
             factor
         } else {
             1.0
@@ -232,20 +233,20 @@ fn lottery(text: &str) -> Result<(f64, f64), String> {
     ))
 }
 
-/// A curve that multiplies nothing would be a silent slip.
-fn check_curves(script: &Script) -> Result<(), String> {
+/// A curve that multiplies nothing is a mistake that nobody would notice.
+fn check_curves(behaviour: &Behaviour) -> Result<(), String> {
     let curves = [
-        ("warmup", script.warmup.map(|curve| curve.of)),
-        ("slowdown", script.slowdown.map(|curve| curve.of)),
+        ("warmup", behaviour.warmup.map(|curve| curve.of)),
+        ("slowdown", behaviour.slowdown.map(|curve| curve.of)),
     ];
     for (option, of) in curves {
         let Some(of) = of else { continue };
-        if of.to_work() && script.settings.work_ns == 0 && !of.to_delay() {
+        if of.to_work() && behaviour.settings.work_ns == 0 && !of.to_delay() {
             return Err(format!(
                 "--{option} multiplies the work, and there is none: give --work, or of=delay"
             ));
         }
-        if of.to_delay() && script.settings.delay == Delay::None && !of.to_work() {
+        if of.to_delay() && behaviour.settings.delay == Delay::None && !of.to_work() {
             return Err(format!(
                 "--{option} multiplies the delay, and there is none: give --delay, or of=work"
             ));
@@ -287,17 +288,17 @@ mod tests {
         args: Args,
     }
 
-    fn plan(line: &str) -> Result<Plan, String> {
+    fn options(line: &str) -> Result<Options, String> {
         let words = std::iter::once("serve").chain(line.split_whitespace());
         Line::try_parse_from(words)
             .map_err(|error| error.to_string())?
             .args
-            .plan()
+            .options()
     }
 
     #[test]
     fn the_options_of_the_contract_are_understood() {
-        let plan = plan(
+        let options = options(
             "--listen 127.0.0.1:0 --cpus 0,2-3 --body-bytes 10 --content-type text/html --delay exp:10ms \
              --stall every=10s,for=1s --errors share=0.02,status=503 --close-after 5 --truncate share=0.01 \
              --wrong-body share=0.01 --reset share=0.1 --garbage share=0.1 --workers 200 --work 50us \
@@ -305,24 +306,27 @@ mod tests {
              --header-endless share=0.1 --seed 7 --stdin-guard",
         )
         .unwrap();
-        assert_eq!(plan.cpus, [Some(0), Some(2), Some(3)]);
-        assert_eq!(plan.script.close_after, Some((5, Closing::Announced)));
-        assert_eq!((plan.script.workers, plan.script.seed), (Some(200), 7));
-        assert!(
-            plan.script.stall.is_some()
-                && plan.script.warmup.is_some()
-                && plan.script.slowdown.is_some()
+        assert_eq!(options.cpus, [Some(0), Some(2), Some(3)]);
+        assert_eq!(options.behaviour.close_after, Some((5, Closing::Announced)));
+        assert_eq!(
+            (options.behaviour.workers, options.behaviour.seed),
+            (Some(200), 7)
         );
-        assert_eq!(plan.script.settings.work_ns, 50_000);
-        assert!((plan.script.settings.shares.sum() - 0.44).abs() < 1e-9);
+        assert!(
+            options.behaviour.stall.is_some()
+                && options.behaviour.warmup.is_some()
+                && options.behaviour.slowdown.is_some()
+        );
+        assert_eq!(options.behaviour.settings.work_ns, 50_000);
+        assert!((options.behaviour.settings.shares.sum() - 0.44).abs() < 1e-9);
     }
 
     #[test]
     fn nothing_given_is_a_fast_server_on_one_thread() {
-        let plan = plan("").unwrap();
-        assert_eq!(plan.cpus, [None]);
-        assert_eq!(plan.script.settings, Settings::default());
-        assert!(plan.script.close_after.is_none() && plan.script.workers.is_none());
+        let options = options("").unwrap();
+        assert_eq!(options.cpus, [None]);
+        assert_eq!(options.behaviour.settings, Settings::default());
+        assert!(options.behaviour.close_after.is_none() && options.behaviour.workers.is_none());
     }
 
     #[test]
@@ -357,7 +361,7 @@ mod tests {
             ("--record-bytes 5", "--record"),
             ("--record file --record-bytes 0", "--record-bytes"),
         ] {
-            let sentence = plan(line).unwrap_err();
+            let sentence = options(line).unwrap_err();
             assert!(
                 sentence.contains(named) && !sentence.contains('\n'),
                 "{line}: {sentence}"
@@ -369,19 +373,19 @@ mod tests {
     fn the_lottery_is_drawn_from_the_seed() {
         let factors: Vec<f64> = (0..200)
             .map(|seed| {
-                plan(&format!(
+                options(&format!(
                     "--start-lottery share=0.5,factor=1.2 --seed {seed}"
                 ))
                 .unwrap()
-                .script
+                .behaviour
                 .start_factor
             })
             .collect();
         let slow = factors.iter().filter(|factor| **factor > 1.1).count();
         assert!((70..130).contains(&slow), "{slow} of 200 starts are slow");
-        let again = plan("--start-lottery share=0.5,factor=1.2 --seed 17")
+        let again = options("--start-lottery share=0.5,factor=1.2 --seed 17")
             .unwrap()
-            .script
+            .behaviour
             .start_factor;
         assert!((again - factors[17]).abs() < 1e-12);
     }

@@ -1,5 +1,5 @@
-//! Reads HTTP/1.x requests from bytes: the head (through `httparse`) and the framing of the body. Sans-io: it knows
-//! nothing of sockets or of what is answered.
+//! Reads HTTP/1.x requests from bytes: the head (through `httparse`) and the framing of the body.
+//! Sans-io: it knows nothing of sockets or of what is answered.
 
 use std::mem::MaybeUninit;
 
@@ -9,16 +9,16 @@ const HEADERS_LIMIT: usize = 100;
 /// Longest run of chunk extensions or trailers that is read.
 const CHUNK_LINE_LIMIT_BYTES: usize = 16 * 1024;
 
-/// Why a request cannot be read; the connection is closed after the answer.
+/// Why a request cannot be read; the connection is closed after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum RequestError {
     Malformed,
     HeadTooLong,
     Framing,
     UnknownCoding,
 }
 
-impl Fault {
+impl RequestError {
     pub fn status(self) -> u16 {
         match self {
             Self::Malformed | Self::Framing => 400,
@@ -51,7 +51,7 @@ pub enum Framing {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head<'a> {
     pub target: &'a str,
-    /// HEAD: the answer has no body.
+    /// HEAD: the response has no body.
     pub head_only: bool,
     pub http10: bool,
     /// The client's wish after the rules of its version.
@@ -64,14 +64,14 @@ pub struct Head<'a> {
 }
 
 /// Reads a request head at the beginning of `input`; `None` when more bytes are needed.
-pub fn read_head(input: &[u8]) -> Result<Option<Head<'_>>, Fault> {
+pub fn read_head(input: &[u8]) -> Result<Option<Head<'_>>, RequestError> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_LIMIT];
     let mut request = httparse::Request::new(&mut []);
     let length = match request.parse_with_uninit_headers(input, &mut headers) {
         Ok(httparse::Status::Complete(length)) if length <= HEAD_LIMIT_BYTES => length,
         Ok(httparse::Status::Partial) if input.len() <= HEAD_LIMIT_BYTES => return Ok(None),
-        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(Fault::HeadTooLong),
-        Err(_) => return Err(Fault::Malformed),
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(RequestError::HeadTooLong),
+        Err(_) => return Err(RequestError::Malformed),
     };
     let http10 = request.version == Some(0);
     let mut head = Head {
@@ -90,8 +90,9 @@ pub fn read_head(input: &[u8]) -> Result<Option<Head<'_>>, Fault> {
     Ok(Some(head))
 }
 
-/// Looks at the few headers that matter; told apart by length first, as this runs for every header of every request.
-fn note_header<'a>(head: &mut Head<'a>, name: &str, value: &'a [u8]) -> Result<(), Fault> {
+/// Looks at the few headers that matter; told apart by length first, as this runs for every header
+/// of every request.
+fn note_header<'a>(head: &mut Head<'a>, name: &str, value: &'a [u8]) -> Result<(), RequestError> {
     match name.len() {
         6 if name.eq_ignore_ascii_case("expect") => {
             head.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
@@ -108,20 +109,20 @@ fn note_header<'a>(head: &mut Head<'a>, name: &str, value: &'a [u8]) -> Result<(
         }
         12 if name.eq_ignore_ascii_case("content-type") => head.content_type = Some(value),
         14 if name.eq_ignore_ascii_case("content-length") => {
-            let length = decimal(value).ok_or(Fault::Framing)?;
+            let length = decimal(value).ok_or(RequestError::Framing)?;
             let told = Framing::Length(length);
             // Two lengths, or a length beside chunked, are how requests are smuggled: refused.
             if head.framing != Framing::None && head.framing != told {
-                return Err(Fault::Framing);
+                return Err(RequestError::Framing);
             }
             head.framing = told;
         }
         17 if name.eq_ignore_ascii_case("transfer-encoding") => {
             if !value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-                return Err(Fault::UnknownCoding);
+                return Err(RequestError::UnknownCoding);
             }
             if head.framing != Framing::None {
-                return Err(Fault::Framing);
+                return Err(RequestError::Framing);
             }
             head.framing = Framing::Chunked;
         }
@@ -186,9 +187,13 @@ impl BodyReader {
         self.state == State::Done
     }
 
-    /// Takes body bytes from `input`, hands the content to `sink`, and returns how many bytes of `input` belonged to
-    /// the body.
-    pub fn read(&mut self, input: &[u8], mut sink: impl FnMut(&[u8])) -> Result<usize, Fault> {
+    /// Takes body bytes from `input`, hands the content to `sink`, and returns how many bytes of
+    /// `input` belonged to the body.
+    pub fn read(
+        &mut self,
+        input: &[u8],
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<usize, RequestError> {
         let mut at = 0;
         while at < input.len() {
             match self.state {
@@ -205,7 +210,7 @@ impl BodyReader {
                     };
                 }
                 State::Chunked(chunk) => {
-                    self.state = self.step(chunk, input[at])?;
+                    self.state = self.action(chunk, input[at])?;
                     at += 1;
                 }
             }
@@ -214,11 +219,11 @@ impl BodyReader {
     }
 
     /// One byte of chunked framing.
-    fn step(&mut self, chunk: Chunk, byte: u8) -> Result<State, Fault> {
+    fn action(&mut self, chunk: Chunk, byte: u8) -> Result<State, RequestError> {
         if matches!(chunk, Chunk::Extension { .. } | Chunk::Trailer) {
             self.side_bytes += 1;
             if self.side_bytes > CHUNK_LINE_LIMIT_BYTES {
-                return Err(Fault::HeadTooLong);
+                return Err(RequestError::HeadTooLong);
             }
         }
         let next = match (chunk, byte) {
@@ -229,7 +234,7 @@ impl BodyReader {
                     digits: digits + 1,
                 }
             }
-            (Chunk::Size { digits: 0, .. }, _) => return Err(Fault::Framing),
+            (Chunk::Size { digits: 0, .. }, _) => return Err(RequestError::Framing),
             (Chunk::Size { value, .. } | Chunk::Extension { value }, b'\r') => {
                 Chunk::SizeEnd { value }
             }
@@ -246,7 +251,7 @@ impl BodyReader {
             (Chunk::Trailer, b'\n') => Chunk::TrailerStart,
             (Chunk::TrailerStart | Chunk::Trailer, _) => Chunk::Trailer,
             (Chunk::End, b'\n') => return Ok(State::Done),
-            _ => return Err(Fault::Framing),
+            _ => return Err(RequestError::Framing),
         };
         Ok(State::Chunked(next))
     }
@@ -257,7 +262,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn head(text: &str) -> Result<Option<Head<'_>>, Fault> {
+    fn head(text: &str) -> Result<Option<Head<'_>>, RequestError> {
         read_head(text.as_bytes())
     }
 
@@ -309,24 +314,27 @@ mod tests {
         );
         assert_eq!(
             framing("Content-Length: 12\r\nContent-Length: 13\r\n"),
-            Err(Fault::Framing)
+            Err(RequestError::Framing)
         );
         assert_eq!(
             framing("Content-Length: 12\r\nTransfer-Encoding: chunked\r\n"),
-            Err(Fault::Framing)
+            Err(RequestError::Framing)
         );
         assert_eq!(
             framing("Transfer-Encoding: chunked\r\nContent-Length: 12\r\n"),
-            Err(Fault::Framing)
+            Err(RequestError::Framing)
         );
-        assert_eq!(framing("Content-Length: -1\r\n"), Err(Fault::Framing));
+        assert_eq!(
+            framing("Content-Length: -1\r\n"),
+            Err(RequestError::Framing)
+        );
         assert_eq!(
             framing("Content-Length: 99999999999999999999999\r\n"),
-            Err(Fault::Framing)
+            Err(RequestError::Framing)
         );
         assert_eq!(
             framing("Transfer-Encoding: gzip\r\n"),
-            Err(Fault::UnknownCoding)
+            Err(RequestError::UnknownCoding)
         );
     }
 
@@ -336,21 +344,27 @@ mod tests {
             "GET / HTTP/1.1\r\nX: {}\r\n\r\n",
             "a".repeat(HEAD_LIMIT_BYTES)
         );
-        assert_eq!(head(&long), Err(Fault::HeadTooLong));
+        assert_eq!(head(&long), Err(RequestError::HeadTooLong));
         assert_eq!(
             head(&long[..HEAD_LIMIT_BYTES + 10]),
-            Err(Fault::HeadTooLong)
+            Err(RequestError::HeadTooLong)
         );
         assert_eq!(head(&long[..HEAD_LIMIT_BYTES - 10]), Ok(None));
         let many = format!(
             "GET / HTTP/1.1\r\n{}\r\n",
             "X: y\r\n".repeat(HEADERS_LIMIT + 1)
         );
-        assert_eq!(head(&many), Err(Fault::HeadTooLong));
-        assert_eq!(head("\u{16}\u{3}\u{1} not http"), Err(Fault::Malformed));
+        assert_eq!(head(&many), Err(RequestError::HeadTooLong));
+        assert_eq!(
+            head("\u{16}\u{3}\u{1} not http"),
+            Err(RequestError::Malformed)
+        );
     }
 
-    fn read_all(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, usize, bool), Fault> {
+    fn read_all(
+        framing: Framing,
+        pieces: &[&[u8]],
+    ) -> Result<(Vec<u8>, usize, bool), RequestError> {
         let mut reader = BodyReader::new(framing);
         let (mut content, mut taken) = (Vec::new(), 0);
         for piece in pieces {
@@ -383,14 +397,14 @@ mod tests {
         ] {
             assert_eq!(
                 read_all(Framing::Chunked, &[wire.as_bytes()]),
-                Err(Fault::Framing),
+                Err(RequestError::Framing),
                 "{wire:?}"
             );
         }
         let endless = format!("4;{}", "x".repeat(CHUNK_LINE_LIMIT_BYTES + 1));
         assert_eq!(
             read_all(Framing::Chunked, &[endless.as_bytes()]),
-            Err(Fault::HeadTooLong)
+            Err(RequestError::HeadTooLong)
         );
     }
 

@@ -1,26 +1,28 @@
-//! The answering half of the machine: what each fate looks like on the wire. Sans-io like `exchange`; it knows nothing
-//! of how a request was read or how long it waited.
+//! The responding part of the state machine: what each outcome looks like on the wire. It knows
+//! nothing of how a request was read or how long it waited.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::answer::{self, Framing, Note, Stream};
-use super::cases::Place;
-use super::draw::Fate;
-use super::machine::{ECHO_BYTES, Exchange, Machine, OUT_BYTES, Pending, Phase, Rest, Step};
-use super::request::Fault;
-use super::script::{Body, Closing, has_body};
+use super::behaviour::{Body, Closing, has_body};
+use super::machine::{
+    Action, ECHO_BYTES, HttpState, Machine, OUT_BYTES, PartialResponse, Pending, Phase,
+};
+use super::random::Outcome;
+use super::request::RequestError;
+use super::response::{self, BodyWriter, ConnectionHeader, Framing};
+use super::routes::Endpoint;
 
 const GARBAGE_BYTES: usize = 64;
-/// The endless header comes in lines, some every millisecond: no end, but no flood either.
+/// The endless head comes as some lines every millisecond: no end, and no flood.
 const ENDLESS_LINE: &[u8] = b"X-Endless: this header goes on until the client has had enough\r\n";
 const ENDLESS_LINES: usize = 64;
 pub(super) const ENDLESS_EVERY_NS: u64 = 1_000_000;
 const WRONG_PAGE: &str = "<html><body><h1>Something went wrong</h1><p>This is not what was asked for.</p></body></html>\n";
-const ERROR_TEXT: &str = "The script of this server wants an error here.\n";
+const ERROR_TEXT: &str = "This error is injected.\n";
 
-/// An answer before it becomes bytes.
-struct Answer<'a> {
+/// A response before it becomes bytes.
+struct Response<'a> {
     status: u16,
     content_type: &'a str,
     body: Body,
@@ -29,83 +31,85 @@ struct Answer<'a> {
 }
 
 impl Machine {
-    /// Answers what cannot be read as a request.
-    pub(super) fn refuse(&mut self, fault: Fault, out: &mut Vec<u8>) -> Step {
+    /// Responds to what is not a request.
+    pub(super) fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>) -> Action {
         self.counters.malformed.add(1);
-        self.counters.answered(fault.status());
-        let text = fault.sentence();
-        answer::head(
-            fault.status(),
+        self.counters.answered(error.status());
+        let text = error.sentence();
+        response::write_head(
+            error.status(),
             "text/plain",
             Framing::Length(text.len() as u64),
-            Note::Close,
+            ConnectionHeader::Close,
             out,
         );
         out.extend_from_slice(text.as_bytes());
-        Step::Close
+        Action::Close
     }
 
     pub(super) fn answer(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         pending: Pending,
         out: &mut Vec<u8>,
-    ) -> Step {
-        if pending.place != Place::Stats {
-            exchange.served = exchange.served.saturating_add(1);
+    ) -> Action {
+        if pending.endpoint != Endpoint::Stats {
+            http.served = http.served.saturating_add(1);
         }
-        if pending.place == Place::Any && pending.fate == Fate::Answer && pending.refusal.is_none()
+        if pending.endpoint == Endpoint::Any
+            && pending.outcome == Outcome::Normal
+            && pending.refusal.is_none()
         {
             let usual = pending.keep_alive && !pending.http10 && !pending.head_only;
-            let ready = pending.case.ready.as_ref().filter(|_| usual);
+            let ready = pending.handler.ready.as_ref().filter(|_| usual);
             if let Some(ready) = ready
-                && self.closing(exchange, &pending) == Closing::Never
+                && self.closing(http, &pending) == Closing::Never
             {
-                self.counters.answered(pending.case.settings.status);
+                self.counters.answered(pending.handler.settings.status);
                 out.extend_from_slice(ready);
-                exchange.phase = Phase::Reading;
-                return Step::Read;
+                http.phase = Phase::Reading;
+                return Action::Read;
             }
-            return self.write_usual(exchange, key, &pending, out);
+            return self.write_usual(http, key, &pending, out);
         }
-        if pending.fate != Fate::Answer {
-            self.counters.trouble(pending.fate);
+        if pending.outcome != Outcome::Normal {
+            self.counters.fault(pending.outcome);
         }
-        match pending.fate {
-            Fate::Answer => self.write_special(exchange, key, &pending, out),
-            Fate::Error => {
-                let status = pending.case.settings.error_status;
-                self.write_text(exchange, key, &pending, status, ERROR_TEXT, out)
+        match pending.outcome {
+            Outcome::Normal => self.write_special(http, key, &pending, out),
+            Outcome::Error => {
+                let status = pending.handler.settings.error_status;
+                self.write_text(http, key, &pending, status, ERROR_TEXT, out)
             }
-            Fate::WrongBody => {
-                let closing = self.closing(exchange, &pending);
+            Outcome::WrongBody => {
+                let closing = self.closing(http, &pending);
                 let body = Body::Bytes(Arc::from(WRONG_PAGE.as_bytes()));
-                let answer = Answer {
+                let response = Response {
                     status: 200,
                     content_type: "text/html",
                     body,
                     truncated: false,
                     closing,
                 };
-                self.write(exchange, key, &pending, answer, out)
+                self.write(http, key, &pending, response, out)
             }
-            Fate::Truncate => self.write_usual(exchange, key, &pending, out),
-            Fate::Reset => Step::Reset,
-            Fate::Garbage => {
-                self.dice.garbage(GARBAGE_BYTES, out);
-                Step::Close
+            Outcome::Truncate => self.write_usual(http, key, &pending, out),
+            Outcome::Reset => Action::Reset,
+            Outcome::Garbage => {
+                self.random.garbage(GARBAGE_BYTES, out);
+                Action::Close
             }
-            Fate::NoAnswer => {
-                exchange.phase = Phase::Mute;
-                exchange.detail = None;
-                Step::Ignore
+            Outcome::NoAnswer => {
+                http.phase = Phase::Mute;
+                http.request = None;
+                Action::Ignore
             }
-            Fate::HeaderEndless => {
+            Outcome::HeaderEndless => {
                 out.extend_from_slice(b"HTTP/1.1 200 OK\r\nServer: prony\r\n");
                 self.endless(out);
                 let now_ns = self.shared.clock.now_ns();
-                self.wait(exchange, key, Phase::Endless, now_ns + ENDLESS_EVERY_NS)
+                self.wait(http, key, Phase::Endless, now_ns + ENDLESS_EVERY_NS)
             }
         }
     }
@@ -119,107 +123,109 @@ impl Machine {
     /// What the settings say; `/echo` has its own body.
     fn write_usual(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         pending: &Pending,
         out: &mut Vec<u8>,
-    ) -> Step {
-        if pending.place == Place::Echo {
-            return self.write_special(exchange, key, pending, out);
+    ) -> Action {
+        if pending.endpoint == Endpoint::Echo {
+            return self.write_special(http, key, pending, out);
         }
-        let case = Rc::clone(&pending.case);
-        let settings = &case.settings;
-        let truncated = pending.fate == Fate::Truncate;
+        let handler = Rc::clone(&pending.handler);
+        let settings = &handler.settings;
+        let truncated = pending.outcome == Outcome::Truncate;
         let closing = if truncated {
             Closing::Silent
         } else {
-            self.closing(exchange, pending)
+            self.closing(http, pending)
         };
-        let answer = Answer {
+        let response = Response {
             status: settings.status,
             content_type: &settings.content_type,
             body: settings.body.clone(),
             truncated,
             closing,
         };
-        self.write(exchange, key, pending, answer, out)
+        self.write(http, key, pending, response, out)
     }
 
     /// `/echo`, the counters, and what was refused.
     fn write_special(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         pending: &Pending,
         out: &mut Vec<u8>,
-    ) -> Step {
+    ) -> Action {
         if let Some(reason) = &pending.refusal {
-            return self.write_text(exchange, key, pending, 400, &format!("{reason}\n"), out);
+            return self.write_text(http, key, pending, 400, &format!("{reason}\n"), out);
         }
-        let (status, content_type, body) = match pending.place {
-            Place::Stats => {
+        let (status, content_type, body) = match pending.endpoint {
+            Endpoint::Stats => {
                 let text = self.shared.totals_json();
                 (200, "application/json", text.into_bytes())
             }
             _ => {
-                let echo = std::mem::take(&mut exchange.detail().echo);
+                let echo = std::mem::take(&mut http.request().echo);
                 if echo.len() > ECHO_BYTES {
-                    let text = "This body is too long to be echoed: at most 16 MiB are kept.\n";
-                    return self.write_text(exchange, key, pending, 413, text, out);
+                    let text = "The body is too long for /echo, which keeps at most 16 MiB.\n";
+                    return self.write_text(http, key, pending, 413, text, out);
                 }
                 let content_type = pending
                     .content_type
                     .as_deref()
                     .unwrap_or("application/octet-stream");
-                (pending.case.settings.status, content_type, echo)
+                (pending.handler.settings.status, content_type, echo)
             }
         };
-        let truncated = pending.fate == Fate::Truncate;
+        let truncated = pending.outcome == Outcome::Truncate;
         let closing = if truncated {
             Closing::Silent
         } else {
-            self.closing(exchange, pending)
+            self.closing(http, pending)
         };
-        let answer = Answer {
+        let response = Response {
             status,
             content_type,
             body: Body::Bytes(Arc::from(body)),
             truncated,
             closing,
         };
-        self.write(exchange, key, pending, answer, out)
+        self.write(http, key, pending, response, out)
     }
 
     fn write_text(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         pending: &Pending,
         status: u16,
         text: &str,
         out: &mut Vec<u8>,
-    ) -> Step {
-        let closing = self.closing(exchange, pending);
+    ) -> Action {
+        let closing = self.closing(http, pending);
         let body = Body::Bytes(Arc::from(text.as_bytes()));
-        let answer = Answer {
+        let response = Response {
             status,
             content_type: "text/plain",
             body,
             truncated: false,
             closing,
         };
-        self.write(exchange, key, pending, answer, out)
+        self.write(http, key, pending, response, out)
     }
 
-    /// Whether the connection ends with this answer: by the script, by the query, or by the client's wish.
-    fn closing(&self, exchange: &Exchange, pending: &Pending) -> Closing {
-        match self.shared.script.close_after {
-            Some((limit, closing)) if exchange.served >= limit && pending.place != Place::Stats => {
+    /// Whether the connection ends with this response, as the options, the query or the client ask.
+    fn closing(&self, http: &HttpState, pending: &Pending) -> Closing {
+        match self.shared.behaviour.close_after {
+            Some((limit, closing))
+                if http.served >= limit && pending.endpoint != Endpoint::Stats =>
+            {
                 return closing;
             }
             _ => {}
         }
-        match pending.case.settings.closing {
+        match pending.handler.settings.closing {
             Closing::Never if !pending.keep_alive => Closing::Announced,
             closing => closing,
         }
@@ -227,19 +233,19 @@ impl Machine {
 
     fn write(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         pending: &Pending,
-        answer: Answer<'_>,
+        response: Response<'_>,
         out: &mut Vec<u8>,
-    ) -> Step {
-        if pending.place != Place::Stats {
-            self.counters.answered(answer.status);
+    ) -> Action {
+        if pending.endpoint != Endpoint::Stats {
+            self.counters.answered(response.status);
         }
-        let settings = &pending.case.settings;
-        let mut closing = answer.closing;
+        let settings = &pending.handler.settings;
+        let mut closing = response.closing;
         let chunked = settings.chunked && !pending.http10;
-        let framing = if !has_body(answer.status) {
+        let framing = if !has_body(response.status) {
             Framing::Nothing
         } else if chunked {
             Framing::Chunked
@@ -251,30 +257,36 @@ impl Machine {
             };
             Framing::UntilClose
         } else {
-            Framing::Length(answer.body.length())
+            Framing::Length(response.body.length())
         };
         let note = match closing {
-            Closing::Announced => Note::Close,
-            Closing::Never if pending.http10 => Note::KeepAlive,
-            Closing::Never | Closing::Silent => Note::Nothing,
+            Closing::Announced => ConnectionHeader::Close,
+            Closing::Never if pending.http10 => ConnectionHeader::KeepAlive,
+            Closing::Never | Closing::Silent => ConnectionHeader::Nothing,
         };
         let body = if pending.head_only || framing == Framing::Nothing {
             Body::Pattern(0)
         } else {
-            answer.body
+            response.body
         };
-        let mut stream = Stream::new(
+        let mut stream = BodyWriter::new(
             body,
             chunked && !pending.head_only && framing != Framing::Nothing,
         );
-        if answer.truncated {
+        if response.truncated {
             stream = stream.truncated();
         }
         let close = closing != Closing::Never;
         if let Some(drip_ns) = settings.drip_ns {
             let mut made = Vec::new();
-            answer::head(answer.status, answer.content_type, framing, note, &mut made);
-            exchange.detail().rest = Some(Rest {
+            response::write_head(
+                response.status,
+                response.content_type,
+                framing,
+                note,
+                &mut made,
+            );
+            http.request().rest = Some(PartialResponse {
                 stream,
                 close,
                 drip_ns,
@@ -282,35 +294,35 @@ impl Machine {
                 dripped: 0,
             });
             let now_ns = self.shared.clock.now_ns();
-            return self.drip(exchange, key, now_ns, out);
+            return self.drip(http, key, now_ns, out);
         }
-        answer::head(answer.status, answer.content_type, framing, note, out);
+        response::write_head(response.status, response.content_type, framing, note, out);
         let limit = out.len() + OUT_BYTES;
         stream.fill(out, limit);
         if stream.is_done() {
-            return Self::after_answer(exchange, close);
+            return Self::after_answer(http, close);
         }
-        exchange.detail().rest = Some(Rest {
+        http.request().rest = Some(PartialResponse {
             stream,
             close,
             drip_ns: 0,
             made: Vec::new(),
             dripped: 0,
         });
-        exchange.phase = Phase::Streaming;
-        Step::Drain
+        http.phase = Phase::Streaming;
+        Action::Drain
     }
 
-    /// Sends the next byte of a dripped answer.
+    /// Sends the next byte of a dripped response.
     pub(super) fn drip(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         due_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Step {
-        let Some(rest) = exchange.detail().rest.as_mut() else {
-            return Step::Drop;
+    ) -> Action {
+        let Some(rest) = http.request().rest.as_mut() else {
+            return Action::Drop;
         };
         if rest.dripped == rest.made.len() {
             rest.made.clear();
@@ -323,15 +335,15 @@ impl Machine {
         }
         if rest.dripped < rest.made.len() || !rest.stream.is_done() {
             let next_ns = due_ns + rest.drip_ns;
-            return self.wait(exchange, key, Phase::Dripping, next_ns);
+            return self.wait(http, key, Phase::Dripping, next_ns);
         }
         let close = rest.close;
-        exchange.detail().rest = None;
-        Self::after_answer(exchange, close)
+        http.request().rest = None;
+        Self::after_answer(http, close)
     }
 
-    pub(super) fn after_answer(exchange: &mut Exchange, close: bool) -> Step {
-        exchange.phase = Phase::Reading;
-        if close { Step::Close } else { Step::Read }
+    pub(super) fn after_answer(http: &mut HttpState, close: bool) -> Action {
+        http.phase = Phase::Reading;
+        if close { Action::Close } else { Action::Read }
     }
 }

@@ -1,4 +1,5 @@
-//! What all threads of the server share: the script, the counters, the workers and the ways to wake each other.
+//! What the threads share: the behaviour, the counters, the workers, and mailboxes to wake each
+//! other.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustls::ServerConfig;
 
+use super::behaviour::Behaviour;
 use super::clock::{self, Clock};
 use super::counters::{Counters, Totals};
-use super::record::Recorder;
-use super::script::Script;
+use super::recorder::Recorder;
 use super::workers::Workers;
 
 /// Messages to a thread: connections that were given a worker. Writing wakes the thread.
@@ -54,7 +55,7 @@ impl Mailbox {
 
 #[derive(Debug)]
 pub struct Shared {
-    pub script: Script,
+    pub behaviour: Behaviour,
     pub clock: Clock,
     /// By thread.
     pub counters: Vec<Arc<Counters>>,
@@ -62,20 +63,20 @@ pub struct Shared {
     pub workers: Option<Workers>,
     pub tls: Option<Arc<ServerConfig>>,
     pub recorder: Option<Recorder>,
-    /// Everything is to end.
+    /// The server is to end.
     pub stop: AtomicBool,
 }
 
 impl Shared {
     pub fn new(
-        script: Script,
+        behaviour: Behaviour,
         threads: usize,
         tls: Option<Arc<ServerConfig>>,
         recorder: Option<Recorder>,
     ) -> std::io::Result<Self> {
         Ok(Self {
-            workers: script.workers.map(Workers::new),
-            script,
+            workers: behaviour.workers.map(Workers::new),
+            behaviour,
             clock: Clock::start(),
             counters: (0..threads).map(|_| Arc::default()).collect(),
             mailboxes: (0..threads)

@@ -1,9 +1,11 @@
-//! The deadlines of one thread's connections, earliest first. It knows nothing of clocks: times are numbers.
+//! The deadlines of one thread's connections, earliest first. It knows nothing of clocks: times are
+//! numbers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A deadline of a connection. A connection has at most one that is valid: the one with its current `ticket`.
+/// A deadline of a connection. A connection has at most one that is valid: the one with its current
+/// `ticket`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline {
     pub due_ns: u64,
@@ -11,7 +13,7 @@ pub struct Deadline {
     pub ticket: u32,
 }
 
-/// A heap: what is cancelled stays in it until it is due and is then passed over by its owner.
+/// A heap. A cancelled deadline stays until it is due; its owner then ignores it.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<Deadline>>);
 

@@ -1,5 +1,4 @@
-//! TLS at the server's side, through `rustls`: bytes of the wire in, plain bytes out, and back. It reads and writes no
-//! socket.
+//! TLS of the server, by `rustls`: wire bytes in, plain bytes out, and back. It touches no socket.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -34,7 +33,8 @@ pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfi
         .map_err(|error| format!("--cert and --key do not fit: {error}"))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if resumption {
-        // Tickets that the client keeps: they cost the server no memory, however many clients there are.
+        // Tickets that the client keeps: they cost the server no memory, however many clients there
+        // are.
         config.ticketer = ring::Ticketer::new()
             .map_err(|error| format!("TLS tickets cannot be set up: {error}"))?;
     } else {
@@ -44,16 +44,16 @@ pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfi
     Ok(Arc::new(config))
 }
 
-/// What bytes of the wire were good for.
+/// What wire bytes contained.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unwrapped {
-    /// The connection has no TLS: they are what they are.
+    /// The connection has no TLS.
     NoTls,
     /// There are bytes in `plain`.
     Plain,
-    /// Bytes that were of use to TLS alone.
+    /// Only bytes of the TLS protocol itself.
     Handshake,
-    /// The client speaks no TLS, or broke it: it is to be told what is in `out`, and left.
+    /// The client does not speak TLS, or broke it: send the alert in `out` and close.
     Broken,
     /// The client has ended.
     Gone,
@@ -73,7 +73,7 @@ pub fn unwrap(
     plain.clear();
     let Ok(opened) = open.open(wire, plain) else {
         counters.tls_errors.add(1);
-        // What TLS has to say about it is left to be sent as it is, and TLS is over.
+        // The alert goes out as it is; TLS ends here.
         let farewell = open.seal(&[], out);
         *session = None;
         return match farewell {
@@ -97,7 +97,7 @@ pub fn unwrap(
 pub struct Opened {
     /// The handshake has ended with these bytes; true when it resumed an earlier session.
     pub handshake: Option<bool>,
-    /// The client has said that nothing more will come.
+    /// The client sent `close_notify`.
     pub ended: bool,
 }
 
@@ -126,7 +126,7 @@ impl Session {
         let mut opened = Opened::default();
         while !wire.is_empty() {
             match self.connection.read_tls(&mut wire) {
-                // Nothing is read after the client's farewell.
+                // The client sent `close_notify`: nothing is read after it.
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) => return Err(rustls::Error::General(error.to_string())),
@@ -149,7 +149,7 @@ impl Session {
         Ok(opened)
     }
 
-    /// Whether there is something for the client besides answers: a part of the handshake, an alert.
+    /// Whether TLS itself has something to send: handshake or alert.
     pub fn wants_write(&self) -> bool {
         self.connection.wants_write()
     }
@@ -163,7 +163,7 @@ impl Session {
         Ok(())
     }
 
-    /// Puts the farewell into the output; false when that was done before.
+    /// Puts `close_notify` into the output; false when that was done before.
     pub fn announce_end(&mut self) -> bool {
         if self.end_announced {
             return false;

@@ -1,9 +1,10 @@
-//! Reads the values that options and query keys carry: durations, shares, distributions, `key=value` lists.
-//! Pure functions from text to value or to one sentence; it knows nothing of what the values are used for.
+//! Reads the values that options and query keys carry: durations, shares, distributions,
+//! `key=value` lists. Pure functions from text to value or to one sentence; it knows nothing of
+//! what the values are used for.
 
 use std::fmt::Write as _;
 
-/// A day: longer times are taken for a slip of the pen.
+/// A day: longer times are taken for a typing error.
 const LONGEST_NS: f64 = 86_400e9;
 
 /// How long a request waits before it is answered.
@@ -123,7 +124,8 @@ pub fn flag(text: &str) -> Result<bool, String> {
     }
 }
 
-/// `none`, `fixed:150ms`, `exp:10ms`, `lognormal:10ms,0.5`, `bimodal:5ms,50ms,0.1`, or a bare duration (fixed).
+/// `none`, `fixed:150ms`, `exp:10ms`, `lognormal:10ms,0.5`, `bimodal:5ms,50ms,0.1`, or a bare
+/// duration (fixed).
 pub fn delay(text: &str) -> Result<Delay, String> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     let parts: Vec<&str> = if rest.is_empty() {
@@ -171,7 +173,8 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Splits `text`; a key that is not in `known`, or given twice, is refused with the list of known ones.
+    /// Splits `text`; a key that is not in `known`, or given twice, is refused with the list of
+    /// known ones.
     pub fn parse(text: &'a str, known: &[&str]) -> Result<Self, String> {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for part in text.split(',') {

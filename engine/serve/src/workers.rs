@@ -1,5 +1,5 @@
-//! The N workers of the whole process and the queue before them, first come first served over all threads.
-//! It knows nothing of what a worker does.
+//! The limit of requests in service (`--workers`) and its queue, first come first served over all
+//! threads. It knows nothing of what a request is.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ impl Workers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True when a worker was free and is now taken; else the request stands in the queue.
+    /// True when a worker was free and is now taken; else the request is queued.
     pub fn acquire(&self, waiting: Waiting) -> bool {
         let mut state = self.state();
         if state.free > 0 {
@@ -46,7 +46,7 @@ impl Workers {
         false
     }
 
-    /// Gives a worker back; whoever is returned has it now.
+    /// Gives a worker back; the request that is returned has it now.
     pub fn release(&self) -> Option<Waiting> {
         let mut state = self.state();
         let next = state.queue.pop_front();

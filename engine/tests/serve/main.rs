@@ -1,9 +1,9 @@
 //! The suite of `prony-engine serve`, against the built binary and raw sockets.
 
+mod faults;
 mod lifecycle;
 mod protocol;
 #[path = "../serve_support/mod.rs"]
 mod serve_support;
 mod time;
-mod trouble;
 mod wire;

@@ -1,4 +1,5 @@
-//! The server as a plain HTTP/1.x server: keep-alive, pipelining, bodies, HEAD, 100-continue, limits, overrides.
+//! The server as a plain HTTP/1.x server: keep-alive, pipelining, bodies, HEAD, 100-continue,
+//! limits, overrides.
 
 use std::io::Write;
 use std::net::Shutdown;

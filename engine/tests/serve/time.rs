@@ -1,4 +1,5 @@
-//! The troubles that have to do with time. Only lower bounds are asserted: a slow machine is late, never early.
+//! The faults that have to do with time. Only lower bounds are asserted: a slow machine is late,
+//! never early.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +59,8 @@ fn random_delays_have_their_mean() {
                 .for_each(|client| assert_eq!(client.answer().status, 200));
         }
     });
-    // The largest of 20 exponential draws is 3.6 times the mean on average, so 20 rounds take 1.4 s and never the
+    // The largest of 20 exponential draws is 3.6 times the mean on average, so 20 rounds take 1.4 s
+    // and never the
     // 0.4 s of a constant delay.
     assert!(took >= Duration::from_millis(800), "{took:?}");
 }

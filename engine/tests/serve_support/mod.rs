@@ -1,5 +1,5 @@
-//! Starts the built `prony-engine serve` and speaks raw HTTP with it, so that the tests of the server believe nobody
-//! but the socket.
+//! Starts the built `prony-engine serve` and speaks raw HTTP with it, so that the tests of the
+//! server believe nobody but the socket.
 #![allow(dead_code)] // Every test binary uses its own part of this.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -1,5 +1,5 @@
-//! The dice of the server: which trouble a request meets and how long it waits. Everything comes from one seed, so
-//! that a run can be repeated; it knows nothing of connections or clocks.
+//! Random draws: which fault a request gets and how long it waits. Everything comes from one seed,
+//! so that a run can be repeated. It knows nothing of connections or clocks.
 
 use rand::{Rng, RngCore, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -10,10 +10,10 @@ use super::values::Delay;
 /// An hour: the tail of a lognormal with a large sigma is cut here.
 const LONGEST_DRAW_NS: f64 = 3600e9;
 
-/// What becomes of a request.
+/// How a request ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    Answer,
+pub enum Outcome {
+    Normal,
     Error,
     Truncate,
     WrongBody,
@@ -23,25 +23,25 @@ pub enum Fate {
     HeaderEndless,
 }
 
-/// The troubles in the order of their counters and of the draw.
-pub const TROUBLES: [(Fate, &str); 7] = [
-    (Fate::Error, "errors"),
-    (Fate::Truncate, "truncate"),
-    (Fate::WrongBody, "wrong-body"),
-    (Fate::Reset, "reset"),
-    (Fate::Garbage, "garbage"),
-    (Fate::NoAnswer, "no-answer"),
-    (Fate::HeaderEndless, "header-endless"),
+/// The injectable faults, in the order of their counters and of the draw.
+pub const FAULTS: [(Outcome, &str); 7] = [
+    (Outcome::Error, "errors"),
+    (Outcome::Truncate, "truncate"),
+    (Outcome::WrongBody, "wrong-body"),
+    (Outcome::Reset, "reset"),
+    (Outcome::Garbage, "garbage"),
+    (Outcome::NoAnswer, "no-answer"),
+    (Outcome::HeaderEndless, "header-endless"),
 ];
 
-/// Shares of the troubles; a request meets at most one of them, drawn with one number.
+/// The share of requests that get each fault. A request gets at most one, drawn with one number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Shares([f64; TROUBLES.len()]);
+pub struct Shares([f64; FAULTS.len()]);
 
 impl Shares {
-    /// Sets the share of the trouble called `name`; false when there is none of that name.
+    /// Sets the share of the fault called `name`; false when there is none of that name.
     pub fn set(&mut self, name: &str, share: f64) -> bool {
-        match TROUBLES.iter().position(|(_, known)| *known == name) {
+        match FAULTS.iter().position(|(_, known)| *known == name) {
             Some(at) => {
                 self.0[at] = share;
                 true
@@ -50,11 +50,11 @@ impl Shares {
         }
     }
 
-    pub fn of(&self, fate: Fate) -> f64 {
-        TROUBLES
+    pub fn of(&self, outcome: Outcome) -> f64 {
+        FAULTS
             .iter()
             .zip(self.0)
-            .find(|((known, _), _)| *known == fate)
+            .find(|((known, _), _)| *known == outcome)
             .map_or(0.0, |(_, share)| share)
     }
 
@@ -62,25 +62,25 @@ impl Shares {
         self.0.iter().sum()
     }
 
-    /// The fate that belongs to `point`, uniform in 0..1.
-    pub fn fate_at(&self, point: f64) -> Fate {
+    /// The outcome that belongs to `point`, uniform in 0..1.
+    pub fn outcome_at(&self, point: f64) -> Outcome {
         let mut edge = 0.0;
-        for ((fate, _), share) in TROUBLES.iter().zip(self.0) {
+        for ((outcome, _), share) in FAULTS.iter().zip(self.0) {
             edge += share;
             if point < edge {
-                return *fate;
+                return *outcome;
             }
         }
-        Fate::Answer
+        Outcome::Normal
     }
 }
 
-/// A stream of draws of one thread.
+/// The random numbers of one thread.
 #[derive(Debug)]
-pub struct Dice(Xoshiro256PlusPlus);
+pub struct Random(Xoshiro256PlusPlus);
 
-impl Dice {
-    /// Streams of different threads are independent.
+impl Random {
+    /// Threads draw from independent streams of one seed.
     pub fn new(seed: u64, thread: u64) -> Self {
         let mut source = Xoshiro256PlusPlus::seed_from_u64(seed);
         for _ in 0..thread {
@@ -89,8 +89,8 @@ impl Dice {
         Self(source)
     }
 
-    pub fn fate(&mut self, shares: &Shares) -> Fate {
-        shares.fate_at(self.0.random())
+    pub fn outcome(&mut self, shares: &Shares) -> Outcome {
+        shares.outcome_at(self.0.random())
     }
 
     pub fn chance(&mut self, share: f64) -> bool {
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
 
     fn sorted_draws(delay: Delay) -> Vec<u64> {
-        let mut dice = Dice::new(7, 0);
-        let mut draws: Vec<u64> = (0..100_000).map(|_| dice.delay_ns(&delay)).collect();
+        let mut random = Random::new(7, 0);
+        let mut draws: Vec<u64> = (0..100_000).map(|_| random.delay_ns(&delay)).collect();
         draws.sort_unstable();
         draws
     }
@@ -189,8 +189,8 @@ mod tests {
             draws.len()
         );
         assert!((9_500..10_500).contains(&high), "{high}");
-        assert_eq!(Dice::new(1, 0).delay_ns(&Delay::Fixed { ns: 9 }), 9);
-        assert_eq!(Dice::new(1, 0).delay_ns(&Delay::None), 0);
+        assert_eq!(Random::new(1, 0).delay_ns(&Delay::Fixed { ns: 9 }), 9);
+        assert_eq!(Random::new(1, 0).delay_ns(&Delay::None), 0);
     }
 
     #[test]
@@ -208,13 +208,13 @@ mod tests {
         assert!(
             shares.set("errors", 0.02) && shares.set("reset", 0.3) && !shares.set("unknown", 0.1)
         );
-        let mut dice = Dice::new(3, 0);
+        let mut random = Random::new(3, 0);
         let mut counts = [0u32; 3];
         for _ in 0..100_000 {
-            match dice.fate(&shares) {
-                Fate::Error => counts[0] += 1,
-                Fate::Reset => counts[1] += 1,
-                Fate::Answer => counts[2] += 1,
+            match random.outcome(&shares) {
+                Outcome::Error => counts[0] += 1,
+                Outcome::Reset => counts[1] += 1,
+                Outcome::Normal => counts[2] += 1,
                 other => panic!("{other:?} was never asked for"),
             }
         }
@@ -227,19 +227,21 @@ mod tests {
     #[test]
     fn a_share_of_one_is_always_and_of_nought_never() {
         let mut shares = Shares::default();
-        assert_eq!(shares.fate_at(0.0), Fate::Answer);
+        assert_eq!(shares.outcome_at(0.0), Outcome::Normal);
         shares.set("garbage", 1.0);
-        assert_eq!(shares.fate_at(0.0), Fate::Garbage);
-        assert_eq!(shares.fate_at(1.0 - f64::EPSILON), Fate::Garbage);
-        assert!((shares.of(Fate::Garbage) - 1.0).abs() < 1e-12 && shares.of(Fate::Error) == 0.0);
+        assert_eq!(shares.outcome_at(0.0), Outcome::Garbage);
+        assert_eq!(shares.outcome_at(1.0 - f64::EPSILON), Outcome::Garbage);
+        assert!(
+            (shares.of(Outcome::Garbage) - 1.0).abs() < 1e-12 && shares.of(Outcome::Error) == 0.0
+        );
     }
 
     #[test]
     fn one_seed_gives_one_stream_and_threads_differ() {
         let draw = |seed, thread| {
-            let mut dice = Dice::new(seed, thread);
+            let mut random = Random::new(seed, thread);
             (0..5)
-                .map(|_| dice.delay_ns(&Delay::Exponential { mean_ns: 1_000_000 }))
+                .map(|_| random.delay_ns(&Delay::Exponential { mean_ns: 1_000_000 }))
                 .collect::<Vec<_>>()
         };
         assert_eq!(draw(1, 0), draw(1, 0));
@@ -249,10 +251,10 @@ mod tests {
 
     #[test]
     fn garbage_never_looks_like_http() {
-        let mut dice = Dice::new(5, 0);
+        let mut random = Random::new(5, 0);
         for _ in 0..1000 {
             let mut out = b"kept".to_vec();
-            dice.garbage(32, &mut out);
+            random.garbage(32, &mut out);
             assert!(out.len() == 36 && out[4] >= 0x80);
         }
     }

@@ -1,111 +1,114 @@
-//! The reading half of a connection's state machine. Sans-io: bytes come in, bytes and a `Step` go out; sockets,
-//! readiness and the kernel's buffers are the event loop's affair.
+//! The reading half of a connection's state machine. Sans-io: bytes come in, bytes and an
+//! [`Action`] go out; sockets, readiness and the kernel's buffers are the event loop's affair.
 
-use super::cases::Place;
-use super::draw::Fate;
-use super::machine::{Detail, ECHO_BYTES, Exchange, Machine, OUT_BYTES, Pending, Phase, Step};
-use super::request::{self, BodyReader, Fault, Head};
+use super::machine::{
+    Action, ECHO_BYTES, HttpState, Machine, OUT_BYTES, Pending, Phase, RequestState,
+};
+use super::random::Outcome;
+use super::request::{self, BodyReader, Head, RequestError};
+use super::routes::Endpoint;
 
-/// How long a closed connection is still read from, so that the client gets the end instead of a reset.
+/// How long a closed connection is still read, so that the client sees the end and not a reset.
 const LINGER_NS: u64 = 1_000_000_000;
 
 impl Machine {
     /// Takes bytes that the client sent.
     pub fn received(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         bytes: &[u8],
         out: &mut Vec<u8>,
-    ) -> Step {
-        match exchange.phase {
-            Phase::Mute | Phase::Lingering => return Step::Ignore,
+    ) -> Action {
+        match http.phase {
+            Phase::Mute | Phase::Lingering => return Action::Ignore,
             Phase::Reading => {}
             _ => {
-                exchange.detail().input.extend_from_slice(bytes);
-                return Step::Hold;
+                http.request().input.extend_from_slice(bytes);
+                return Action::Hold;
             }
         }
-        let saved = exchange
-            .detail
+        let saved = http
+            .request
             .as_mut()
-            .filter(|detail| !detail.input.is_empty());
-        if let Some(detail) = saved {
-            detail.input.extend_from_slice(bytes);
-            // A head has no end without a line feed: a request that comes byte by byte is not read anew for each.
-            let hopeless = detail.body.is_none() && !bytes.contains(&b'\n');
-            if hopeless && detail.input.len() <= request::HEAD_LIMIT_BYTES {
-                return Step::Read;
+            .filter(|request| !request.input.is_empty());
+        if let Some(request) = saved {
+            request.input.extend_from_slice(bytes);
+            // A head cannot end without a line feed: one that comes byte by byte is not parsed for
+            // each.
+            let hopeless = request.body.is_none() && !bytes.contains(&b'\n');
+            if hopeless && request.input.len() <= request::HEAD_LIMIT_BYTES {
+                return Action::Read;
             }
-            return self.resume(exchange, key, out);
+            return self.resume(http, key, out);
         }
-        let (used, step) = self.consume(exchange, key, bytes, out);
+        let (used, action) = self.consume(http, key, bytes, out);
         if used < bytes.len() {
-            exchange.detail().input.extend_from_slice(&bytes[used..]);
+            http.request().input.extend_from_slice(&bytes[used..]);
         }
-        Self::tidy(exchange);
-        step
+        Self::tidy(http);
+        action
     }
 
-    /// Goes on with what was received before.
-    fn resume(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
-        let mut input = match exchange.detail.as_mut() {
-            Some(detail) if !detail.input.is_empty() => std::mem::take(&mut detail.input),
+    /// Goes on with buffered input.
+    fn resume(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
+        let mut input = match http.request.as_mut() {
+            Some(request) if !request.input.is_empty() => std::mem::take(&mut request.input),
             _ => {
-                Self::tidy(exchange);
-                return Step::Read;
+                Self::tidy(http);
+                return Action::Read;
             }
         };
-        let (used, step) = self.consume(exchange, key, &input, out);
+        let (used, action) = self.consume(http, key, &input, out);
         if used < input.len() {
             input.drain(..used);
-            exchange.detail().input = input;
+            http.request().input = input;
         }
-        Self::tidy(exchange);
-        step
+        Self::tidy(http);
+        action
     }
 
-    /// An idle connection keeps nothing.
-    fn tidy(exchange: &mut Exchange) {
-        if exchange.phase == Phase::Reading
-            && exchange
-                .detail
+    /// An idle connection keeps no buffers.
+    fn tidy(http: &mut HttpState) {
+        if http.phase == Phase::Reading
+            && http
+                .request
                 .as_ref()
-                .is_some_and(|detail| detail.input.is_empty() && detail.pending.is_none())
+                .is_some_and(|request| request.input.is_empty() && request.pending.is_none())
         {
-            exchange.detail = None;
+            http.request = None;
         }
     }
 
-    /// Reads and answers as many requests as there are; returns how many bytes were used up.
+    /// Reads and responses all requests in `input`; returns the bytes consumed.
     fn consume(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
         input: &[u8],
         out: &mut Vec<u8>,
-    ) -> (usize, Step) {
+    ) -> (usize, Action) {
         let mut at = 0;
         loop {
-            let pending = if exchange
-                .detail
+            let pending = if http
+                .request
                 .as_ref()
-                .is_some_and(|detail| detail.body.is_some())
+                .is_some_and(|request| request.body.is_some())
             {
-                match Self::read_body(exchange.detail(), &input[at..]) {
-                    Ok((used, None)) => return (at + used, Step::Read),
+                match Self::read_body(http.request(), &input[at..]) {
+                    Ok((used, None)) => return (at + used, Action::Read),
                     Ok((used, Some(pending))) => {
                         at += used;
                         pending
                     }
-                    Err(fault) => return (input.len(), self.refuse(fault, out)),
+                    Err(error) => return (input.len(), self.refuse(error, out)),
                 }
             } else if at == input.len() {
-                return (at, Step::Read);
+                return (at, Action::Read);
             } else {
                 match request::read_head(&input[at..]) {
-                    Ok(None) => return (at, Step::Read),
-                    Err(fault) => return (input.len(), self.refuse(fault, out)),
+                    Ok(None) => return (at, Action::Read),
+                    Err(error) => return (input.len(), self.refuse(error, out)),
                     Ok(Some(head)) => {
                         at += head.length;
                         let pending = self.pending(&head);
@@ -114,63 +117,66 @@ impl Machine {
                             if head.expects_continue && !head.http10 && at == input.len() {
                                 out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                             }
-                            let detail = exchange.detail();
-                            detail.pending = Some(pending);
-                            detail.body = Some(body);
+                            let request = http.request();
+                            request.pending = Some(pending);
+                            request.body = Some(body);
                             continue;
                         }
                         pending
                     }
                 }
             };
-            let step = self.begin(exchange, key, pending, out);
-            if step != Step::Read {
-                return (at, step);
+            let action = self.begin(http, key, pending, out);
+            if action != Action::Read {
+                return (at, action);
             }
             if out.len() > OUT_BYTES {
-                return (at, Step::Drain);
+                return (at, Action::Drain);
             }
         }
     }
 
     fn pending(&mut self, head: &Head<'_>) -> Pending {
-        let (place, found) = self.cases.find(head.target);
-        let (case, refusal) = match found {
-            Ok(case) => (case, None),
-            Err(reason) => (self.cases.usual(), Some(reason)),
+        let (endpoint, found) = self.routes.find(head.target);
+        let (handler, refusal) = match found {
+            Ok(handler) => (handler, None),
+            Err(reason) => (self.routes.usual(), Some(reason)),
         };
         let content_type = match head.content_type {
-            Some(value) if place == Place::Echo => {
+            Some(value) if endpoint == Endpoint::Echo => {
                 Some(String::from_utf8_lossy(value).into_owned())
             }
             _ => None,
         };
         Pending {
-            case,
-            place,
+            handler,
+            endpoint,
             head_only: head.head_only,
             http10: head.http10,
             keep_alive: head.keep_alive,
             content_type,
             refusal,
-            fate: Fate::Answer,
+            outcome: Outcome::Normal,
         }
     }
 
     /// Takes body bytes; gives the request back when its body is whole.
-    fn read_body(detail: &mut Detail, input: &[u8]) -> Result<(usize, Option<Pending>), Fault> {
-        let Detail {
+    fn read_body(
+        request: &mut RequestState,
+        input: &[u8],
+    ) -> Result<(usize, Option<Pending>), RequestError> {
+        let RequestState {
             body: Some(body),
             echo,
             pending,
             ..
-        } = detail
+        } = request
         else {
             return Ok((0, None));
         };
         let keep = pending
             .as_ref()
-            .is_some_and(|pending| pending.place == Place::Echo);
+            .is_some_and(|pending| pending.endpoint == Endpoint::Echo);
         let used = body.read(input, |bytes| {
             if keep && echo.len() <= ECHO_BYTES {
                 echo.extend_from_slice(bytes);
@@ -179,62 +185,59 @@ impl Machine {
         if !body.is_done() {
             return Ok((used, None));
         }
-        detail.body = None;
-        Ok((used, detail.pending.take()))
+        request.body = None;
+        Ok((used, request.pending.take()))
     }
 
     /// All bytes made so far are sent, and `out` is empty.
-    pub fn drained(&mut self, exchange: &mut Exchange, key: u64, out: &mut Vec<u8>) -> Step {
-        if exchange.phase != Phase::Streaming {
-            return self.resume(exchange, key, out);
+    pub fn drained(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
+        if http.phase != Phase::Streaming {
+            return self.resume(http, key, out);
         }
-        let Some(rest) = exchange.detail().rest.as_mut() else {
-            return Step::Drop;
+        let Some(rest) = http.request().rest.as_mut() else {
+            return Action::Drop;
         };
         rest.stream.fill(out, OUT_BYTES);
         if !rest.stream.is_done() {
-            return Step::Drain;
+            return Action::Drain;
         }
         let close = rest.close;
-        exchange.detail().rest = None;
-        let step = Self::after_answer(exchange, close);
-        self.go_on(exchange, key, step, out)
+        http.request().rest = None;
+        let action = Self::after_answer(http, close);
+        self.go_on(http, key, action, out)
     }
 
-    /// After an answer that came later than its request: goes on with what the client has sent meanwhile.
+    /// After a delayed response: goes on with what the client has sent meanwhile.
     pub(super) fn go_on(
         &mut self,
-        exchange: &mut Exchange,
+        http: &mut HttpState,
         key: u64,
-        step: Step,
+        action: Action,
         out: &mut Vec<u8>,
-    ) -> Step {
-        if step == Step::Read {
-            self.resume(exchange, key, out)
+    ) -> Action {
+        if action == Action::Read {
+            self.resume(http, key, out)
         } else {
-            step
+            action
         }
     }
 
     /// The event loop has ended the sending side of the connection.
-    pub fn linger(&mut self, exchange: &mut Exchange, key: u64) {
-        exchange.detail = None;
+    pub fn linger(&mut self, http: &mut HttpState, key: u64) {
+        http.request = None;
         let until_ns = self.shared.clock.now_ns() + LINGER_NS;
-        self.wait(exchange, key, Phase::Lingering, until_ns);
+        self.wait(http, key, Phase::Lingering, until_ns);
     }
 
     /// The connection is gone.
-    pub fn closed(&mut self, exchange: &mut Exchange) {
-        if matches!(
-            exchange.phase,
-            Phase::Queued | Phase::Stalled | Phase::Serving
-        ) {
+    pub fn closed(&mut self, http: &mut HttpState) {
+        if matches!(http.phase, Phase::Queued | Phase::Stalled | Phase::Serving) {
             self.counters.abandoned.add(1);
         }
-        self.release_worker(exchange);
-        *exchange = Exchange {
-            ticket: exchange.ticket.wrapping_add(1),
-            ..Exchange::default()
+        self.release_worker(http);
+        *http = HttpState {
+            ticket: http.ticket.wrapping_add(1),
+            ..HttpState::default()
         };
     }
 }
@@ -244,14 +247,14 @@ impl Machine {
 pub(super) mod testing {
     use std::sync::Arc;
 
-    use super::super::script::{Script, Settings};
+    use super::super::behaviour::{Behaviour, Settings};
     use super::super::shared::Shared;
     use super::super::timers::Deadline;
     use super::*;
 
     pub struct Bench {
         machine: Machine,
-        exchange: Exchange,
+        http: HttpState,
         out: Vec<u8>,
         sent: Vec<u8>,
     }
@@ -260,7 +263,7 @@ pub(super) mod testing {
         pub fn new(change: impl FnOnce(&mut Settings)) -> Self {
             let mut settings = Settings::default();
             change(&mut settings);
-            let script = Script {
+            let behaviour = Behaviour {
                 settings,
                 stall: None,
                 close_after: None,
@@ -270,40 +273,40 @@ pub(super) mod testing {
                 start_factor: 1.0,
                 seed: 1,
             };
-            let shared = Shared::new(script, 1, None, None).unwrap();
+            let shared = Shared::new(behaviour, 1, None, None).unwrap();
             Self {
                 machine: Machine::new(Arc::new(shared), 0),
-                exchange: Exchange::default(),
+                http: HttpState::default(),
                 out: Vec::new(),
                 sent: Vec::new(),
             }
         }
 
         /// Hands over bytes; goes on by itself while there is more to send.
-        pub fn receive(&mut self, bytes: &[u8]) -> Step {
+        pub fn receive(&mut self, bytes: &[u8]) -> Action {
             let Self {
                 machine,
-                exchange,
+                http,
                 out,
                 sent,
             } = self;
-            let mut step = machine.received(exchange, 0, bytes, out);
-            while step == Step::Drain {
+            let mut action = machine.received(http, 0, bytes, out);
+            while action == Action::Drain {
                 sent.append(out);
-                step = machine.drained(exchange, 0, out);
+                action = machine.drained(http, 0, out);
             }
-            step
+            action
         }
 
         /// Makes the earliest deadline due.
-        pub fn due(&mut self, congested: bool) -> Option<Step> {
+        pub fn due(&mut self, congested: bool) -> Option<Action> {
             let deadline: Deadline = self.machine.timers.pop_due(u64::MAX)?;
             self.machine
-                .due(&mut self.exchange, deadline, congested, &mut self.out)
+                .due(&mut self.http, deadline, congested, &mut self.out)
         }
 
         pub fn close(&mut self) {
-            self.machine.closed(&mut self.exchange);
+            self.machine.closed(&mut self.http);
         }
 
         pub fn sent(&mut self) -> Vec<u8> {
@@ -312,7 +315,7 @@ pub(super) mod testing {
         }
 
         pub fn keeps_nothing(&self) -> bool {
-            self.exchange.detail.is_none()
+            self.http.request.is_none()
         }
     }
 }
@@ -335,13 +338,13 @@ mod tests {
     #[test]
     fn an_idle_connection_is_small() {
         assert!(
-            std::mem::size_of::<Exchange>() <= 32,
+            std::mem::size_of::<HttpState>() <= 32,
             "{}",
-            std::mem::size_of::<Exchange>()
+            std::mem::size_of::<HttpState>()
         );
         let mut bench = Bench::new(|_| {});
         for request in REQUESTS {
-            assert_eq!(bench.receive(request.as_bytes()), Step::Read);
+            assert_eq!(bench.receive(request.as_bytes()), Action::Read);
             assert!(bench.keeps_nothing(), "{request}");
         }
     }
@@ -354,18 +357,18 @@ mod tests {
         ) {
             let wire: String = picks.iter().map(|pick| REQUESTS[*pick]).collect();
             let mut whole = Bench::new(|_| {});
-            prop_assert_eq!(whole.receive(wire.as_bytes()), Step::Read);
+            prop_assert_eq!(whole.receive(wire.as_bytes()), Action::Read);
             let mut cut = Bench::new(|_| {});
             let mut rest = wire.as_bytes();
             for length in cuts {
                 let (piece, after) = rest.split_at(length.min(rest.len()));
                 rest = after;
                 if !piece.is_empty() {
-                    prop_assert_eq!(cut.receive(piece), Step::Read);
+                    prop_assert_eq!(cut.receive(piece), Action::Read);
                 }
             }
             if !rest.is_empty() {
-                prop_assert_eq!(cut.receive(rest), Step::Read);
+                prop_assert_eq!(cut.receive(rest), Action::Read);
             }
             prop_assert!(whole.sent() == cut.sent());
             prop_assert!(whole.keeps_nothing() && cut.keeps_nothing());

@@ -1,18 +1,19 @@
-//! What the server is told to do: `Settings` may differ between targets (`/?delay=150ms`), `Script` holds for the
-//! whole process. Options and query keys have the same names and values and are read here; nothing is carried out.
+//! What the server is asked to do. [`Settings`] may differ between request targets
+//! (`/?delay=150ms`), [`Behaviour`] holds for the whole process. Options and query keys have the
+//! same names and values.
 
 use std::sync::Arc;
 
 use super::curves::{Slowdown, Stall, Warmup};
-use super::draw::{Fate, Shares};
+use super::random::{Outcome, Shares};
 use super::values::{self, Delay, Fields};
 
-/// Larger bodies are taken for a slip of the pen.
+/// Larger bodies are taken for a typing error.
 const BODY_LIMIT_BYTES: u64 = 1 << 40;
 /// A line of 64 bytes that bodies of a given length repeat.
 const PATTERN: &[u8; 64] = b"The reference server repeats this line of sixty-four characters\n";
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// The pattern, repeated up to so many bytes.
@@ -45,17 +46,17 @@ impl Body {
     }
 }
 
-/// When the connection is closed after an answer.
+/// When the connection is closed after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
     Never,
     /// With `Connection: close`.
     Announced,
-    /// Without a word.
+    /// Unannounced.
     Silent,
 }
 
-/// How one kind of request is answered.
+/// How requests of one target are answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub status: u16,
@@ -91,7 +92,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Sets what `key` names (the name of an option, or of a query key) to `value`. `Ok(false)`: there is no such key.
+    /// Sets the option or query key `key` to `value`. `Ok(false)`: there is no such key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
         match key {
             "status" => self.status = status(value)?,
@@ -116,12 +117,12 @@ impl Settings {
                 }
             }
             "errors" => self.set_errors(value)?,
-            trouble => {
+            fault => {
                 let mut shares = self.shares;
-                if !shares.set(trouble, 0.0) {
+                if !shares.set(fault, 0.0) {
                     return Ok(false);
                 }
-                shares.set(trouble, values::lone_share(value)?);
+                shares.set(fault, values::lone_share(value)?);
                 self.shares = shares;
             }
         }
@@ -148,14 +149,14 @@ impl Settings {
     pub fn check(&self) -> Result<(), String> {
         if self.shares.sum() > 1.0 + 1e-9 {
             return Err(format!(
-                "the shares of all troubles add up to {}: give at most 1 in all",
+                "the shares of all faults add up to {}, expected at most 1",
                 self.shares.sum()
             ));
         }
         let bodiless = self.body.length() == 0 || !has_body(self.status);
-        if self.shares.of(Fate::Truncate) > 0.0 && bodiless {
+        if self.shares.of(Outcome::Truncate) > 0.0 && bodiless {
             return Err(
-                "truncate needs a body to cut: give a status with a body and at least 1 byte of it"
+                "truncate needs a body, expected a status that has one and at least 1 byte"
                     .to_owned(),
             );
         }
@@ -163,7 +164,7 @@ impl Settings {
     }
 }
 
-/// Whether answers of this status have a body at all.
+/// Whether responses of this status have a body at all.
 pub fn has_body(status: u16) -> bool {
     status >= 200 && status != 204 && status != 304
 }
@@ -185,7 +186,7 @@ fn content_type(text: &str) -> Result<String, String> {
 
 /// What holds for the whole process.
 #[derive(Debug, Clone)]
-pub struct Script {
+pub struct Behaviour {
     pub settings: Settings,
     pub stall: Option<Stall>,
     /// Requests per connection, after which it is closed.
@@ -193,13 +194,13 @@ pub struct Script {
     pub workers: Option<u32>,
     pub warmup: Option<Warmup>,
     pub slowdown: Option<Slowdown>,
-    /// Drawn once at the start: what all work and delays of this process are multiplied by.
+    /// Factor of all work and delays of this process, drawn once at the start.
     pub start_factor: f64,
     pub seed: u64,
 }
 
-impl Script {
-    /// What work is multiplied by, so long after the start.
+impl Behaviour {
+    /// The factor of work, so long after the start.
     pub fn work_factor(&self, elapsed_ns: u64) -> f64 {
         let warmup = self
             .warmup
@@ -212,7 +213,7 @@ impl Script {
         self.start_factor * warmup * slowdown
     }
 
-    /// What delays are multiplied by, so long after the start.
+    /// The factor of delays, so long after the start.
     pub fn delay_factor(&self, elapsed_ns: u64) -> f64 {
         let warmup = self
             .warmup
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(with("close", "silent").unwrap().closing, Closing::Silent);
         let errors = with("errors", "share=0.02,status=500,fast=yes").unwrap();
         assert_eq!((errors.error_status, errors.errors_fast), (500, true));
-        for trouble in [
+        for fault in [
             "errors",
             "truncate",
             "wrong-body",
@@ -268,8 +269,8 @@ mod tests {
             "header-endless",
         ] {
             assert!(
-                (with(trouble, "share=0.5").unwrap().shares.sum() - 0.5).abs() < 1e-12,
-                "{trouble}"
+                (with(fault, "share=0.5").unwrap().shares.sum() - 0.5).abs() < 1e-12,
+                "{fault}"
             );
         }
     }
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn curves_multiply_what_they_are_told_to() {
-        let script = Script {
+        let behaviour = Behaviour {
             settings: Settings::default(),
             stall: None,
             close_after: None,
@@ -336,10 +337,10 @@ mod tests {
             start_factor: 2.0,
             seed: 1,
         };
-        assert!((script.work_factor(0) - 20.0).abs() < 1e-9);
-        assert!((script.delay_factor(0) - 2.0).abs() < 1e-9);
-        assert!((script.work_factor(60_000_000_000) - 2.0).abs() < 1e-9);
-        assert!((script.delay_factor(60_000_000_000) - 4.0).abs() < 1e-9);
+        assert!((behaviour.work_factor(0) - 20.0).abs() < 1e-9);
+        assert!((behaviour.delay_factor(0) - 2.0).abs() < 1e-9);
+        assert!((behaviour.work_factor(60_000_000_000) - 2.0).abs() < 1e-9);
+        assert!((behaviour.delay_factor(60_000_000_000) - 4.0).abs() < 1e-9);
     }
 
     proptest! {

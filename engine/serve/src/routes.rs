@@ -1,64 +1,65 @@
-//! Which case a request target asks for: the server's own settings, or those with the overrides of its query
-//! (`/?delay=150ms&bytes=1024`). A target is read once and remembered, so that asking again costs a look-up.
+//! From a request target to its handler: the server's own settings, or those with the overrides of
+//! the query (`/?delay=150ms&bytes=1024`). A target is parsed once and cached.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::answer::{self, Framing, Note, Stream};
-use super::script::{Settings, has_body};
+use super::behaviour::{Settings, has_body};
+use super::response::{self, BodyWriter, ConnectionHeader, Framing};
 use super::values::Delay;
 
-/// Distinct targets that are remembered; more (a query with a counter in it) are read anew each time.
+/// Distinct targets that are cached; more (a query with a counter in it) are parsed each time.
 const REMEMBERED: usize = 1024;
-/// Answers up to this length are kept ready as a whole.
+/// Responses up to this length are kept as bytes.
 const READY_BYTES: u64 = 16 * 1024;
 
-/// The path's meaning.
+/// What a path stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     Any,
     Echo,
     Stats,
 }
 
-/// Settings made ready for answering.
+/// Settings, prepared for responding.
 #[derive(Debug)]
-pub struct Case {
+pub struct Handler {
     pub settings: Settings,
-    /// The whole answer for HTTP/1.1 with keep-alive, when it is short and not dripped.
+    /// The whole response for HTTP/1.1 with keep-alive, when it is short and not dripped.
     pub ready: Option<Vec<u8>>,
-    /// Neither work nor delay.
+    /// There is neither work nor delay.
     pub immediate: bool,
-    pub troubled: bool,
+    pub has_faults: bool,
 }
 
-impl Case {
+impl Handler {
     fn new(settings: Settings) -> Self {
         let ready =
             (settings.drip_ns.is_none() && settings.body.length() <= READY_BYTES).then(|| {
                 let mut out = Vec::new();
-                answer::head(
+                response::write_head(
                     settings.status,
                     &settings.content_type,
                     framing(&settings),
-                    Note::Nothing,
+                    ConnectionHeader::Nothing,
                     &mut out,
                 );
                 if has_body(settings.status) {
-                    Stream::new(settings.body.clone(), settings.chunked).fill(&mut out, usize::MAX);
+                    BodyWriter::new(settings.body.clone(), settings.chunked)
+                        .fill(&mut out, usize::MAX);
                 }
                 out
             });
         Self {
             ready,
             immediate: settings.work_ns == 0 && settings.delay == Delay::None,
-            troubled: settings.shares.sum() > 0.0,
+            has_faults: settings.shares.sum() > 0.0,
             settings,
         }
     }
 }
 
-/// The framing of an ordinary answer to HTTP/1.1.
+/// The framing of an ordinary response to HTTP/1.1.
 pub fn framing(settings: &Settings) -> Framing {
     if !has_body(settings.status) {
         Framing::Nothing
@@ -69,70 +70,71 @@ pub fn framing(settings: &Settings) -> Framing {
     }
 }
 
-/// The cases of one thread.
+/// The routes of one thread.
 #[derive(Debug)]
-pub struct Cases {
-    usual: Rc<Case>,
-    /// For what meets no trouble.
-    plain: Rc<Case>,
-    known: HashMap<Box<str>, Rc<Case>>,
+pub struct Routes {
+    usual: Rc<Handler>,
+    /// For the endpoints without faults.
+    plain: Rc<Handler>,
+    known: HashMap<Box<str>, Rc<Handler>>,
 }
 
-impl Cases {
+impl Routes {
     pub fn new(settings: Settings) -> Self {
         Self {
-            usual: Rc::new(Case::new(settings)),
-            plain: Rc::new(Case::new(Settings::default())),
+            usual: Rc::new(Handler::new(settings)),
+            plain: Rc::new(Handler::new(Settings::default())),
             known: HashMap::new(),
         }
     }
 
-    /// The server's own case.
-    pub fn usual(&self) -> Rc<Case> {
+    /// The server's own handler.
+    pub fn usual(&self) -> Rc<Handler> {
         Rc::clone(&self.usual)
     }
 
-    /// The place and case of `target`, or the sentence that says why its query is refused.
-    pub fn find(&mut self, target: &str) -> (Place, Result<Rc<Case>, String>) {
+    /// The endpoint and handler of `target`, or one sentence on why its query is invalid.
+    pub fn find(&mut self, target: &str) -> (Endpoint, Result<Rc<Handler>, String>) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let place = place(path);
-        if place == Place::Stats {
-            return (place, Ok(Rc::clone(&self.plain)));
+        let endpoint = endpoint(path);
+        if endpoint == Endpoint::Stats {
+            return (endpoint, Ok(Rc::clone(&self.plain)));
         }
         if query.is_empty() {
-            return (place, Ok(self.usual()));
+            return (endpoint, Ok(self.usual()));
         }
-        if let Some(case) = self.known.get(target) {
-            return (place, Ok(Rc::clone(case)));
+        if let Some(handler) = self.known.get(target) {
+            return (endpoint, Ok(Rc::clone(handler)));
         }
-        (place, self.read(target, query))
+        (endpoint, self.read(target, query))
     }
 
-    fn read(&mut self, target: &str, query: &str) -> Result<Rc<Case>, String> {
+    fn read(&mut self, target: &str, query: &str) -> Result<Rc<Handler>, String> {
         let mut settings = self.usual.settings.clone();
         for pair in query.split('&') {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (key, value) = (decoded(key), decoded(value));
-            // Keys that mean nothing here belong to the workload (`?name=x`) and are let through.
+            // Unknown keys belong to the workload (`?name=x`).
             settings
                 .set(&key, &value)
                 .map_err(|reason| format!("{key}={value}: {reason}"))?;
         }
         settings.check()?;
-        let case = if settings == self.usual.settings {
+        let handler = if settings == self.usual.settings {
             self.usual()
         } else {
-            Rc::new(Case::new(settings))
+            Rc::new(Handler::new(settings))
         };
         if self.known.len() < REMEMBERED {
-            self.known.insert(target.into(), Rc::clone(&case));
+            self.known.insert(target.into(), Rc::clone(&handler));
         }
-        Ok(case)
+        Ok(handler)
     }
 }
 
-/// Tells the special paths from all others; a target in absolute form (`http://host/path`) counts by its path.
-fn place(target: &str) -> Place {
+/// Tells the special paths from all others; a target in absolute form (`http://host/path`) counts
+/// by its path.
+fn endpoint(target: &str) -> Endpoint {
     let path = if target.starts_with('/') {
         target
     } else {
@@ -140,9 +142,9 @@ fn place(target: &str) -> Place {
         rest.find('/').map_or("/", |at| &rest[at..])
     };
     match path {
-        "/echo" => Place::Echo,
-        "/__prony/stats" => Place::Stats,
-        _ => Place::Any,
+        "/echo" => Endpoint::Echo,
+        "/__prony/stats" => Endpoint::Stats,
+        _ => Endpoint::Any,
     }
 }
 
@@ -176,31 +178,31 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::Body;
+    use super::super::behaviour::Body;
     use super::*;
     use proptest::prelude::*;
 
     #[test]
     fn special_paths_are_told_apart() {
-        let mut cases = Cases::new(Settings::default());
+        let mut routes = Routes::new(Settings::default());
         for (target, expected) in [
-            ("/", Place::Any),
-            ("/echo", Place::Echo),
-            ("/echo?delay=1ms", Place::Echo),
-            ("/echoes", Place::Any),
-            ("/__prony/stats", Place::Stats),
-            ("http://127.0.0.1:80/echo", Place::Echo),
-            ("http://127.0.0.1:80", Place::Any),
-            ("/redirect?to=http://x/echo", Place::Any),
+            ("/", Endpoint::Any),
+            ("/echo", Endpoint::Echo),
+            ("/echo?delay=1ms", Endpoint::Echo),
+            ("/echoes", Endpoint::Any),
+            ("/__prony/stats", Endpoint::Stats),
+            ("http://127.0.0.1:80/echo", Endpoint::Echo),
+            ("http://127.0.0.1:80", Endpoint::Any),
+            ("/redirect?to=http://x/echo", Endpoint::Any),
         ] {
-            assert_eq!(cases.find(target).0, expected, "{target}");
+            assert_eq!(routes.find(target).0, expected, "{target}");
         }
     }
 
     #[test]
     fn a_query_overrides_and_is_remembered() {
-        let mut cases = Cases::new(Settings::default());
-        let first = cases
+        let mut routes = Routes::new(Settings::default());
+        let first = routes
             .find("/?delay=fixed%3A150ms&bytes=1024&status=503&chunked")
             .1
             .unwrap();
@@ -210,7 +212,7 @@ mod tests {
             (Body::Pattern(1024), 503)
         );
         assert!(first.settings.chunked && !first.immediate);
-        let again = cases
+        let again = routes
             .find("/?delay=fixed%3A150ms&bytes=1024&status=503&chunked")
             .1
             .unwrap();
@@ -219,23 +221,23 @@ mod tests {
 
     #[test]
     fn foreign_keys_are_let_through_and_bad_values_are_not() {
-        let mut cases = Cases::new(Settings::default());
-        let usual = cases.usual();
+        let mut routes = Routes::new(Settings::default());
+        let usual = routes.usual();
         assert!(Rc::ptr_eq(
             &usual,
-            &cases.find("/person?name=x&page=2").1.unwrap()
+            &routes.find("/person?name=x&page=2").1.unwrap()
         ));
-        let message = cases.find("/?delay=soon").1.unwrap_err();
+        let message = routes.find("/?delay=soon").1.unwrap_err();
         assert!(message.contains("delay=soon"), "{message}");
-        assert!(cases.find("/?reset=0.6&garbage=0.6").1.is_err());
+        assert!(routes.find("/?reset=0.6&garbage=0.6").1.is_err());
     }
 
     #[test]
     fn no_more_targets_are_remembered_than_the_limit() {
-        let mut cases = Cases::new(Settings::default());
+        let mut routes = Routes::new(Settings::default());
         for number in 0..REMEMBERED + 50 {
             assert_eq!(
-                cases
+                routes
                     .find(&format!("/?bytes={number}"))
                     .1
                     .unwrap()
@@ -244,28 +246,28 @@ mod tests {
                 Body::Pattern(number as u64)
             );
         }
-        assert_eq!(cases.known.len(), REMEMBERED);
+        assert_eq!(routes.known.len(), REMEMBERED);
     }
 
     #[test]
     fn ready_answers_are_whole() {
-        let case = Case::new(Settings {
+        let handler = Handler::new(Settings {
             body: Body::Pattern(5),
             ..Settings::default()
         });
-        let text = String::from_utf8(case.ready.unwrap()).unwrap();
+        let text = String::from_utf8(handler.ready.unwrap()).unwrap();
         assert!(
             text.starts_with("HTTP/1.1 200 OK\r\n")
                 && text.ends_with("Content-Length: 5\r\n\r\nThe r"),
             "{text}"
         );
-        let empty = Case::new(Settings {
+        let empty = Handler::new(Settings {
             status: 204,
             ..Settings::default()
         });
         assert!(empty.ready.unwrap().ends_with(b"prony\r\n\r\n"));
         assert!(
-            Case::new(Settings {
+            Handler::new(Settings {
                 drip_ns: Some(1),
                 ..Settings::default()
             })
@@ -277,9 +279,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_target_panics(target in "\\PC{0,60}", query in "(delay|bytes|reset|errors|x)=[%0-9a-f:,=]{0,12}") {
-            let mut cases = Cases::new(Settings::default());
-            let _ = cases.find(&target);
-            let _ = cases.find(&format!("/?{query}&{target}"));
+            let mut routes = Routes::new(Settings::default());
+            let _ = routes.find(&target);
+            let _ = routes.find(&format!("/?{query}&{target}"));
         }
     }
 }

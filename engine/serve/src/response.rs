@@ -1,32 +1,38 @@
-//! Turns an answer into bytes: the head, and the body piece by piece, whole or chunked. It knows nothing of who asked
-//! or of when the bytes are sent.
+//! Writes a response: the head, and the body piece by piece, with a length or chunked. It knows
+//! nothing of the request or of when the bytes are sent.
 
-use super::script::Body;
+use super::behaviour::Body;
 
-/// Largest chunk of a chunked answer.
+/// Largest chunk of a chunked response.
 const CHUNK_BYTES: u64 = 16 * 1024;
 
-/// How the body of an answer is delimited.
+/// How the body of a response is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     Length(u64),
     Chunked,
     /// HTTP/1.0: the body ends where the connection ends.
     UntilClose,
-    /// No body, and nothing said of one (204, 304).
+    /// No body and no header about one (204, 304).
     Nothing,
 }
 
 /// What the `Connection` header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Note {
+pub enum ConnectionHeader {
     Nothing,
     Close,
     KeepAlive,
 }
 
-/// Appends the head of an answer.
-pub fn head(status: u16, content_type: &str, framing: Framing, note: Note, out: &mut Vec<u8>) {
+/// Appends the head of a response.
+pub fn write_head(
+    status: u16,
+    content_type: &str,
+    framing: Framing,
+    connection: ConnectionHeader,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b"HTTP/1.1 ");
     number(u64::from(status), out);
     out.push(b' ');
@@ -46,10 +52,10 @@ pub fn head(status: u16, content_type: &str, framing: Framing, note: Note, out: 
         Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         Framing::UntilClose | Framing::Nothing => {}
     }
-    match note {
-        Note::Nothing => {}
-        Note::Close => out.extend_from_slice(b"Connection: close\r\n"),
-        Note::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+    match connection {
+        ConnectionHeader::Nothing => {}
+        ConnectionHeader::Close => out.extend_from_slice(b"Connection: close\r\n"),
+        ConnectionHeader::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -69,7 +75,7 @@ fn number(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// The reason phrase; clients must not depend on it, people read it.
+/// The reason phrase, for people: clients must not depend on it.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -93,16 +99,16 @@ fn reason(status: u16) -> &'static str {
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
-        _ => "Scripted",
+        _ => "Unlisted",
     }
 }
 
-/// A body that is written piece by piece, so that a long answer needs no long buffer.
+/// A body that is written piece by piece, so that a long response needs no long buffer.
 #[derive(Debug)]
-pub struct Stream {
+pub struct BodyWriter {
     body: Body,
     at: u64,
-    /// Where to stop: the length, or less when the answer is to be cut.
+    /// Where to stop: the length, or less when the response is to be cut.
     stop: u64,
     /// Bytes per chunk; 0 when the body is not chunked.
     chunk: u64,
@@ -110,10 +116,10 @@ pub struct Stream {
     done: bool,
 }
 
-impl Stream {
+impl BodyWriter {
     pub fn new(body: Body, chunked: bool) -> Self {
         let length = body.length();
-        // A chunked body of two bytes or more always has at least two chunks, or it would test nothing.
+        // At least two chunks where there are two bytes, or it would test nothing.
         let chunk = if chunked {
             length.div_ceil(2).clamp(1, CHUNK_BYTES)
         } else {
@@ -180,7 +186,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(mut stream: Stream, limit: usize) -> Vec<u8> {
+    fn written(mut stream: BodyWriter, limit: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while !stream.is_done() {
             let mut out = Vec::new();
@@ -198,11 +204,11 @@ mod tests {
     #[test]
     fn heads_say_what_they_must() {
         let mut out = Vec::new();
-        head(
+        write_head(
             503,
             "text/html",
             Framing::Length(1234),
-            Note::Close,
+            ConnectionHeader::Close,
             &mut out,
         );
         assert_eq!(
@@ -211,10 +217,22 @@ mod tests {
              Connection: close\r\n\r\n"
         );
         let mut out = Vec::new();
-        head(204, "text/html", Framing::Nothing, Note::Nothing, &mut out);
+        write_head(
+            204,
+            "text/html",
+            Framing::Nothing,
+            ConnectionHeader::Nothing,
+            &mut out,
+        );
         assert_eq!(out, b"HTTP/1.1 204 No Content\r\nServer: prony\r\n\r\n");
         let mut out = Vec::new();
-        head(599, "a/b", Framing::Chunked, Note::KeepAlive, &mut out);
+        write_head(
+            599,
+            "a/b",
+            Framing::Chunked,
+            ConnectionHeader::KeepAlive,
+            &mut out,
+        );
         assert!(
             String::from_utf8(out)
                 .unwrap()
@@ -226,30 +244,30 @@ mod tests {
     fn chunks_add_up() {
         let body = Body::Bytes(std::sync::Arc::from(&b"abcde"[..]));
         assert_eq!(
-            written(Stream::new(body.clone(), true), 1000),
+            written(BodyWriter::new(body.clone(), true), 1000),
             b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
         );
         assert_eq!(
-            written(Stream::new(body.clone(), true).truncated(), 1000),
+            written(BodyWriter::new(body.clone(), true).truncated(), 1000),
             b"3\r\nab"
         );
         assert_eq!(
-            written(Stream::new(body.clone(), false).truncated(), 1000),
+            written(BodyWriter::new(body.clone(), false).truncated(), 1000),
             b"ab"
         );
-        assert_eq!(written(Stream::new(body, false), 2), b"abcde");
+        assert_eq!(written(BodyWriter::new(body, false), 2), b"abcde");
         assert_eq!(
-            written(Stream::new(Body::Pattern(0), true), 10),
+            written(BodyWriter::new(Body::Pattern(0), true), 10),
             b"0\r\n\r\n"
         );
-        assert_eq!(written(Stream::new(Body::Pattern(0), false), 10), b"");
+        assert_eq!(written(BodyWriter::new(Body::Pattern(0), false), 10), b"");
     }
 
     proptest! {
         #[test]
         fn the_limit_changes_nothing_but_the_pieces(length in 0u64..60_000, limit in 1usize..70_000, chunked: bool, cut: bool) {
             let stream = || {
-                let stream = Stream::new(Body::Pattern(length), chunked);
+                let stream = BodyWriter::new(Body::Pattern(length), chunked);
                 if cut { stream.truncated() } else { stream }
             };
             prop_assert_eq!(written(stream(), limit), written(stream(), 1 << 20));

@@ -1,5 +1,5 @@
-//! Writes the bytes of the requests as they came, up to a bound, so that the requests of two clients can be compared
-//! byte by byte. It knows nothing of HTTP.
+//! Writes the bytes of the requests as they came, up to a bound, so that the requests of two
+//! clients can be compared byte by byte. It knows nothing of HTTP.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Every scripted trouble, as the client sees it on the wire. Each test fails when the trouble is not there.
+//! Every scripted fault, as the client sees it on the wire. Each test fails when the fault is not
+//! there.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ fn errors_come_in_their_share_and_are_counted() {
     let failed = (0..500).filter(|_| client.get("/").status == 500).count();
     assert!((100..200).contains(&failed), "{failed} of 500");
     let finished = server.stop();
-    assert_eq!(finished["troubles"]["errors"], failed);
+    assert_eq!(finished["faults"]["errors"], failed);
     assert_eq!(
         (
             finished["answered"]["500"].as_u64(),
@@ -94,7 +95,7 @@ fn truncated_bodies_end_early() {
     client.ask("/?bytes=1000000");
     client.head();
     assert_eq!(client.rest().len(), 500_000);
-    assert_eq!(server.stop()["troubles"]["truncate"], 3);
+    assert_eq!(server.stop()["faults"]["truncate"], 3);
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn what_has_no_body_is_not_truncated() {
     client.send("HEAD / HTTP/1.1\r\n\r\n");
     assert!(client.head().contains("Content-Length: 64\r\n"));
     assert_eq!(client.get("/echo").body, b"");
-    assert_eq!(server.stop()["troubles"], serde_json::json!({}));
+    assert_eq!(server.stop()["faults"], serde_json::json!({}));
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn wrong_bodies_say_200() {
         );
         assert!(answer.text().contains("Something went wrong"));
     }
-    assert_eq!(server.stop()["troubles"]["wrong-body"], 2);
+    assert_eq!(server.stop()["faults"]["wrong-body"], 2);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn resets_are_resets() {
     let finished = server.stop();
     assert_eq!(
         (
-            finished["troubles"]["reset"].as_u64(),
+            finished["faults"]["reset"].as_u64(),
             finished["requests"].as_u64()
         ),
         (Some(1), Some(1))
@@ -160,7 +161,7 @@ fn no_answer_is_no_answer() {
     let finished = server.stop();
     assert_eq!(
         (
-            finished["troubles"]["no-answer"].as_u64(),
+            finished["faults"]["no-answer"].as_u64(),
             finished["requests"].as_u64()
         ),
         (Some(1), Some(2))
