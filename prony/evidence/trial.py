@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from prony.evidence.base import Record
 from prony.evidence.engine import EngineReport
@@ -80,8 +80,10 @@ class LoadFacts(Record):
     """What the figure is used for: a capacity claim needs a bound, a latency claim does not."""
     content_declared: bool = False
     """True when the workload says what a right answer looks like."""
-    asked_first: bool = True
-    """False: no request was sent by hand before the load, as with the tool whose script was run."""
+    preflight: bool = Field(default=True, validation_alias=AliasChoices("preflight", "asked_first"))
+    """False: no request was sent before the load, as with the tool whose script was run. Results of schema 1
+    call it `asked_first`.
+    """
 
 
 class Ceiling(Record):

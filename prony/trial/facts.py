@@ -23,7 +23,7 @@ def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:
     return facts.model_copy(
         update={
             "driver": plan.driver,
-            "asked_first": plan.preflight and server.unix is None,
+            "preflight": plan.preflight and server.unix is None,
             "transport": "tcp" if server.unix is None else "unix",
             "sources": max(1, len(plan.source_addresses)),
             "destinations": server.destinations,

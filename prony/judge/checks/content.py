@@ -78,7 +78,7 @@ def _declared(window: Window, limits: ContentLimits, limit: str) -> Finding:
 
 
 def _undeclared(window: Window, evidence: Evidence, limit: str) -> Finding:
-    if not evidence.probes and evidence.load.asked_first is False:
+    if not evidence.probes and evidence.load.preflight is False:
         return _among_themselves(window)
     known = {(probe.status, probe.body_bytes) for probe in evidence.probes}
     counted = sum(answer.count for answer in window.answers) + window.answers_other
