@@ -17,6 +17,7 @@ import pytest
 
 from tests import command
 from tests.command import PRONY
+from tests.verdicts import demanded_code
 
 MINE = """
 title: the reference server, {what}
@@ -81,9 +82,12 @@ class Lab:
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     def json(self, *words: str) -> dict[str, Any]:
+        """What the command prints with --json; its exit code agrees with the verdicts that it stored."""
         done = self.run(*words, "--json")
-        assert done.returncode in (0, 3), done.stderr
+        assert done.stdout, done.stderr
         loaded: dict[str, Any] = json.loads(done.stdout)
+        expected = demanded_code(self.db, loaded["id"], loaded.get("held_per_s")) if "id" in loaded else 0
+        assert done.returncode == expected, done.stderr
         return loaded
 
     def leftovers(self) -> list[str]:

@@ -13,6 +13,7 @@ from prony.frontends.ab.figures import Figures
 from prony.frontends.ab.logged import Kept, gnuplot, kept, times, with_lengths
 from prony.load.request_log import LoggedRequest
 from tests.frontends.conftest import Front, Served
+from tests.verdicts import demanded_code
 
 ROW = LoggedRequest(
     start_unix_ms=1_700_000_000_500, start_ns=1, latency_ns=9_000_000, service_ns=9_000_000,
@@ -60,7 +61,8 @@ def test_a_run_with_its_files(serve: Callable[..., Served], front: Front, tmp_pa
     """A delay before the answer is waiting, one between its bytes is not."""
     server = serve("--delay", "fixed:20ms", "--body-bytes", "10")
     tsv = tmp_path / "out.tsv"
-    assert run(["-n", "12", "-c", "2", "-g", str(tsv), f"{server.url}/"], front.context()) in (0, 3)
+    code = run(["-n", "12", "-c", "2", "-g", str(tsv), f"{server.url}/"], front.context())
+    assert code == demanded_code(front.store)
     said = front.out.getvalue()
     waiting = re.search(r"^Waiting:\s+(\d+)", said, re.MULTILINE)
     assert waiting is not None

@@ -17,6 +17,7 @@ from prony.frontends.base import Refused
 from prony.frontends.wrk import layout, run, translate
 from prony.frontends.wrk.arguments import WrongUsage, parse
 from tests.frontends.conftest import Front, Served
+from tests.verdicts import demanded_code
 
 WRK = shutil.which("wrk")
 real_wrk = pytest.mark.skipif(WRK is None, reason="wrk is not installed: make peers, or apt-get install wrk")
@@ -243,7 +244,8 @@ def test_what_a_script_says_on_standard_error_gets_there(
         "function init() io.stderr:write('begun\\n') end\n"
         "function done() io.stderr:write('at \\255 the end') end"
     )
-    assert run(["-c1", "-t1", "-d1s", "-s", str(script), serve().url], front.context()) in (0, 3)
+    code = run(["-c1", "-t1", "-d1s", "-s", str(script), serve().url], front.context())
+    assert code == demanded_code(front.store)
     said = capsys.readouterr().err
     assert said.startswith("begun\n")
     assert said.endswith("at \N{REPLACEMENT CHARACTER} the end")

@@ -25,6 +25,7 @@ from prony.plan import urlplan
 from prony.plan.load import WholeRun
 from tests import command
 from tests.frontends.conftest import Served, offered
+from tests.verdicts import demanded_code
 
 WRK = shutil.which("wrk")
 real_wrk = pytest.mark.skipif(WRK is None, reason="wrk is not installed: make peers, or apt-get install wrk")
@@ -164,7 +165,7 @@ def test_a_script_is_explained_imported_and_run_again(serve: Serve, tmp_path: Pa
     first = offered(translate(argv).load)
     sent = server.recorded()
     done = command.run(["run", file, "--db", tmp_path / "r.db"])
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode == demanded_code(tmp_path / "r.db"), done.stderr
     assert first.totals.completed == 6
     once = requests_of(sent, server.address)
     assert requests_of(server.recorded(), server.address) == once + once

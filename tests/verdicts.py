@@ -1,0 +1,45 @@
+"""Which exit code the stored verdicts demand. Other processes on the host decide whether a trial of a test is
+rejected; that the code agrees with what was rejected, they do not. A code that ignores the verdict, in either
+direction, fails the test that compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from prony.errors import ExitCode
+from prony.evidence.trial import TrialRecord
+from prony.experiment.stored import cell_of_record, plan_of
+from prony.judge.finding import Status
+from prony.plan.plan import Part, Plan
+from prony.store import Store, StoredTrial
+
+
+def demanded_code(store: Store | Path, which: str = "latest", held_per_s: float | None = None) -> int:
+    """OK where everything that was asked has a trial that counts, else INVALID.
+
+    `held_per_s`: of a capacity search, which has an answer when a rate held.
+    """
+    if isinstance(store, Path):
+        with closing(Store.open(store)) as opened:
+            return demanded_code(opened, which, held_per_s)
+    row = store.experiment(which)
+    trials = store.trials(row.id)
+    plan = plan_of(row, trials)
+    answered = bool(trials) and all(_answered(part, plan, trials, held_per_s) for part in plan.parts)
+    return ExitCode.OK if answered else ExitCode.INVALID
+
+
+def _answered(part: Part, plan: Plan, trials: Iterable[StoredTrial], held_per_s: float | None) -> bool:
+    if part.shape == "capacity":
+        return held_per_s is not None
+    counting = {cell_of_record(plan, trial.record) for trial in trials if _counts(trial.record, trial)}
+    cells = {cell.id for cell in plan.of(part.name)}
+    return bool(cells & counting) if part.shape == "sweep" else bool(cells) and cells <= counting
+
+
+def _counts(record: TrialRecord, trial: StoredTrial) -> bool:
+    rejected = trial.judgement.verdict is Status.INVALID or record.failure is not None
+    return record.kind == "trial" and not rejected
