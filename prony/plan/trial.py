@@ -143,8 +143,6 @@ class TrialPlan(Record):
                 f"the population '{ending[0]}' ends by itself, which goes with a whole run without a warm-up "
                 "(measured: duration_s, total_requests, or nothing)"
             )
-        if self.connections.pipeline > 1:
-            raise ValueError("populations do not go with connections: pipeline")
 
     @property
     def populations(self) -> tuple[Population, ...]:

@@ -94,7 +94,6 @@ def test_started_users_are_those_of_the_engine() -> None:
         ({"measured": WholeRun(iterations_per_user=3)}, "stands in each population"),
         ({"measured": SteadyWindow(window_s=5)}, "'many' ends by itself"),
         ({"measured": WholeRun(duration_s=9, warm_up_s=1)}, "'many' ends by itself"),
-        ({"connections": Connections(pipeline=2)}, "pipeline"),
     ],
 )
 def test_what_does_not_go_together_is_refused(change: dict[str, Any], message: str) -> None:

@@ -47,15 +47,6 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "load.populations is set, expected no stop.iterations_per_user beside it: each population has its own",
         );
     }
-    if plan.script.is_some() {
-        return refuse("script is set, expected load.users and no load.populations with it");
-    }
-    if plan.connection.pipeline > 1 {
-        return refuse(format!(
-            "connection.pipeline is {}, expected load.users and no load.populations with it",
-            plan.connection.pipeline
-        ));
-    }
     check_think("load.think", think)?;
     for (place, one) in populations.iter().enumerate() {
         let here = format!("load.populations[{place}]");
@@ -202,7 +193,7 @@ mod tests {
     fn what_cannot_be_run_is_refused_by_a_sentence_that_names_the_place() {
         assert_eq!(read(|_| ()), Ok(()));
         type Edit = fn(&mut Value);
-        let cases: [(Edit, &str); 15] = [
+        let cases: [(Edit, &str); 14] = [
             (
                 |plan| plan["load"]["users"] = 3.into(),
                 "exactly one of them",
@@ -218,10 +209,6 @@ mod tests {
             (
                 |plan| plan["stop"]["iterations_per_user"] = 5.into(),
                 "each population has its own",
-            ),
-            (
-                |plan| plan["connection"] = json!({"pipeline": 2}),
-                "connection.pipeline is 2",
             ),
             (
                 |plan| plan["load"]["populations"][1]["name"] = "few".into(),

@@ -1,7 +1,7 @@
 //! Refuses what a plan asks of HTTP and cannot have. Pure functions of the plan.
 
 use super::{PlanError, refuse};
-use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario};
+use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session};
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and reading it piece by piece takes a
 /// time that grows with its square.
@@ -44,8 +44,6 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
     if depth == 1 {
         return Ok(());
     }
-    let steps = || plan.scenarios.iter().flat_map(Scenario::requests);
-    let looped = plan.scenarios.iter().any(|scenario| scenario.loops > 1);
     let reasons = [
         (
             plan.connection.reuse == Reuse::PerRequest,
@@ -56,40 +54,14 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
             "http_version is 1.0, which has no pipelining",
         ),
         (
-            matches!(plan.load, Load::Open { .. }),
-            "load.model is open, where a request is sent when it is due and not with others",
-        ),
-        (
-            plan.scenarios.len() > 1 || looped || steps().any(|step| step.repeat > 1),
-            "the scenarios have loops, repeats or weights, expected one scenario whose steps are walked once each",
-        ),
-        (
-            steps().any(|step| step.follow_redirects > 0),
-            "a step follows redirects, which takes a request that no other waits behind",
-        ),
-        (
-            steps().any(|step| !step.end_on.is_empty()),
-            "a step has end_on, which decides anew before each request",
-        ),
-        (
-            plan.scenarios.iter().any(Scenario::needs_program),
-            "the scenarios have blocks, variables or think_before, which decide anew before each request",
-        ),
-        (
-            plan.cookies || plan.cache.is_some() || !plan.feeders.is_empty(),
-            "the users have cookies, a cache or feeders, which depend on the answer or the iteration before",
-        ),
-        (
-            steps().any(|step| !step.capture.is_empty()),
-            "a step captures a value, for which its answer must have come before the next request goes out",
-        ),
-        (
-            steps().any(|step| step.expect_continue),
-            "a step has expect_continue, and waits before its body goes out",
-        ),
-        (
-            steps().any(|step| step.think.is_some()),
-            "a step has a think time of its own, and its users do not pause between requests that go out together: expected load.think, which is the pause after all of them",
+            matches!(
+                plan.load,
+                Load::Open {
+                    session: Session::Request,
+                    ..
+                }
+            ),
+            "load.session is request, where an arrival is one request and goes out when it is due: expected session user",
         ),
     ];
     match reasons.into_iter().find(|(holds, _)| *holds) {
@@ -144,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_without_waiting_is_not_pipelined() {
+    fn where_nothing_can_go_out_together_pipelining_is_refused() {
         type Edit = fn(&mut Value);
-        let cases: [(Edit, &str); 8] = [
+        let cases: [(Edit, &str); 4] = [
             (
                 |plan| plan["connection"]["reuse"] = "per_request".into(),
                 "per_request",
@@ -156,23 +128,11 @@ mod tests {
                 "http_version is 1.0",
             ),
             (
-                |plan| plan["load"] = json!({"model": "open", "phases": [{"duration_ms": 1, "from_per_s": 1, "to_per_s": 1}]}),
-                "load.model is open",
-            ),
-            (|plan| plan["scenarios"][0]["loops"] = 2.into(), "loops"),
-            (|plan| plan["cookies"] = true.into(), "cookies"),
-            (
                 |plan| {
-                    plan["scenarios"][0]["steps"][0]["capture"] =
-                        json!([{"name": "a", "json": "/a"}])
+                    plan["load"] = json!({"model": "open", "phases": [{"duration_ms": 1, "from_per_s": 1, "to_per_s": 1}]});
+                    plan["stop"] = json!({});
                 },
-                "captures a value",
-            ),
-            (
-                |plan| {
-                    plan["scenarios"][0]["steps"][0]["think"] = json!({"kind": "constant", "ms": 1})
-                },
-                "load.think",
+                "load.session is request",
             ),
             (
                 |plan| plan["connection"]["pipeline"] = 0.into(),

@@ -40,22 +40,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             script.call_timeout_ms
         ));
     }
-    if plan.log.is_some() || plan.parts {
-        return refuse(
-            "script is set, expected no log and no parts with it: several requests may go out in one piece",
-        );
-    }
     if !matches!(plan.load, Load::Closed { .. }) {
         return refuse("script is set, expected load.model closed with it");
     }
     if plan.http_version != HttpVersion::V1_1 {
         return refuse(
             "script is set, expected http_version 1.1 with it: the script writes the requests",
-        );
-    }
-    if plan.connection.pipeline > 1 {
-        return refuse(
-            "script is set, expected no connection.pipeline with it: a script sends several requests by returning them together",
         );
     }
     if plan.connection.reuse != Reuse::KeepAlive || plan.connection.max_requests.is_some() {

@@ -60,6 +60,7 @@ pub struct Row {
     pub first_byte_ns: Option<u64>,
     pub step: u16,
     /// Where it is not the same for every request of the step.
+    pub method: Option<Box<str>>,
     pub path: Option<Box<str>>,
     pub user: u32,
     /// `None` without an answer.
@@ -178,6 +179,12 @@ impl Rows {
             });
         }
     }
+}
+
+/// The method in the first line of a request.
+pub fn method_of(request: &[u8]) -> Option<Box<str>> {
+    let method = request.split(|byte| *byte == b' ').next()?;
+    Some(String::from_utf8_lossy(method).into())
 }
 
 /// The target in the first line of a request.

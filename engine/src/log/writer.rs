@@ -130,7 +130,8 @@ impl LogFile {
             StepCells {
                 scenario: scenario.name.clone(),
                 name: name.unwrap_or_else(|| format!("{} {}", step.method, step.path)),
-                index,
+                // Those of a script are its threads, and the plan has one.
+                index: if plan.script.is_some() { 0 } else { index },
                 method: step.method.clone(),
                 path: fixed
                     .and_then(target_of)
@@ -233,7 +234,7 @@ impl LogFile {
         csv.write_field(&step.scenario)?;
         csv.write_field(&step.name)?;
         csv.write_field(number.format(step.index))?;
-        csv.write_field(&step.method)?;
+        csv.write_field(row.method.as_deref().unwrap_or(&step.method))?;
         csv.write_field(row.path.as_deref().unwrap_or(&step.path))?;
         csv.write_field(number.format(row.user))?;
         csv.write_field(number.format(thread))?;

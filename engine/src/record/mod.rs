@@ -74,7 +74,7 @@ impl Record {
             let groups = place.of(rates.groups);
             Rates::new(groups, ms_to_ns(rates.every_ms), start_ns)
         });
-        let rows = || Box::new(LogRows::new(users, place.thread));
+        let rows = || Box::new(LogRows::new(users, place.thread, job.script.is_some()));
         Self {
             recorder,
             parts: job.parts.then(|| Box::new(Parts::new(users))),

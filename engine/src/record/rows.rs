@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Ended;
-use crate::log::{Log, Row, Rows, target_of};
+use crate::log::{Log, Row, Rows, method_of, target_of};
 use crate::measure::counters::ErrorKind;
 
 /// A request that has not ended, and the connection it goes out on.
@@ -13,6 +13,7 @@ struct Noted {
     connect_ns: Option<u64>,
     tls_ns: Option<u64>,
     first_ns: Option<u64>,
+    method: Option<Box<str>>,
     path: Option<Box<str>>,
     bytes_out: u64,
     bytes_in: u64,
@@ -26,6 +27,8 @@ pub(super) struct LogRows {
     /// By user: the requests behind that one, in their order.
     behind: HashMap<u32, VecDeque<Noted>>,
     rows: Rows,
+    /// Requests of a step may differ in their method.
+    keeps_methods: bool,
 }
 
 /// With what a request ended.
@@ -37,11 +40,12 @@ pub(super) struct Outcome {
 }
 
 impl LogRows {
-    pub(super) fn new(users: usize, thread: usize) -> Self {
+    pub(super) fn new(users: usize, thread: usize, keeps_methods: bool) -> Self {
         Self {
             users: vec![Noted::default(); users],
             behind: HashMap::new(),
             rows: Rows::of_thread(thread),
+            keeps_methods,
         }
     }
 
@@ -66,6 +70,7 @@ impl LogRows {
         noted.first_ns = None;
         if let Some(written) = written {
             noted.path = target_of(written);
+            noted.method = method_of(written).filter(|_| self.keeps_methods);
         }
     }
 
@@ -73,6 +78,7 @@ impl LogRows {
     pub(super) fn sends_behind(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
         let noted = Noted {
             path: written.and_then(target_of),
+            method: written.and_then(method_of).filter(|_| self.keeps_methods),
             bytes_out: bytes,
             ..Noted::default()
         };
@@ -100,6 +106,7 @@ impl LogRows {
                 .first_ns
                 .map(|first| first.saturating_sub(ended.start_ns)),
             step: ended.step,
+            method: noted.method,
             path: noted.path,
             user: ended.number,
             status: outcome.status,

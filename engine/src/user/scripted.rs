@@ -44,12 +44,9 @@ impl Users {
             if number > 0 && !self.allowance.take(&job.quota) {
                 break;
             }
-            let last = self.counts_on_connection(index);
+            self.counts_on_connection(index);
             self.write_of_piece(index, thread, request, &piece[from..request.end], record);
             from = request.end;
-            if last {
-                break;
-            }
         }
         let fixed = job.steps[usize::from(thread)].request(false);
         if alone
