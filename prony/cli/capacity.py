@@ -6,7 +6,7 @@ import typer
 
 from prony.cli import options
 from prony.cli import target_options as t
-from prony.errors import ExitCode, UsageError
+from prony.errors import UsageError
 
 
 def command(
@@ -41,8 +41,7 @@ def command(
     load generator really offered.
     """
     from prony.cli.bench import prepare
-    from prony.cli.series_showing import show_series
-    from prony.cli.showing import progress_for
+    from prony.cli.showing import progress_for, show
     from prony.cli.targets import Chosen
     from prony.experiment.capacity import capacity
     from prony.experiment.points import recorded
@@ -89,4 +88,4 @@ def command(
                 resolution=asked.resolution,
                 most_trials=most,
             )
-    return show_series(store, identifier, as_json=json, report=report) or ExitCode.OK
+    return show(store, identifier, as_json=json, report=report)

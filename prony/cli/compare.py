@@ -16,7 +16,6 @@ from prony.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
     from prony.plan.spec import ExperimentPlan
-    from prony.report.latency_pass import LatencyPass
     from prony.store import Store
 
 
@@ -92,7 +91,7 @@ def command(
     ratios, proof of the bound.
     """
     from prony.cli.bench import prepare
-    from prony.cli.showing import progress_for, show_experiment
+    from prony.cli.showing import progress_for, show
     from prony.experiment.run import Experiment, check_workload
     from prony.plan import workload as workloads
     from prony.plan.spec import ExperimentPlan
@@ -133,7 +132,7 @@ def command(
         options.writable(report)
     store = Store.open(db)
     bench = prepare(server_cpus, client_cpus, specs.values())
-    passes: list[LatencyPass] = []
+    passes: list[str] = []
     with progress_for(json) as progress:
         identifier = Experiment(plan, specs, store, bench, progress, jdk=jdk).run()
         if two_pass:
@@ -145,44 +144,34 @@ def command(
                 passes = _latency_passes(store, identifier, plan, run)
             except EnvironmentFault as fault:
                 progress.note(str(fault))
-    return show_experiment(store, identifier, as_json=json, report=report, passes=passes)
+    code = show(store, identifier, as_json=json, report=report)
+    for second in () if json else passes:
+        show(store, second, as_json=False)
+    return code
 
 
 def _latency_passes(
     store: Store, first: str, plan: ExperimentPlan, run: Callable[[ExperimentPlan], str]
-) -> list[LatencyPass]:
+) -> list[str]:
     """The second pass: at 70 % of each server's own capacity, and at one rate that all can carry.
 
     Raises EnvironmentFault when a server has no capacity to take a share of.
     """
-    from prony.cli.viewing import experiment_view
     from prony.experiment.passes import rates, second_pass
-    from prony.report.passes import latency_pass
+    from prony.report.reading import load_result
 
-    shown = experiment_view(store, first)
+    cells = {cell.cell.server: cell for cell in load_result(store, first).cells}
     capacities = {
         server: [
             t.figures["requests_per_s"]
-            for t in shown.of(server)
-            if t.counts and t.figures.get("requests_per_s", 0) > 0
+            for t in cells[server].counting
+            if t.figures.get("requests_per_s", 0) > 0
         ]
         for server in plan.servers
     }
     found = rates(capacities, plan.servers)
     own, common = second_pass(plan, found)
-    made = []
-    for title, second, offered in (
-        ("Latency at 70 % of each server's own capacity", own, found.own),
-        (
-            f"Latency at {found.common:,g} requests/s, which all can carry",
-            common,
-            dict.fromkeys(plan.servers, found.common),
-        ),
-    ):
-        identifier = run(second)
-        trials = experiment_view(store, identifier).trials
-        made.append(latency_pass(title, identifier, plan.servers, trials, offered, plan.band))
-    return made
+    return [run(own), run(common)]
 
 
 MOST_LOOKS = 100

@@ -200,7 +200,7 @@ def command(
 
 def measured_load(load: RunningLoad, bench: Bench, store: Store, as_json: bool) -> int:
     """Measure a running server, print what was found, and return the exit code."""
-    from prony.cli.showing import progress_for, show_load
+    from prony.cli.showing import progress_for, show
     from prony.experiment.running import KeptInterrupt, measure_running
 
     with progress_for(as_json) as progress:
@@ -208,7 +208,7 @@ def measured_load(load: RunningLoad, bench: Bench, store: Store, as_json: bool) 
             identifier, interrupted = measure_running(load, bench, store, progress), False
         except KeptInterrupt as end:
             identifier, interrupted = end.identifier, True
-    code = show_load(store, identifier, as_json=as_json)
+    code = show(store, identifier, as_json=as_json)
     return ExitCode.INTERRUPTED if interrupted else code
 
 

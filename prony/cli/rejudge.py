@@ -28,7 +28,7 @@ def command(
     found = rejudge(store, identifier, given)
     deliver(
         as_json=json,
-        as_object=lambda: as_out(identifier, given, found).model_dump(by_alias=True),
+        as_object=lambda: as_out(identifier, given, found),
         table=lambda console: render(identifier, given, found, console),
     )
     return ExitCode.OK

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
 from pathlib import Path
 
 import typer
 
 from prony.cli import options, rejudge
-from prony.cli.showing import show_experiment
-from prony.errors import UsageError
+from prony.cli.showing import show as show_result
+from prony.report import exports
 
 app = typer.Typer(
     help="List, show, judge again, export and import stored results.",
@@ -31,24 +30,29 @@ def list_results(
     from rich.markup import escape
     from rich.table import Table
 
+    from prony.experiment.stored import plan_of
+    from prony.report.delivery import print_model
+    from prony.report.schema import ListedOut, ListOut
     from prony.store import Store
 
-    store = Store.open(db)
-    rows = store.experiments()
+    rows = Store.open(db).experiments()
     if json:
-        listed = [
-            {
-                "id": row.id,
-                "title": row.name,
-                "created": row.created.isoformat(),
-                "status": row.status,
-                "quick": row.quick,
-                "trials": row.trials,
-            }
-            for row in rows
-        ]
-        jsonlib.dump({"schema": 1, "experiments": listed}, sys.stdout, indent=2)
-        print()
+        print_model(
+            ListOut(
+                experiments=[
+                    ListedOut(
+                        id=row.id,
+                        title=row.name,
+                        command=plan_of(row).command,
+                        created=row.created.isoformat(),
+                        status=row.status,
+                        quick=row.quick,
+                        trials=row.trials,
+                    )
+                    for row in rows
+                ]
+            )
+        )
         return 0
     if not rows:
         Console().print("Nothing has been stored yet; measure something: prony compare, prony load.")
@@ -76,7 +80,7 @@ def show(
     """Show one stored experiment as it was shown when it ended."""
     from prony.store import Store
 
-    return show_experiment(Store.open(db), which, as_json=json, report=report)
+    return show_result(Store.open(db), which, as_json=json, report=report)
 
 
 app.command("rejudge")(rejudge.command)
@@ -120,29 +124,27 @@ def import_results(
 @app.command("csv")
 def csv(
     which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
-    form: str = typer.Option("wrk", "--format", help="wrk: the columns of experiment A's wrk script."),
+    form: str = typer.Option(
+        "tidy",
+        "--format",
+        help=f"One of {', '.join(exports.names())} [default: tidy, a row per trial and figure].",
+    ),
     output: Path | None = typer.Option(None, "--output", "-o", help="A file [default: standard output]."),
     db: str | None = DB,
 ) -> int:
-    """Print a line per trial as CSV, in the order in which they ran; rejected trials are left out."""
-    from prony.cli.viewing import trial_view
+    """Print the trials as CSV, in the order in which they ran."""
     from prony.report.html import write_text
-    from prony.report.wrk_csv import to_csv
+    from prony.report.reading import load_result
     from prony.store import Store
 
-    if form != "wrk":
-        raise UsageError(f"--format is '{form}'; expected wrk")
+    chosen = exports.named(options.one_of(form, "--format", exports.names()))
     if output is not None:
         options.writable(output, "--output")
-    store = Store.open(db)
-    trials = [trial_view(one) for one in store.trials(store.experiment(which).id)]
-    text = to_csv(trial.record for trial in trials if trial.counts)
+    made = chosen.write(load_result(Store.open(db), which))
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(made.text)
     else:
-        write_text(text, output)
-    left_out = sum(not trial.counts for trial in trials)
-    if left_out:
-        noun = "trial was" if left_out == 1 else "trials were"
-        print(f"{left_out} {noun} left out: judged invalid, or a control", file=sys.stderr)
+        write_text(made.text, output)
+    if made.note:
+        print(made.note, file=sys.stderr)
     return 0

@@ -179,14 +179,14 @@ def _measure(
     as_json: bool,
     report: Path | None,
 ) -> int:
-    from prony.cli.showing import progress_for, show_experiment
+    from prony.cli.showing import progress_for, show
     from prony.experiment.cells import PlanRun
 
     with progress_for(as_json) as progress:
         run = PlanRun(plan, specs, store, bench, progress, skip_unmeetable=skip)
         with _saying_how_it_goes_on(run):
             identifier = run.run()
-    return show_experiment(store, identifier, as_json=as_json, report=report)
+    return show(store, identifier, as_json=as_json, report=report)
 
 
 def _resume(
@@ -201,7 +201,7 @@ def _resume(
 ) -> int:
     from prony.cli.bench import prepare
     from prony.cli.dry_run import show_dry_run
-    from prony.cli.showing import progress_for, show_experiment
+    from prony.cli.showing import progress_for, show
     from prony.experiment import meeting
     from prony.experiment.cells import PlanRun, begun_on, remaining, resumable
     from prony.server.catalogue import Catalogue
@@ -221,7 +221,7 @@ def _resume(
         run = PlanRun(plan, specs, store, bench, progress)
         with _saying_how_it_goes_on(run):
             run.resume(identifier)
-    return show_experiment(store, identifier, as_json=as_json, report=report)
+    return show(store, identifier, as_json=as_json, report=report)
 
 
 @contextmanager

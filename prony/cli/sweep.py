@@ -6,7 +6,7 @@ import typer
 
 from prony.cli import options
 from prony.cli import target_options as t
-from prony.errors import ExitCode, UsageError
+from prony.errors import UsageError
 
 USERS = "1,2,4,8,16,32,64,128,256"
 MOST_POINTS = 100
@@ -33,8 +33,7 @@ def command(
     more users stop paying.
     """
     from prony.cli.bench import prepare
-    from prony.cli.series_showing import show_series
-    from prony.cli.showing import progress_for
+    from prony.cli.showing import progress_for, show
     from prony.cli.targets import Chosen
     from prony.experiment.points import recorded
     from prony.experiment.series import SweepSpec
@@ -59,7 +58,7 @@ def command(
         title = f"sweep of {points.name}"
         with recorded(points, title, asked.model_dump(mode="json"), len(numbers) * times) as identifier:
             sweep(points, numbers, times, chosen.seed, progress.note)
-    return show_series(store, identifier, as_json=json, report=report) or ExitCode.OK
+    return show(store, identifier, as_json=json, report=report)
 
 
 def user_list(text: str) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.console import Console
 
 FILE_WIDTH = 120
@@ -21,7 +22,7 @@ FILE_WIDTH = 120
 def deliver(
     *,
     as_json: bool,
-    as_object: Callable[[], Mapping[str, Any]],
+    as_object: Callable[[], BaseModel],
     table: Callable[[Console], None],
     page: Callable[[], str] | None = None,
     report: Path | None = None,
@@ -38,7 +39,7 @@ def deliver(
 
     try:
         if as_json:
-            print_json(as_object())
+            print_model(as_object())
         else:
             table(Console(width=_width()))
         sys.stdout.flush()
@@ -53,6 +54,11 @@ def deliver(
 def _width() -> int | None:
     """A file has no edge: what goes there is as wide as the tables are at their best, unless COLUMNS says."""
     return None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH
+
+
+def print_model(found: BaseModel) -> None:
+    """A model of the contract, its schema number and kind first."""
+    print_json(found.model_dump(mode="json", by_alias=True))
 
 
 def print_json(found: Mapping[str, Any]) -> None:

@@ -1,150 +1,174 @@
-"""From the view to the JSON of schema.py. Pure; must not know where it is printed."""
+"""From the view to the JSON models of schema.py. Pure; must not know where they are printed."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from pydantic import BaseModel
-
-from prony.evidence.engine import EngineReport, Window
-from prony.judge.figures import SESSION_TIMES, times_ms
-from prony.report.model import ExperimentView, PublishedFigures, ServerView, TrialView
-from prony.report.parts import parts_of
-from prony.report.schema import (
-    ClientOut,
-    CompareOut,
-    FindingOut,
-    LoadOut,
-    PairOut,
-    PartOut,
-    PassOut,
-    ServerCostOut,
-    ServerOut,
-    SessionsOut,
-    SpreadOut,
-    StartUpOut,
-    StepOut,
-    TimesOut,
-    TlsOut,
-    TrialOut,
-)
-from prony.report.steps import steps_of
-from prony.report.summary import LAYOUT, counting, overall, spread_of
-
-TIMES = ("min", "mean", "p50", "p90", "p95", "p99", "p999", "max")
+from prony.compare.scaling import Estimate, Scaling
+from prony.evidence.host import CpuPartition
+from prony.judge.figures import times_ms
+from prony.judge.words import measured
+from prony.plan.load import OpenLoad
+from prony.report import schema as out
+from prony.report.cross_check import opinions_of
+from prony.report.findings import finding_groups
+from prony.report.result import CellView, PartView, ResultView, SearchView, Spread, TrialView
+from prony.report.scaling import capacity_words, law_words
+from prony.report.trial_tables import steps_of, time_parts_of
+from prony.report.words import verdict_words
 
 
-def to_json(view: ExperimentView) -> dict[str, Any]:
-    """The JSON of an experiment; of one run against a server that Prony did not start, that of `prony
-    load`.
-    """
-    if len(view.trials) == 1 and view.foreign:
-        return load_json(view.trials[0])
-    return compare_json(view)
-
-
-def load_json(trial: TrialView) -> dict[str, Any]:
-    """The JSON object of `prony load`."""
-    record = trial.record
-    made = LoadOut(id=record.experiment_id, target=record.server, **_measured(trial))
-    return _dump(made)
-
-
-def compare_json(view: ExperimentView) -> dict[str, Any]:
-    """The JSON object of `prony compare`."""
-    made = CompareOut(
+def to_json(view: ResultView) -> out.ResultOut:
+    """Everything about one stored experiment."""
+    return out.ResultOut(
         id=view.id,
         title=view.title,
+        note=view.plan.note,
+        command=view.plan.command,
         created=view.created.isoformat(),
+        status=view.state,
         quick=view.quick,
-        verdict=overall(view).value,
-        servers=[_server(view, server) for server in view.servers],
+        verdict=view.status.value,
+        sentence=verdict_words(view),
+        planned_trials=view.planned,
+        ended_trials=len(view.trials),
+        warnings=list(view.warnings),
+        servers=[
+            out.ServerOut(address=s.address, title=s.title, versions=dict(s.versions), jdk=s.jdk)
+            for s in view.servers
+        ],
+        parts=[_part(part, view.partition) for part in view.parts],
+        seed=view.plan.seed,
+        host=None if view.fingerprint is None else view.fingerprint.model_dump(mode="json"),
+        partition=None if view.partition is None else view.partition.model_dump(mode="json"),
+        plan=view.plan.as_stored(),
+    )
+
+
+def _part(part: PartView, partition: CpuPartition | None) -> out.PartOut:
+    laws = [_law(server, law, part) for server, law in part.laws.items() if law is not None]
+    return out.PartOut(
+        name=part.part.name,
+        title=part.part.title,
+        note=part.part.note,
+        shape=part.part.shape,
+        verdict=part.status.value,
+        failure=part.failure,
+        cells=[_cell(cell) for cell in part.cells],
+        skipped=[out.SkippedOut(cell=one.cell, why=one.why) for one in part.skipped],
         pairs=[
-            PairOut(
+            out.PairOut(
+                where=pair.where,
                 a=pair.a,
                 b=pair.b,
-                metric=pair.figure,
+                figure=pair.figure,
                 ratio=_number(pair.ratio),
-                ci_low=_number(pair.low),
-                ci_high=_number(pair.high),
+                low=_number(pair.low),
+                high=_number(pair.high),
                 verdict=pair.verdict,
                 sentence=pair.sentence,
                 more_trials=pair.more_trials,
             )
-            for pair in view.pairs
+            for pair in part.pairs
         ],
-        published=_published(view.published),
-        host=view.fingerprint.model_dump(mode="json") if view.fingerprint is not None else None,
-        plan=dict(view.plan),
-        warnings=list(view.warnings),
-        passes=[
-            PassOut(
-                title=made.title,
-                id=made.experiment_id,
-                head=list(made.head),
-                rows=[list(row) for row in made.rows],
-                sentences=list(made.sentences),
+        findings=[
+            out.FindingGroupOut(
+                check=group.check,
+                status=group.status.value,
+                where=[place.label for place in group.places],
+                reasons=list(group.reasons),
+                limit=group.limit,
+                advice=list(group.advice),
             )
-            for made in view.passes
+            for group in finding_groups(part)
+        ],
+        laws=laws,
+        search=None if part.search is None else _search(part.search),
+        cross_check=_cross_check(part, partition),
+    )
+
+
+def _cell(cell: CellView) -> out.CellOut:
+    load = cell.cell.trial.load
+    names = dict.fromkeys(name for trial in cell.counting for name in trial.figures)
+    figures = {name: found for name in names if (found := cell.figure(name)) is not None}
+    return out.CellOut(
+        id=cell.cell.id,
+        server=cell.cell.server,
+        workload=cell.cell.trial.workload.name,
+        load=cell.cell.trial.load_name,
+        users=cell.users,
+        offered_per_s=load.rate_per_s if isinstance(load, OpenLoad) else None,
+        verdict=None if cell.status is None else cell.status.value,
+        why=list(cell.why),
+        bound_by=cell.bound_by,
+        planned_trials=cell.cell.trials,
+        ended_trials=len(cell.trials),
+        counting_trials=len(cell.counting),
+        figures={name: spread_out(found) for name, found in figures.items()},
+        published=[out.PublishedOut.model_validate(one.model_dump()) for one in cell.cell.published],
+        trials=[
+            *(_trial(trial) for trial in cell.every),
+            *(_trial(trial, repeated=True) for trial in cell.superseded),
         ],
     )
-    return _dump(made)
 
 
-def _server(view: ExperimentView, server: ServerView) -> ServerOut:
-    figures = dict.fromkeys(
-        [f for _, _, names in LAYOUT for f in names]
-        + [f for t in counting(view, server.address) for f in t.figures]
-    )
-    spreads = {f: s for f in figures if (s := spread_of(view, server.address, f)) is not None}
-    return ServerOut(
-        name=server.address,
-        title=server.title,
-        version=", ".join(f"{name} {version}" for name, version in server.versions.items()),
-        versions=dict(server.versions),
-        jdk=server.jdk,
-        trials=[_trial(trial) for trial in view.trials if trial.record.server == server.address],
-        summary={f: SpreadOut(median=s.median, min=s.low, max=s.high, n=s.n) for f, s in spreads.items()},
-    )
+def spread_out(found: Spread) -> out.SpreadOut:
+    """Median and range."""
+    return out.SpreadOut(median=found.median, low=found.low, high=found.high, n=found.n)
 
 
-def _trial(trial: TrialView) -> TrialOut:
-    record = trial.record
-    shown = _shown(trial)
-    start = record.evidence.start_up
-    reported = dict(start.reported) if start is not None and shown else {}
-    return TrialOut(
+def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
+    record, printed = trial.record, trial.rejected_because is None
+    evidence = record.evidence
+    engine, window = evidence.engine, measured(evidence)
+    known = [name for name in trial.figures if trial.figure(name) is not None] if printed else []
+    start = evidence.start_up
+    is_open = evidence.load.model == "open"
+    return out.TrialOut(
         id=record.id,
         block=record.block,
         position=record.position,
         kind=record.kind,
-        counts=trial.counts,
+        verdict=trial.status.value,
+        counts=trial.counts and not repeated,
         rejected_because=trial.rejected_because,
-        startup=StartUpOut(
-            **{f: shown.get(f) for f in StartUpOut.model_fields if f != "reported"}, reported=reported
-        ),
-        server=ServerCostOut(**{f: shown.get(f) for f in ServerCostOut.model_fields}),
-        **_measured(trial),
-    )
-
-
-def _shown(trial: TrialView) -> dict[str, float]:
-    """The figures that may be printed: none of a rejected trial."""
-    if trial.rejected_because is not None:
-        return {}
-    return {name: value for name, value in trial.figures.items() if math.isfinite(value)}
-
-
-def _measured(trial: TrialView) -> dict[str, Any]:
-    shown = _shown(trial)
-    engine = trial.record.evidence.engine
-    window = engine.window if engine is not None else None
-    return {
-        "verdict": "invalid" if trial.rejected_because is not None else trial.judgement.verdict.value,
-        "bound_by": trial.judgement.bound_by,
-        "findings": [
-            FindingOut(
+        repeated=repeated,
+        bound_by=trial.judgement.bound_by,
+        driver=engine.ready.driver if engine is not None else None,
+        duration_s=window.duration_s if window is not None else None,
+        figures={name: trial.figures[name] for name in known},
+        service_time=_times(times_ms(window.service_time)) if window is not None and printed else None,
+        latency=_times(times_ms(window.latency)) if window is not None and printed and is_open else None,
+        reported=dict(start.reported) if start is not None and printed else {},
+        counters=_counters(trial),
+        steps=[
+            out.StepOut(
+                scenario=step.scenario,
+                name=step.name,
+                requests=step.completed,
+                failed=step.failed,
+                mean_ms=_number(step.times.mean_ms),
+                p50_ms=_number(step.times.p50_ms),
+                p99_ms=_number(step.times.p99_ms),
+            )
+            for step in steps_of(trial)
+        ],
+        time_parts=[
+            out.TimePartOut.model_validate(
+                {
+                    "name": part.name,
+                    "samples": part.samples,
+                    "mean_ms": _number(part.times.mean_ms),
+                    "p50_ms": _number(part.times.p50_ms),
+                    "p99_ms": _number(part.times.p99_ms),
+                }
+            )
+            for part in time_parts_of(trial)
+        ],
+        findings=[
+            out.FindingOut(
                 check=f.check,
                 status=f.status.value,
                 value=_number(f.value) if isinstance(f.value, float) else f.value,
@@ -154,104 +178,94 @@ def _measured(trial: TrialView) -> dict[str, Any]:
             )
             for f in trial.judgement.findings
         ],
-        "requests": window.completed if window is not None else None,
-        "errors": {kind: n for kind, n in window.errors.items() if n} if window is not None else {},
-        "status_codes": dict(window.status) if window is not None else {},
-        "throughput_per_s": shown.get("requests_per_s"),
-        **_times(trial, shown),
-        "sessions": _sessions(window, shown),
-        "tls": _tls(engine, shown) if trial.record.evidence.load.tls else None,
-        "client": ClientOut(
-            driver=engine.ready.driver if engine is not None else None,
-            cpu_us_per_request=shown.get("client_cpu_us_per_request"),
-            cpu_busy=shown.get("client_cpu_share"),
-        ),
-        "connections_opened": engine.totals.connections_opened if engine is not None else None,
-        "duration_s": _number(window.duration_s) if window is not None else None,
-        "steps": [
-            StepOut(
-                scenario=step.scenario,
-                name=step.name,
-                requests=step.completed,
-                failed=step.failed,
-                mean_ms=_number(step.mean_ms),
-                p50_ms=_number(step.p50_ms),
-                p99_ms=_number(step.p99_ms),
-            )
-            for step in steps_of(trial)
-        ],
-        "time_parts": [
-            PartOut.model_validate(
-                {
-                    "name": part.name,
-                    "samples": part.count,
-                    "mean_ms": _number(part.mean_ms),
-                    "p50_ms": _number(part.p50_ms),
-                    "p99_ms": _number(part.p99_ms),
-                }
-            )
-            for part in parts_of(trial)
-        ],
-    }
-
-
-def _times(trial: TrialView, shown: dict[str, float]) -> dict[str, Any]:
-    """The figures of an open loop are latencies; its service times come from a histogram of their own."""
-    own = TimesOut(**{name: shown.get(f"{name}_ms") for name in TIMES})
-    if trial.record.evidence.load.model == "closed":
-        return {"service_time_ms": own, "latency_ms": None}
-    engine = trial.record.evidence.engine
-    window = engine.window if engine is not None and trial.rejected_because is None else None
-    found = times_ms(window.service_time) if window is not None else {}
-    return {
-        "service_time_ms": TimesOut(**{name: _number(found.get(f"{name}_ms")) for name in TIMES}),
-        "latency_ms": own,
-    }
-
-
-def _sessions(window: Window | None, shown: dict[str, float]) -> SessionsOut | None:
-    if window is None or window.sessions_begun is None or window.sessions_completed is None:
-        return None
-    times = TimesOut(**{name: shown.get(f"session_{name}_ms") for name in SESSION_TIMES})
-    return SessionsOut(
-        begun=window.sessions_begun,
-        completed=window.sessions_completed,
-        blocked=window.blocked,
-        time_ms=times,
+        notes=list(record.notes),
     )
 
 
-def _tls(engine: EngineReport | None, shown: dict[str, float]) -> TlsOut | None:
+def _times(found: dict[str, float | None]) -> out.TimesOut:
+    return out.TimesOut.model_validate({name: _number(found.get(name)) for name in out.TimesOut.model_fields})
+
+
+def _counters(trial: TrialView) -> out.CountsOut:
+    evidence = trial.record.evidence
+    engine, window = evidence.engine, measured(evidence)
     if engine is None:
-        return None
-    return TlsOut(
-        handshakes=engine.totals.tls_handshakes,
-        resumptions=engine.totals.tls_resumptions,
-        handshakes_per_request=shown.get("handshakes_per_request"),
+        return out.CountsOut()
+    whole = {
+        "connections_opened": engine.totals.connections_opened,
+        "tls_handshakes": engine.totals.tls_handshakes if evidence.load.tls else None,
+        "tls_resumptions": engine.totals.tls_resumptions if evidence.load.tls else None,
+    }
+    if window is None:
+        return out.CountsOut(**whole)
+    return out.CountsOut(
+        requests=window.completed,
+        failed=window.failed,
+        errors={kind: n for kind, n in window.errors.items() if n},
+        status_codes=dict(window.status),
+        blocked=window.blocked if evidence.load.model == "open" else None,
+        sessions_begun=window.sessions_begun,
+        sessions_completed=window.sessions_completed,
+        **whole,
     )
 
 
-def _published(published: PublishedFigures | None) -> dict[str, Any] | None:
-    if published is None:
+def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:
+    users = sorted({cell.users for cell in part.of(server) if cell.users is not None})
+    return out.LawOut(
+        server=server,
+        rising=law.rising,
+        rate_1_per_s=_estimate(law.rate_1),
+        alpha=_estimate(law.alpha),
+        beta=_estimate(law.beta),
+        peak_users=_estimate(law.peak),
+        peak_seen=law.peak_seen,
+        sweet_spot_users=_estimate(law.sweet_spot),
+        miss=law.miss,
+        poor=law.poor,
+        confidence=law.confidence,
+        fitted_per_s={str(number): law.per_s(number) for number in users},
+        sentences=law_words(law),
+    )
+
+
+def _estimate(found: Estimate) -> out.EstimateOut:
+    """Infinity (no peak) has no JSON: it is null, as is an interval that is not known."""
+    return out.EstimateOut(value=_number(found.value), low=_number(found.low), high=_number(found.high))
+
+
+def _search(search: SearchView) -> out.SearchOut:
+    found = search.found
+    return out.SearchOut(
+        objectives=[
+            out.ObjectiveOut(name=o.name, figure=o.figure, below_ms=o.below_ms) for o in search.objectives
+        ],
+        held_per_s=found.held_per_s,
+        failed_per_s=found.failed_per_s,
+        client_per_s=found.client_per_s,
+        end=None if found.end is None else found.end.value,
+        sentence=capacity_words(search),
+        tried=[
+            out.TriedOut(
+                trial=one.trial.record.id,
+                rate_per_s=one.rate_per_s,
+                outcome=one.outcome.value,
+                pressure=_number(one.pressure),
+            )
+            for one in search.tried
+        ],
+    )
+
+
+def _cross_check(part: PartView, partition: CpuPartition | None) -> out.CrossCheckOut | None:
+    asked = part.part.cross_check
+    if asked is None:
         return None
-    figures = {figure: dict(values) for figure, values in published.figures.items()}
-    return {"source": published.source, "note": published.note, "figures": figures}
-
-
-def _dump(made: BaseModel) -> dict[str, Any]:
-    """JSON has no NaN and no infinity: they become null."""
-    dumped = made.model_dump(mode="json", by_alias=True)
-    first = {key: dumped.pop(key) for key in ("schema", "kind", "id")}
-    return {key: _clean(part) for key, part in (first | dumped).items()}
+    return out.CrossCheckOut.model_validate(
+        {"opinions": opinions_of(part, partition), "left_out": asked.left_out}, from_attributes=True
+    )
 
 
 def _number(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity: they become null."""
     return value if value is not None and math.isfinite(value) else None
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _clean(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_clean(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
+
+Verdict = Literal["valid", "suspect", "invalid", "unknown"]
 
 
 class Out(BaseModel):
-    """An object of the contract: no key that is not declared."""
+    """An object of the contract: no key that is not declared; a number that JSON has not becomes null."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, ser_json_inf_nan="null")

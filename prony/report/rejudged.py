@@ -12,17 +12,15 @@ from rich.padding import Padding
 
 from prony import __version__
 from prony.experiment.rejudge import Change, Rejudged
-from prony.report.out import Out
-
-StatusOut = Literal["valid", "suspect", "invalid", "unknown"]
+from prony.report.out import Out, Verdict
 
 
 class ChangeOut(Out):
     """One check that found something else, or says it in other words."""
 
     check: str
-    before: StatusOut | None = Field(description="null: there was no finding")
-    after: StatusOut | None
+    before: Verdict | None = Field(description="null: there was no finding")
+    after: Verdict | None
     limit: str = Field(description="the limit that is in force now, in words")
     reason: str
 
@@ -32,8 +30,8 @@ class TrialOut(Out):
 
     id: str
     server: str
-    before: StatusOut
-    after: StatusOut
+    before: Verdict
+    after: Verdict
     changes: list[ChangeOut]
     figures_changed: list[str]
 

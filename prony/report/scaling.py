@@ -1,166 +1,172 @@
-"""What a sweep or a search for a capacity came to: on a terminal, as JSON, or as a page.
-
-Must not measure.
-"""
+"""A sweep or a capacity search in tables and sentences. Pure; must not know how a block is drawn."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from prony.compare.capacity import End
+from prony.compare.scaling import Estimate, Scaling
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.cells_table import cell_verdict
+from prony.report.comparison import figure_cell
+from prony.report.labels import named, rounded
+from prony.report.result import CellView, PartView, SearchView, Tried
+from prony.report.wording import ABSENT, number, significant
 
-from prony.compare.scaling import Estimate
-from prony.experiment.capacity import Capacity
-from prony.experiment.points import PointTrial
-from prony.experiment.sweep import Sweep
-from prony.report.delivery import deliver
-from prony.report.scaling_words import Shown, capacity_shown, capacity_words, law_words, sweep_shown
+NOTHING = 1e-9
+"""A coefficient below this is printed as 0: no number of users would feel it."""
+FIGURES = ("requests_per_s", "p50_ms", "p99_ms", "server_cpu_share")
 
 
-def show_sweep(sweep: Sweep, identifier: str, *, as_json: bool, report: Path | None) -> None:
-    """Print the sweep, and write its page where asked for."""
-    deliver(
-        as_json=as_json,
-        as_object=lambda: {"id": identifier, **sweep_json(sweep)},
-        table=partial(_table, sweep_shown(sweep), identifier),
-        page=partial(page_of, sweep, identifier),
-        report=report,
+def sweep_blocks(part: PartView) -> list[Block]:
+    """For each server the law in words and a row per number of users."""
+    made: list[Block] = []
+    for server in part.servers:
+        law = part.laws.get(server.address)
+        title = "Scaling" if len(part.servers) == 1 else f"Scaling, {server.address}"
+        cells = sorted(part.of(server.address), key=lambda cell: cell.users or 0)
+        made += [Lines(title, tuple(law_words(law)), marked=True), _points(cells, law)]
+    return made
+
+
+def _points(cells: list[CellView], law: Scaling | None) -> Table:
+    rows = tuple(
+        Row(
+            f"{cell.users or 0:,}",
+            (
+                *(figure_cell(figure, cell.figure(figure), cell) for figure in FIGURES),
+                Cell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
+                cell_verdict(cell),
+            ),
+        )
+        for cell in cells
+    )
+    columns = (
+        *(Column(named(figure), rank=place + 1) for place, figure in enumerate(FIGURES)),
+        Column("by the law", rank=len(FIGURES) + 1),
+        Column("verdict", number=False),
+    )
+    return Table(columns, (Section(rows),), heading="users", caption="Points")
+
+
+def law_words(law: Scaling | None) -> list[str]:
+    """What the fitted law says, sentence by sentence."""
+    if law is None:
+        return [
+            "No law is fitted: fewer than four numbers of users have a trial that counts. "
+            "Measure more numbers, or fix what the findings name."
+        ]
+    spot = (
+        f"No sweet spot up to {number(law.most_users)} users: throughput still rises; measure more users."
+        if law.rising
+        else f"Sweet spot: {_users(law.sweet_spot)} reach 95 % of the highest fitted throughput up to "
+        f"{number(law.most_users)} users; more users only add latency."
+    )
+    words = [
+        spot,
+        f"Universal Scalability Law: one user {_interval(law.rate_1)} requests/s, contention α "
+        f"{_interval(law.alpha)}, coherency β {_interval(law.beta)}; typical residual {law.miss * 100:.1f} "
+        "%.",
+        _peak_words(law),
+    ]
+    if law.poor:
+        words.append(
+            "Residuals above 10 %: something else bounds this server (a pool, a delay, the client). Read the "
+            "table, not the coefficients."
+        )
+    if law.alpha.low is None:
+        words.append("No intervals: fewer than five numbers of users.")
+    return words
+
+
+def _users(estimate: Estimate) -> str:
+    low, high = estimate.low, estimate.high
+    interval = "" if low is None or high is None else f" [{_whole(low)}, {_whole(high)}]"
+    return f"{_whole(estimate.value)}{interval} users"
+
+
+def _whole(value: float) -> str:
+    return "∞" if math.isinf(value) else number(math.ceil(value - 1e-9))
+
+
+def _interval(estimate: Estimate) -> str:
+    def text(value: float) -> str:
+        if abs(value) < NOTHING:
+            return "0"
+        return f"{value:.3g}" if abs(value) < 0.001 else significant(value, 3)
+
+    if estimate.low is None or estimate.high is None:
+        return text(estimate.value)
+    return f"{text(estimate.value)} [{text(estimate.low)}, {text(estimate.high)}]"
+
+
+def _peak_words(law: Scaling) -> str:
+    if math.isinf(law.peak.value):
+        return f"No peak: up to {number(law.most_users)} users, more users never cost throughput by this law."
+    said = f"Highest throughput at N* = {_users(law.peak)}"
+    if law.peak_seen:
+        return f"{said}: more users cost throughput."
+    return f"{said}: beyond the {number(law.most_users)} that were measured, so an extrapolation."
+
+
+def capacity_blocks(part: PartView) -> list[Block]:
+    """What the search came to, and a row per trial."""
+    search = part.search
+    if search is None:
+        return []
+    wanted = " and ".join(str(objective) for objective in search.objectives)
+    columns = (
+        Column("achieved/s", rank=4),
+        Column("p50, ms", rank=3),
+        Column("p99, ms", rank=1),
+        Column("of allowed", rank=2),
+        Column("outcome", number=False),
+        Column("verdict", number=False),
+    )
+    rows = tuple(_tried(one) for one in search.tried)
+    return [
+        Lines(f"Capacity with {wanted}", (capacity_words(search),), marked=True),
+        Table(columns, (Section(rows),), heading="offered/s", caption="Trials by offered rate"),
+    ]
+
+
+def _tried(one: Tried) -> Row:
+    trial = one.trial
+    figures = trial.figures if trial.counts else {}
+    share = ABSENT if one.pressure is None else f"{one.pressure * 100:.0f} %"
+    return Row(
+        significant(one.rate_per_s, 4),
+        (
+            *(Cell(significant(figures.get(name), 4)) for name in ("requests_per_s", "p50_ms", "p99_ms")),
+            Cell(share),
+            Cell(one.outcome.value),
+            Cell(trial.status.value, status=trial.status),
+        ),
     )
 
 
-def show_capacity(found: Capacity, identifier: str, *, as_json: bool, report: Path | None) -> None:
-    """Print what the search came to, and write its page where asked for."""
-    deliver(
-        as_json=as_json,
-        as_object=lambda: {"id": identifier, **capacity_json(found)},
-        table=partial(_table, capacity_shown(found), identifier),
-        page=partial(page_of, found, identifier),
-        report=report,
+def capacity_words(search: SearchView) -> str:
+    """What the search came to, in one sentence."""
+    found = search.found
+    held, failed, client = (
+        None if rate is None else f"{significant(rate, 4)} requests/s"
+        for rate in (found.held_per_s, found.failed_per_s, found.client_per_s)
     )
-
-
-def page_of(made: Sweep | Capacity, identifier: str) -> str:
-    """Its self-contained page, as text."""
-    # Charts take a second to import: only who wants the page pays for them.
-    from prony.report.html.scaling import capacity_page, sweep_page
-
-    if isinstance(made, Sweep):
-        return sweep_page(made, _named(sweep_shown(made), identifier))
-    return capacity_page(made, _named(capacity_shown(made), identifier))
-
-
-def _named(shown: Shown, identifier: str) -> Shown:
-    return replace(shown, sentences=(*shown.sentences, f"Stored as {identifier}."))
-
-
-def _table(shown: Shown, identifier: str, console: Console) -> None:
-    console.print()
-    console.print(Text(shown.title, style="bold"))
-    for sentence in shown.sentences:
-        console.print(Text(sentence))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for place, name in enumerate(shown.head[:-1]):
-        table.add_column(name, justify="left" if place == len(shown.head) - 2 else "right")
-    for line in shown.lines:
-        table.add_row(*(Text(cell) for cell in (*line.cells, line.verdict)))
-    console.print(table)
-    whys: dict[str, list[str]] = {}
-    for line in shown.lines:
-        if line.why:
-            whys.setdefault(line.why, []).append(line.cells[0])
-    for why, where in whys.items():
-        console.print(Text(f"{', '.join(where)}: {why}", style="dim"))
-    console.print(Text(f"stored as {identifier}: prony results show {identifier}", style="dim"))
-
-
-def sweep_json(sweep: Sweep) -> dict[str, Any]:
-    """The JSON of `prony sweep` (docs/commands.md)."""
-    law = sweep.law
-    return {
-        "schema": 1,
-        "kind": "sweep",
-        "target": sweep.target,
-        "seed": sweep.seed,
-        "points": [
-            {
-                "users": users,
-                "trials": [_trial_json(t) for t in sweep.of(users)],
-                "fitted_per_s": None if law is None else law.per_s(users),
-            }
-            for users in sweep.users
-        ],
-        "law": None
-        if law is None
-        else {
-            "rising": law.rising,
-            "rate_1_per_s": _estimate_json(law.rate_1),
-            "alpha": _estimate_json(law.alpha),
-            "beta": _estimate_json(law.beta),
-            "peak_users": _estimate_json(law.peak),
-            "peak_seen": law.peak_seen,
-            "sweet_spot_users": _estimate_json(law.sweet_spot),
-            "miss": law.miss,
-            "poor": law.poor,
-            "confidence": law.confidence,
-        },
-        "sentences": law_words(sweep),
-    }
-
-
-def capacity_json(capacity: Capacity) -> dict[str, Any]:
-    """The JSON of `prony capacity` (docs/commands.md)."""
-    found = capacity.found
-    return {
-        "schema": 1,
-        "kind": "capacity",
-        "target": capacity.target,
-        "objectives": [
-            {"name": o.name, "figure": o.figure, "below_ms": o.below_ms} for o in capacity.objectives
-        ],
-        "held_per_s": found.held_per_s,
-        "failed_per_s": found.failed_per_s,
-        "client_per_s": found.client_per_s,
-        "end": None if found.end is None else found.end.value,
-        "sentence": capacity_words(capacity),
-        "tried": [
-            {
-                "rate_per_s": one.rate_per_s,
-                "outcome": one.outcome.value,
-                "pressure": one.pressure,
-                **_trial_json(one.trial),
-            }
-            for one in capacity.tried
-        ],
-    }
-
-
-def _trial_json(trial: PointTrial) -> dict[str, Any]:
-    return {
-        "id": trial.trial_id,
-        "verdict": trial.judgement.verdict.value,
-        "bound_by": trial.judgement.bound_by,
-        "failure": trial.failure,
-        "why": trial.why,
-        "figures": {name: value for name, value in trial.figures.items() if math.isfinite(value)}
-        if trial.counts
-        else {},
-    }
-
-
-def _estimate_json(estimate: Estimate) -> dict[str, float | None]:
-    """Infinity (no peak) has no JSON: it is null, as is an interval that is not known."""
-
-    def finite(value: float | None) -> float | None:
-        return value if value is not None and math.isfinite(value) else None
-
-    return {
-        "value": finite(estimate.value),
-        "ci_low": finite(estimate.low),
-        "ci_high": finite(estimate.high),
-    }
+    trials = f"{found.trials} trials"
+    if found.end is End.FOUND:
+        return f"{held} held, {failed} did not ({trials})."
+    if found.end is End.CLIENT and held is not None:
+        return f"At least {held}: this client could not offer {client} ({trials})."
+    if found.end is End.CLIENT:
+        return f"Unknown: this client could not even offer {client} ({trials})."
+    if found.end is End.NEVER:
+        return f"Not even {failed} held; a lower rate has too few requests for the percentile ({trials})."
+    if found.end is End.HIGHEST:
+        return f"At least {held}, the highest rate that may be tried ({trials})."
+    known = f"{held} held" if held is not None else "no rate held"
+    known += f", {failed} did not" if failed is not None else ""
+    if found.end is None:
+        return f"The search was interrupted after {trials}: {known}."
+    if found.end is End.TRIALS:
+        return f"The search ended after {trials}: {known}; allow more with --max-trials."
+    return f"Trials at the same rate were invalid twice ({trials}): {known}; the findings say why."

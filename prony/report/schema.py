@@ -2,7 +2,7 @@
 
 `schema` is raised when a key is renamed, removed or changes its meaning; new keys may appear at any time.
 Units are in the names. A figure that was not measured, or that the number of samples does not support, is
-null; so are all figures of an invalid trial.
+absent; so are all figures of a trial that was judged invalid.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from prony.report.out import Out
-from prony.report.plan_schema import PlanOut
+from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
 
 
 class FindingOut(Out):
-    """One check."""
+    """One check of one trial."""
 
     check: str
-    status: Literal["valid", "suspect", "invalid", "unknown"]
+    status: Verdict
     value: float | str | None = Field(
         description="what was measured, in the check's own unit; null when unknown"
     )
@@ -32,54 +31,44 @@ class FindingOut(Out):
 class TimesOut(Out):
     """The times of the window's requests, in ms."""
 
-    min: float | None = None
-    mean: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    p999: float | None = None
-    max: float | None = None
+    min_ms: float | None = None
+    mean_ms: float | None = None
+    p50_ms: float | None = None
+    p90_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    p999_ms: float | None = None
+    max_ms: float | None = None
 
 
-class ClientOut(Out):
-    """The load generator over the window."""
+class CountsOut(Out):
+    """What the engine counted: over the window, or, where it says so, over the whole run."""
 
-    driver: str | None = Field(description="io_uring or epoll")
-    cpu_us_per_request: float | None
-    cpu_busy: float | None = Field(description="the busiest thread's CPU time ÷ wall time, 0 … 1")
-
-
-class SessionsOut(Out):
-    """Users of an open load who walk a scenario, over the window."""
-
-    begun: int = Field(description="arrivals that found a place")
-    completed: int = Field(description="those of them who came to the end of the scenario")
-    blocked: int | None = Field(description="arrivals that found no place")
-    time_ms: TimesOut = Field(description="of the completed, from arrival to the end of the last answer")
-
-
-class TlsOut(Out):
-    """TLS over the whole run, warm-up included."""
-
-    handshakes: int | None
-    resumptions: int | None
-    handshakes_per_request: float | None
+    requests: int | None = Field(default=None, description="complete responses, whatever their status")
+    failed: int | None = None
+    errors: dict[str, int] = Field(default_factory=dict, description="failed requests by kind")
+    status_codes: dict[str, int] = Field(default_factory=dict, description="responses by HTTP status")
+    blocked: int | None = Field(default=None, description="open loop: arrivals that found no place")
+    sessions_begun: int | None = None
+    sessions_completed: int | None = None
+    connections_opened: int | None = Field(default=None, description="whole run, warm-up included")
+    tls_handshakes: int | None = Field(default=None, description="whole run")
+    tls_resumptions: int | None = Field(default=None, description="whole run")
 
 
 class StepOut(Out):
-    """One step of a scenario over the window."""
+    """One step of a scenario over the window; service times."""
 
     scenario: str
     name: str
-    requests: int = Field(description="whole answers within the window, whatever their status")
+    requests: int
     failed: int
-    mean_ms: float | None = Field(description="of the service time, as the percentiles")
+    mean_ms: float | None
     p50_ms: float | None
     p99_ms: float | None
 
 
-class PartOut(Out):
+class TimePartOut(Out):
     """One part of the time of requests, or of opening connections, over the window."""
 
     name: Literal["connect", "tls", "send", "wait", "receive"]
@@ -89,173 +78,333 @@ class PartOut(Out):
     p99_ms: float | None
 
 
-class Measured(Out):
-    """What one run of the load gave."""
-
-    verdict: Literal["valid", "suspect", "invalid", "unknown"]
-    bound_by: str = Field(description="what bound the throughput")
-    findings: list[FindingOut]
-    requests: int | None = Field(description="whole answers within the window, whatever their status")
-    errors: dict[str, int] = Field(
-        description="failed requests of the window by kind; empty when there were none"
-    )
-    status_codes: dict[str, int] = Field(description="answers of the window by HTTP status")
-    throughput_per_s: float | None = Field(description="right answers per second; null when invalid")
-    service_time_ms: TimesOut = Field(description="from the actual send to the end of the answer")
-    latency_ms: TimesOut | None = Field(
-        default=None, description="open loop: from the moment a request was due; null for a closed loop"
-    )
-    sessions: SessionsOut | None = Field(
-        default=None, description="null unless users of an open load walk a scenario"
-    )
-    tls: TlsOut | None = Field(default=None, description="null without TLS")
-    client: ClientOut
-    connections_opened: int | None = Field(description="over the whole run, warm-up included")
-    duration_s: float | None = Field(description="length of the measured window")
-    steps: list[StepOut] = Field(
-        default_factory=list, description="by step; empty when the workload has a single one, or when invalid"
-    )
-    time_parts: list[PartOut] = Field(
-        default_factory=list,
-        description="send, wait and receive make up the service time; empty unless asked for or when invalid",
-    )
-
-
-class LoadOut(Measured):
-    """`prony load --json`."""
-
-    schema_: Literal[1] = Field(default=1, alias="schema")
-    kind: Literal["load"] = "load"
-    id: str
-    target: str
-
-
-class StartUpOut(Out):
-    """From exec to the first right answer."""
-
-    time_to_listen_s: float | None = None
-    time_to_ready_s: float | None = None
-    start_rss_mib: float | None = None
-    start_heap_used_mib: float | None = None
-    start_classes_loaded: float | None = None
-    start_threads: float | None = None
-    reported: dict[str, float] = Field(
-        default_factory=dict, description="the application's own figures, under its own names and units"
-    )
-
-
-class ServerCostOut(Out):
-    """The server over the window, and how it got there."""
-
-    server_cpu_us_per_request: float | None = None
-    server_cpu_share: float | None = Field(default=None, description="CPU used ÷ CPU granted, 0 … 1")
-    peak_rss_mib: float | None = None
-    requests_per_s_per_gib: float | None = None
-    service_cpu_us_per_request: float | None = Field(
-        default=None, description="CPU of what the server stands on, counted apart from the server's"
-    )
-    service_cpu_share: float | None = Field(default=None, description="in CPUs: 1 is one CPU full")
-    service_rss_mib: float | None = None
-    threads: float | None = None
-    heap_used_mib: float | None = None
-    heap_committed_mib: float | None = None
-    gc_share: float | None = None
-    jit_share: float | None = None
-    time_to_steady_s: float | None = None
-    published_requests_per_s: float | None = Field(
-        default=None,
-        description="what the published protocol would have printed: the first requests to a fresh process",
-    )
-    published_mean_ms: float | None = None
-
-
-class TrialOut(Measured):
-    """One fresh server process."""
+class TrialOut(Out):
+    """One trial: a fresh server process, or one run against a URL."""
 
     id: str
     block: int
     position: int
     kind: Literal["trial", "control"] = Field(description="a control takes no part in the comparison")
-    counts: bool = Field(description="whether it enters the summary and the pairs")
+    verdict: Verdict
+    counts: bool = Field(description="whether it enters the figures of its cell and the pairs")
     rejected_because: str | None
-    startup: StartUpOut
-    server: ServerCostOut
+    repeated: bool = Field(description="whether a later trial of the same block stands in its place")
+    bound_by: str = Field(description="what bound the throughput")
+    driver: str | None = Field(description="io_uring or epoll")
+    duration_s: float | None = Field(description="length of the measured window")
+    figures: dict[str, float] = Field(description="names carry units; times of an open loop are latencies")
+    service_time: TimesOut | None = Field(description="from the actual send to the end of the response")
+    latency: TimesOut | None = Field(description="open loop: from the intended send; null for a closed loop")
+    reported: dict[str, float] = Field(
+        description="the application's own figures at ready, under its own names and units"
+    )
+    counters: CountsOut
+    steps: list[StepOut] = Field(description="empty when the workload has a single one, or when rejected")
+    time_parts: list[TimePartOut] = Field(
+        description="send, wait and receive make up the service time; empty unless asked for"
+    )
+    findings: list[FindingOut]
+    notes: list[str]
 
 
 class SpreadOut(Out):
-    """A figure over the trials that count."""
+    """A figure over the trials of a cell that count."""
 
     median: float
-    min: float
-    max: float
+    low: float
+    high: float
     n: int
 
 
-class ServerOut(Out):
-    """One server under test."""
+class PublishedOut(Out):
+    """What somebody printed for a cell on other hardware: history, never a target."""
 
-    name: str
-    title: str
-    version: str
-    versions: dict[str, str]
-    jdk: str
+    label: str
+    source: str
+    note: str
+    figures: dict[str, float]
+
+
+class CellOut(Out):
+    """One server under one load of one workload."""
+
+    id: str = Field(description="part/server/workload/load")
+    server: str
+    workload: str
+    load: str
+    users: int | None = Field(description="of a closed loop")
+    offered_per_s: float | None = Field(description="of an open loop with one rate")
+    verdict: Verdict | None = Field(description="null before any trial ended; invalid when none counts")
+    why: list[str] = Field(description="what made trials other than valid, each check once")
+    bound_by: str
+    planned_trials: int
+    ended_trials: int
+    counting_trials: int = Field(description="those whose figures are printed")
+    figures: dict[str, SpreadOut] = Field(description="empty when no trial counts")
+    published: list[PublishedOut]
     trials: list[TrialOut]
-    summary: dict[str, SpreadOut] = Field(description="figure -> its median and range; names carry units")
+
+
+class SkippedOut(Out):
+    """A cell that was not run."""
+
+    cell: str
+    why: str
 
 
 class PairOut(Out):
-    """One figure of two servers: ratio = a ÷ b."""
+    """One figure of two servers: ratio = a ÷ b, with its 95 % interval."""
 
+    where: str = Field(description="workload and load, where a part has several")
     a: str
     b: str
-    metric: str
+    figure: str
     ratio: float | None
-    ci_low: float | None
-    ci_high: float | None
+    low: float | None
+    high: float | None
     verdict: str
     sentence: str
     more_trials: int | None = Field(description="about how many more trials per server would settle it")
 
 
-class PassOut(Out):
-    """A table of the second pass: latency at given rates."""
+class FindingGroupOut(Out):
+    """A check that is not valid, over the trials of a part."""
 
-    title: str
-    id: str = Field(description="of the experiment that this pass is stored as")
-    head: list[str]
-    rows: list[list[str]] = Field(description="a row per server, as printed")
+    check: str
+    status: Verdict
+    where: list[str] = Field(description="cells, by what tells them apart")
+    reasons: list[str]
+    limit: str
+    advice: list[str]
+
+
+class EstimateOut(Out):
+    """A fitted value with its interval; null where there is none, as for a peak that does not exist."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class LawOut(Out):
+    """The Universal Scalability Law, fitted to the trials of one server that count."""
+
+    server: str
+    rising: bool = Field(description="whether throughput still rises at the largest number of users")
+    rate_1_per_s: EstimateOut
+    alpha: EstimateOut = Field(description="contention")
+    beta: EstimateOut = Field(description="coherency")
+    peak_users: EstimateOut
+    peak_seen: bool
+    sweet_spot_users: EstimateOut
+    miss: float = Field(description="root mean square of the log residuals")
+    poor: bool
+    confidence: float
+    fitted_per_s: dict[str, float] = Field(description="number of users -> throughput by the law")
     sentences: list[str]
 
 
-class CompareOut(Out):
-    """`prony compare --json`."""
+class ObjectiveOut(Out):
+    """What had to hold."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
-    kind: Literal["compare"] = "compare"
+    name: str
+    figure: str
+    below_ms: float
+
+
+class TriedOut(Out):
+    """One trial of a capacity search."""
+
+    trial: str
+    rate_per_s: float
+    outcome: Literal["met", "missed", "client", "unusable"]
+    pressure: float | None = Field(description="measured ÷ allowed of the tightest objective")
+
+
+class SearchOut(Out):
+    """A capacity search."""
+
+    objectives: list[ObjectiveOut]
+    held_per_s: float | None
+    failed_per_s: float | None
+    client_per_s: float | None = Field(description="the lowest rate that the client could not offer")
+    end: Literal["found", "client", "never", "highest", "unusable", "trials"] | None
+    sentence: str
+    tried: list[TriedOut]
+
+
+class RunOut(Out):
+    """One round of one load generator."""
+
+    tool: str
+    round: int
+    requests: int = Field(description="by its own account")
+    errors: int
+    seconds: float
+    client_cpu_s: float | None
+    wall_s: float
+    counted: int | None = Field(description="by the server; null when it does not count")
+    failure: str | None
+    verdict: str | None = Field(description="of Prony's own runs")
+    finding: str | None
+    identifier: str | None = Field(description="of Prony's own runs: the trial")
+
+
+class OpinionOut(Out):
+    """One load generator over all rounds, beside Prony."""
+
+    tool: str
+    version: str
+    per_s: float | None = Field(description="median over rounds")
+    ratio: float | None = Field(description="to Prony's median")
+    agrees: bool | None
+    check: str | None = Field(description="which check explains a difference")
+    why: str
+    runs: list[RunOut]
+
+
+class CrossCheckOut(Out):
+    """Other load generators under the same load."""
+
+    opinions: list[OpinionOut]
+    left_out: dict[str, str] = Field(description="tool -> why it did not run")
+
+
+class PartOut(Out):
+    """Cells that are read together."""
+
+    name: str
+    title: str
+    note: str
+    shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check"]
+    verdict: Verdict
+    failure: str = Field(description="why a part that follows another was not run; else empty")
+    cells: list[CellOut]
+    skipped: list[SkippedOut]
+    pairs: list[PairOut]
+    findings: list[FindingGroupOut]
+    laws: list[LawOut] = Field(description="of a sweep, one per server")
+    search: SearchOut | None = Field(description="of a capacity search")
+    cross_check: CrossCheckOut | None
+
+
+class ServerOut(Out):
+    """One server under test."""
+
+    address: str
+    title: str
+    versions: dict[str, str]
+    jdk: str
+
+
+class ResultOut(Out):
+    """One stored experiment, whatever command made it."""
+
+    schema_: Literal[2] = Field(default=2, alias="schema")
+    kind: Literal["result"] = "result"
     id: str
     title: str
+    note: str
+    command: str
     created: str = Field(description="ISO 8601")
+    status: Literal["running", "finished", "interrupted"]
     quick: bool
-    verdict: Literal["valid", "suspect", "invalid", "unknown"]
-    servers: list[ServerOut]
-    pairs: list[PairOut]
-    published: dict[str, Any] | None = Field(
-        description="history: source, note, figures {figure: {server: value}}"
-    )
-    host: dict[str, Any] | None = Field(description="the fingerprint")
-    plan: dict[str, Any]
+    verdict: Verdict = Field(description="the worst of all parts; invalid when one has no answer")
+    sentence: str
+    planned_trials: int = Field(description="as far as the plan has been drawn up; at most, with until_clear")
+    ended_trials: int
     warnings: list[str]
-    passes: list[PassOut] = Field(
-        default_factory=list, description="of --two-pass: at each server's own rate, and at a common one"
-    )
+    servers: list[ServerOut]
+    parts: list[PartOut]
+    seed: int
+    host: dict[str, Any] | None = Field(description="the fingerprint")
+    partition: dict[str, Any] | None = Field(description="CPU sets of server, services and client")
+    plan: dict[str, Any] = Field(description="exactly what was run")
+
+
+class ListedOut(Out):
+    """One line of `prony results list`."""
+
+    id: str
+    title: str
+    command: str
+    created: str
+    status: Literal["running", "finished", "interrupted"]
+    quick: bool
+    trials: int
+
+
+class ListOut(Out):
+    """`prony results list --json`."""
+
+    schema_: Literal[2] = Field(default=2, alias="schema")
+    kind: Literal["results"] = "results"
+    experiments: list[ListedOut]
+
+
+class SideOut(Out):
+    """One of two results."""
+
+    id: str
+    title: str
+    fingerprint: dict[str, Any] | None
+
+
+class RatioSideOut(Out):
+    """A pair's ratio within one result."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+class TwoRatiosOut(Out):
+    """One pair of servers in both results."""
+
+    where: str
+    a: str
+    b: str
+    figure: str
+    words: str
+    sides: list[RatioSideOut | None]
+
+
+class TwoFiguresOut(Out):
+    """One server's figure in both results."""
+
+    where: str
+    server: str
+    figure: str
+    sides: list[SpreadOut | None]
+
+
+class DifferenceOut(Out):
+    """Where the fingerprints differ."""
+
+    what: str
+    values: list[str]
+
+
+class TwoResultsOut(Out):
+    """`prony compare-results --json`."""
+
+    schema_: Literal[2] = Field(default=2, alias="schema")
+    kind: Literal["compare-results"] = "compare-results"
+    confounded: bool
+    words: str
+    results: list[SideOut]
+    ratios: list[TwoRatiosOut]
+    figures: list[TwoFiguresOut]
+    differing: list[DifferenceOut]
 
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema of all shapes, for the documentation and for whoever reads the output by machine."""
     return {
-        "load": LoadOut.model_json_schema(by_alias=True),
-        "compare": CompareOut.model_json_schema(by_alias=True),
-        "plan": PlanOut.model_json_schema(by_alias=True),
+        "result": ResultOut.model_json_schema(by_alias=True),
+        "results": ListOut.model_json_schema(by_alias=True),
+        "compare-results": TwoResultsOut.model_json_schema(by_alias=True),
         "rejudge": RejudgedOut.model_json_schema(by_alias=True),
     }
 

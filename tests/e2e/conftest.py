@@ -90,6 +90,16 @@ class Lab:
         assert done.returncode == expected, done.stderr
         return loaded
 
+    def cells(self, *words: str) -> list[dict[str, Any]]:
+        """The cells of all parts of the result that this command prints."""
+        return [cell for part in self.json(*words)["parts"] for cell in part["cells"]]
+
+    def trial(self, *words: str) -> dict[str, Any]:
+        """The only trial of the result that this command prints."""
+        (cell,) = self.cells(*words)
+        (trial,) = cell["trials"]
+        return dict(trial)
+
     def leftovers(self) -> list[str]:
         """Command lines of living processes that belong to this lab."""
         found = []

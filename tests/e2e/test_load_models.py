@@ -20,16 +20,16 @@ def findings(shown: dict[str, object]) -> dict[str, dict[str, object]]:
 def test_an_open_loop_is_measured_and_judged_by_its_schedule(lab: Lab) -> None:
     with server("--delay", "fixed:200ms") as url:
         words = ("--rate", "30", "--arrivals", "poisson", "--ramp-up", "1s", "--warmup", "1s", "-d", "2s")
-        shown = lab.json("load", url + "/", *words, "--seed", "1")
+        shown = lab.trial("load", url + "/", *words, "--seed", "1")
     found = findings(shown)
     assert {"schedule", "arrivals", "little"} <= set(found)
     assert "think" not in found
     assert found["schedule"]["status"] != "unknown"
     assert found["arrivals"]["status"] != "unknown"
     # From the intended send: never less than what the server waits by design.
-    assert shown["latency_ms"]["mean"] >= 199
-    assert shown["service_time_ms"]["mean"] >= 199
-    assert not shown["errors"]
+    assert shown["latency"]["mean_ms"] >= 199
+    assert shown["service_time"]["mean_ms"] >= 199
+    assert not shown["counters"]["errors"]
 
 
 def test_a_server_that_cannot_keep_up_ends_with_the_code_for_invalid(lab: Lab) -> None:
@@ -45,26 +45,26 @@ def test_both_times_are_printed(lab: Lab) -> None:
     if done.returncode == 3:  # a host that stood still: nothing but the finding is printed
         assert "INVALID" in done.stdout
         return
-    assert "from the moment a request was due" in " ".join(done.stdout.split())
+    assert "times are latencies, from the intended send" in " ".join(done.stdout.split())
 
 
 def test_users_who_think_are_judged_by_their_think_times(lab: Lab) -> None:
     with server() as url:
-        shown = lab.json("load", url + "/", "-c", "4", "--think", "200ms", "--warmup", "1s", "-d", "2s")
+        shown = lab.trial("load", url + "/", "-c", "4", "--think", "200ms", "--warmup", "1s", "-d", "2s")
     found = findings(shown)
     assert found["think"]["status"] != "unknown"
     assert "schedule" not in found
     # Four users, each once in 200 ms and a little more.
-    assert shown["requests"] <= 4 * 11
+    assert shown["counters"]["requests"] <= 4 * 11
 
 
 def test_requests_that_go_out_together_are_counted_one_by_one(lab: Lab) -> None:
     little: dict[str, object] = {}
     with server() as url:
         for _ in range(4):  # a neighbour may take the client's CPU once; a wrong count stays
-            shown = lab.json("load", url + "/", "-c", "3", "--pipeline", "5", "-n", "300")
-            assert shown["requests"] == 300
-            assert not shown["errors"]
+            shown = lab.trial("load", url + "/", "-c", "3", "--pipeline", "5", "-n", "300")
+            assert shown["counters"]["requests"] == 300
+            assert not shown["counters"]["errors"]
             little = findings(shown)["little"]
             if little["status"] != "invalid":
                 return
@@ -75,11 +75,11 @@ def test_connections_go_to_and_come_from_several_addresses_in_http_1_0(lab: Lab)
     with server() as url:
         port = url.rpartition(":")[2]
         words = ("--address", f"127.0.0.1:{port}", "--source", "127.0.0.5", "--source", "127.0.0.6")
-        shown = lab.json(
+        shown = lab.trial(
             "load", f"http://localhost:{port}/", *words, "--http-version", "1.0", "-n", "100", "-c", "2"
         )
-    assert shown["requests"] == 100
-    assert not shown["errors"]
+    assert shown["counters"]["requests"] == 100
+    assert not shown["counters"]["errors"]
 
 
 def test_a_unix_socket_has_no_ports(lab: Lab, tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_unix_socket_has_no_ports(lab: Lab, tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as serving:
         assert serving.stdout is not None
         assert json.loads(serving.stdout.readline())["address"] == f"unix:{file}"
-        shown = lab.json("load", f"unix:{file}:/hello", "-n", "200", "-c", "2")
+        shown = lab.trial("load", f"unix:{file}:/hello", "-n", "200", "-c", "2")
         serving.communicate(timeout=30)
-    assert shown["requests"] == 200
+    assert shown["counters"]["requests"] == 200
     found = findings(shown)
     assert (found["ports"]["status"], found["ports"]["value"]) == ("valid", 0)
     assert "no ports" in str(found["ports"]["reason"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -123,8 +124,8 @@ def test_a_report_shows_cells_published_figures_and_what_was_left_out(small: Lab
     assert cells["fixed/one/hello/closed-4"]["published"][0]["figures"] == {"requests_per_s": 123}
     for cell in cells.values():
         assert cell["verdict"] in ("valid", "suspect", "invalid", "unknown")
-        assert cell["trials"]["ended"] == 1
-        assert bool(cell["figures"]) == (cell["trials"]["counting"] > 0)
+        assert cell["ended_trials"] == 1
+        assert bool(cell["figures"]) == (cell["counting_trials"] > 0)
     text = page.read_text()
     assert "somebody, on other hardware" in text
     assert "100000 CPUs" in text
@@ -191,9 +192,11 @@ def test_results_go_to_another_machine_and_are_put_beside_each_other(small: Lab)
     assert "everything was there already" in small.run("results", "import", str(file), *elsewhere).stdout
     shown = small.json("results", "show", first["id"], *elsewhere)
     assert shown["parts"] == first["parts"]
-    lines = small.run("results", "csv", first["id"]).stdout.splitlines()
-    counting = sum(cell["trials"]["counting"] for part in first["parts"] for cell in part["cells"])
-    assert len(lines) == 1 + counting
+    lines = small.run("results", "csv", first["id"], "--format", "wrk").stdout.splitlines()
+    cells = [cell for part in first["parts"] for cell in part["cells"]]
+    assert len(lines) == 1 + sum(cell["counting_trials"] for cell in cells)
+    rows = list(csv.DictReader(small.run("results", "csv", first["id"]).stdout.splitlines()))
+    assert {row["cell"] for row in rows} == {cell["id"] for cell in cells}
     beside = small.run("compare-results", first["id"], second["id"])
     # On a busy machine every trial may rightly be invalid, and then there is nothing to put beside.
     assert beside.returncode == 0 or "no cell with a figure in common" in beside.stderr

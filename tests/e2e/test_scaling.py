@@ -12,15 +12,16 @@ def test_a_sweep_of_a_running_server(lab: Lab) -> None:
     page = lab.folder / "sweep.html"
     with server("--delay", "fixed:10ms") as url:
         shown = lab.json("sweep", url + "/", "--users", "1,2…8", *SHORT, "--report", str(page))
-    assert [point["users"] for point in shown["points"]] == [1, 2, 4, 8]
-    trials = [trial for point in shown["points"] for trial in point["trials"]]
+    (part,) = shown["parts"]
+    assert [cell["users"] for cell in part["cells"]] == [1, 2, 4, 8]
+    trials = [trial for cell in part["cells"] for trial in cell["trials"]]
     assert len({trial["id"] for trial in trials}) == 4
-    assert all(trial["figures"] or trial["why"] for trial in trials)
+    assert all(trial["figures"] or trial["rejected_because"] for trial in trials)
     # A user waits 10 ms for each answer: never more than 100 answers per second and user.
-    for point in shown["points"]:
-        for trial in point["trials"]:
-            assert trial["figures"].get("requests_per_s", 0) <= 101 * point["users"]
-    assert "how it scales" in page.read_text(encoding="utf-8")
+    for cell in part["cells"]:
+        for trial in cell["trials"]:
+            assert trial["figures"].get("requests_per_s", 0) <= 101 * cell["users"]
+    assert "Scaling" in page.read_text(encoding="utf-8")
     # One object in the store, shown again as it was.
     assert all(trial["id"].startswith(shown["id"]) for trial in trials)
     assert lab.json("results", "show", shown["id"]) == shown
@@ -32,9 +33,9 @@ def test_a_sweep_of_a_running_server(lab: Lab) -> None:
 
 def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) -> None:
     lab.server("mine")
-    shown = lab.json("sweep", "mine", "--users", "2,4", "--quick", *SHORT)
-    assert [point["users"] for point in shown["points"]] == [2, 4]
-    assert "Fewer than four numbers of users" in shown["sentences"][0]
+    cells = lab.cells("sweep", "mine", "--users", "2,4", "--quick", *SHORT)
+    assert [cell["users"] for cell in cells] == [2, 4]
+    assert "fewer than four numbers of users" in lab.run("results", "show", "latest").stdout
     assert lab.leftovers() == []
 
 
@@ -43,12 +44,13 @@ def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
     with server("--workers", "1", "--delay", "fixed:20ms") as url:
         words = ("--slo", "p50<200ms", "--start", "20", "--resolution", "30", "--max-trials", "8")
         shown = lab.json("capacity", url + "/", *words, *SHORT)
-    assert shown["end"] is not None
-    assert shown["tried"]
+    search = shown["parts"][0]["search"]
+    assert search["end"] is not None
+    assert search["tried"]
     assert lab.json("results", "show", "latest") == shown
-    if shown["held_per_s"] is not None:
-        assert shown["held_per_s"] <= 60
-    assert all(one["outcome"] != "met" for one in shown["tried"] if one["rate_per_s"] >= 75)
+    if search["held_per_s"] is not None:
+        assert search["held_per_s"] <= 60
+    assert all(one["outcome"] != "met" for one in search["tried"] if one["rate_per_s"] >= 75)
 
 
 def test_bad_input_ends_with_a_sentence(lab: Lab) -> None:

@@ -37,8 +37,8 @@ def stand_on(lab: Lab, server: str, services: str) -> None:
 )
 def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
     stand_on(lab, "one", "memcached")
-    shown = lab.json("compare", "one", "plain", *SHORT, "--trials", "1")
-    (trial,), (plain,) = (server["trials"] for server in shown["servers"])
+    cells = lab.cells("compare", "one", "plain", *SHORT, "--trials", "1")
+    (trial,), (plain,) = (cell["trials"] for cell in cells)
     store = Store.open(str(lab.db))
     stored = {entry.record.server: entry for entry in store.trials(store.experiment("latest").id)}
     records = {name: entry.record for name, entry in stored.items()}
@@ -60,10 +60,10 @@ def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
     if few and isolation["status"] == "valid":
         assert "memcached shares the server's CPUs" in isolation["reason"]
     if trial["counts"]:  # on a machine that is too busy it may rightly be invalid
-        assert trial["server"]["service_rss_mib"] > 0
-        assert "Services" in lab.run("results", "show", "latest").stdout
+        assert trial["figures"]["service_rss_mib"] > 0
+        assert "Backing services" in lab.run("results", "show", "latest").stdout
     if plain["counts"]:
-        assert plain["server"]["service_rss_mib"] is None
+        assert "service_rss_mib" not in plain["figures"]
     assert evidence.clean_stop is True
     assert lab.leftovers() == []
 
@@ -77,8 +77,8 @@ def test_a_service_that_dies_under_load_ends_the_trial_with_a_sentence(lab: Lab)
         'ready: {send: "hello", expect: ready}\npackage: keeper\n'
     )
     stand_on(lab, "one", "keeper")
-    shown = lab.json("compare", "one", "plain", *SHORT, "--window", "6s", "--trials", "1")
-    (trial,), (plain,) = (server["trials"] for server in shown["servers"])
+    cells = lab.cells("compare", "one", "plain", *SHORT, "--window", "6s", "--trials", "1")
+    (trial,), (plain,) = (cell["trials"] for cell in cells)
     assert not trial["counts"]
     assert "ended under load" not in json.dumps(plain)
     assert "a backing service of the server ended under load: keeper: exit code 7" in json.dumps(trial)

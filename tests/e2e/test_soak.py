@@ -37,9 +37,9 @@ def test_what_was_measured_before_ctrl_c_is_kept(lab: Lab) -> None:
     assert shown["status"] == "interrupted"
     (part,) = shown["parts"]
     (cell,) = part["cells"]
-    assert cell["trials"] == {"planned": 1, "ended": 1, "counting": cell["trials"]["counting"]}
+    assert (cell["planned_trials"], cell["ended_trials"]) == (1, 1)
     assert any("interrupted after" in warning for warning in shown["warnings"])
-    if cell["trials"]["counting"]:  # a busy machine may rightly make it invalid
+    if cell["counting_trials"]:  # a busy machine may rightly make it invalid
         assert cell["figures"]["completed"]["median"] > 0
 
     left = lab.json("run", "--resume", "latest", "--dry-run")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from prony.cli.viewing import band_of, pairs
-from prony.compare import BAND, Looks
+from prony.compare import Looks
 from prony.errors import UsageError
 from prony.experiment.clear import UntilClear
 from prony.experiment.conclude import Conclusion
@@ -17,6 +16,7 @@ from prony.judge.finding import Judgement, Status
 from prony.plan import workload
 from prony.plan.spec import ExperimentPlan
 from prony.plan.trial import quick_trial
+from prony.report.reading import figure_pairs
 from tests.report import factory
 from tests.report.factory import record
 
@@ -62,11 +62,8 @@ def test_what_is_too_small_to_matter_is_the_plans_to_say() -> None:
     feed(narrow, range(5), 0.002)
     assert not narrow.over()
     shown = factory.experiment()
-    names = [server.address for server in shown.servers]
-    wide = pairs(shown.trials, names, band=0.9)
-    assert {pair.verdict for pair in wide if pair.figure == "requests_per_s"} == {"equivalent"}
-    assert band_of({}) == BAND
-    assert band_of({"band": 0.01}) == 0.01
+    wide = figure_pairs(shown.cells, "requests_per_s", band=0.9)
+    assert {pair.verdict for pair in wide} == {"equivalent"}
 
 
 def test_invalid_trials_and_controls_do_not_count() -> None:

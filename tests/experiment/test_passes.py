@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from io import StringIO
-
 import pytest
-from rich.console import Console
 
-from prony.cli.compare import _latency_passes
 from prony.errors import EnvironmentFault
 from prony.experiment.passes import rates, second_pass
 from prony.plan import workload
 from prony.plan.load import OpenLoad
 from prony.plan.spec import ExperimentPlan
 from prony.plan.trial import full_trial
-from prony.report.export import to_json
-from prony.report.html import render_html
-from prony.report.passes import latency_pass
-from prony.report.terminal import render
-from tests.report import factory
 
 
 def plan() -> ExperimentPlan:
@@ -57,48 +47,3 @@ def test_the_plans_are_the_first_in_an_open_loop() -> None:
         assert second.trial.published_requests is None
         assert second.trial.measured == plan().trial.measured
         assert ExperimentPlan.model_validate(second.model_dump()) == second
-
-
-def test_no_second_pass_without_capacities(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prony.cli.viewing.experiment_view", lambda *_: factory.hopeless())
-    wanted = plan().model_copy(update={"servers": factory.SERVERS})
-
-    def run(_: ExperimentPlan) -> str:
-        raise AssertionError("nothing may be started")
-
-    with pytest.raises(EnvironmentFault, match="second pass"):
-        _latency_passes(None, "x", wanted, run)  # type: ignore[arg-type]
-
-
-def test_both_passes_run_and_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prony.cli.viewing.experiment_view", lambda *_: factory.experiment())
-    wanted = plan().model_copy(update={"servers": factory.SERVERS})
-    ran: list[ExperimentPlan] = []
-
-    def run(second: ExperimentPlan) -> str:
-        ran.append(second)
-        return f"e-{len(ran)}"
-
-    made = _latency_passes(None, "x", wanted, run)  # type: ignore[arg-type]
-    assert len(ran) == 2
-    assert [p.experiment_id for p in made] == ["e-1", "e-2"]
-    assert len(made[0].rows) == len(factory.SERVERS)
-    assert made[0].sentences
-    shown = replace(factory.experiment(), passes=tuple(made))
-    page = render_html(shown)
-    assert "Latency at 70 % of each server" in page
-    assert "which all can carry" in page
-    console = Console(record=True, width=120, file=StringIO())
-    render(shown, console)
-    assert "Latency at 70 % of each server" in console.export_text()
-    assert [p["id"] for p in to_json(shown)["passes"]] == ["e-1", "e-2"]
-    assert to_json(factory.experiment())["passes"] == []
-
-
-def test_rejected_trials_stay_visible_and_out() -> None:
-    trials = factory.troubled().trials
-    made = latency_pass("t", "e", factory.SERVERS, trials, dict.fromkeys(factory.SERVERS, 100.0))
-    assert any(row[-1] == "2 of 3" for row in made.rows)
-    nothing = latency_pass("t", "e", factory.SERVERS, [], dict.fromkeys(factory.SERVERS, 100.0))
-    assert nothing.sentences == ()
-    assert nothing.rows[0][2] == "–"

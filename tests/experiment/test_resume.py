@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from prony.cli.plan_viewing import interrupted, latest
 from prony.experiment.cells import remaining, spec_of
 from prony.experiment.one_trial import index_of, trial_id
 from prony.judge.limits import CheckLimits
 from prony.plan.planfile_read import read
-from prony.report.model import TrialView
 from prony.store import Store
 from prony.trial.load_run import INTERRUPTED
 from tests.report import factory
@@ -42,10 +41,12 @@ def test_a_trial_that_was_interrupted_is_run_again(tmp_path: Path) -> None:
 
 
 def test_a_report_shows_the_later_attempt_and_keeps_one_that_has_none() -> None:
-    def made(block: int, *notes: str) -> TrialView:
-        trial = factory.experiment().trials[0]
-        return replace(trial, record=trial.record.model_copy(update={"block": block, "notes": notes}))
-
-    trials = [made(0, INTERRUPTED), made(1, INTERRUPTED), made(0)]
-    assert latest(trials) == [trials[1], trials[2]]
-    assert [interrupted(trial) for trial in latest(trials)] == [True, False]
+    first, second = factory.experiment(blocks=2).cells[0].trials
+    later = first.record.started_at + timedelta(hours=1)
+    cut = [replace(t, record=t.record.model_copy(update={"notes": (INTERRUPTED,)})) for t in (first, second)]
+    again = replace(first, record=first.record.model_copy(update={"id": "again", "started_at": later}))
+    view = factory.experiment([*cut, again], ["spring-tomcat"])
+    (cell,) = view.cells
+    assert [trial.record.id for trial in cell.trials] == [second.record.id, "again"]
+    assert [trial.record.id for trial in cell.superseded] == [first.record.id]
+    assert any("block 2: interrupted after" in warning for warning in view.warnings)

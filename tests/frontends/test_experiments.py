@@ -23,7 +23,7 @@ from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_read import find, read
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Step
-from prony.report.wrk_csv import COLUMNS
+from prony.report.exports.wrk import COLUMNS
 from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hdrh.histogram import HdrHistogram
 
-from prony.compare import Sample, compare
 from prony.evidence.engine import (
     Counters,
     EngineReport,
@@ -27,8 +26,15 @@ from prony.evidence.server import JvmSnapshot, ProcessSample, ServerIdentity, Se
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.conclude import conclude
 from prony.judge.finding import Finding, Judgement, Status
-from prony.report.model import ExperimentView, PairView, PublishedFigures, ServerView, TrialView, view
+from prony.plan import workload
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
+from prony.plan.plan import Part, Plan, PublishedFigures, Shape, cell_of
+from prony.plan.target import Launch, Url
+from prony.plan.trial import TrialPlan
+from prony.report.reading import build
+from prony.report.result import PairView, ResultView, TrialView
 from prony.steady.detector import change_points_ms
+from prony.store import ExperimentRow
 
 SERVERS = ("spring-tomcat", "spring-jetty", "spring-undertow")
 LEVELS = {"spring-tomcat": 7250.0, "spring-jetty": 7980.0, "spring-undertow": 8240.0}
@@ -359,34 +365,46 @@ def trial(made: TrialRecord, *troubles: Finding) -> TrialView:
     )
 
 
-def pairs(trials: Sequence[TrialView], servers: Sequence[str]) -> list[PairView]:
-    """The comparison of the headline figure and of two others."""
-    found = []
-    for figure in ("requests_per_s", "mean_ms", "peak_rss_mib"):
-        samples = [
-            Sample(t.record.server, t.record.block, t.figures.get(figure), t.counts, t.rejected_because or "")
-            for t in trials
-        ]
-        found += [
-            PairView(p.a, p.b, p.figure, p.ratio, p.low, p.high, str(p.verdict), p.sentence, p.more_trials)
-            for p in compare(samples, figure, servers=servers).pairs
-        ]
-    return found
-
-
-PUBLISHED = PublishedFigures(
-    source="Spring Boot 2.4.0, ab with 10,000 requests by 10 users",
-    figures={
-        "jvm_memory_used_mb": dict(zip(SERVERS, (168.0, 155.0, 164.0), strict=True)),
-        "jvm_classes_loaded": dict(zip(SERVERS, (9869.0, 9784.0, 9787.0), strict=True)),
-        "jvm_threads_live": dict(zip(SERVERS, (25.0, 17.0, 19.0), strict=True)),
-        "published_requests_per_s": dict(zip(SERVERS, (1542.0, 1627.0, 1650.0), strict=True)),
-        "published_mean_ms": dict(zip(SERVERS, (6.483, 6.148, 6.059), strict=True)),
-    },
-)
+PUBLISHED: dict[str, dict[str, float]] = {
+    "jvm_memory_used_mb": dict(zip(SERVERS, (168.0, 155.0, 164.0), strict=True)),
+    "jvm_classes_loaded": dict(zip(SERVERS, (9869.0, 9784.0, 9787.0), strict=True)),
+    "jvm_threads_live": dict(zip(SERVERS, (25.0, 17.0, 19.0), strict=True)),
+    "published_requests_per_s": dict(zip(SERVERS, (1542.0, 1627.0, 1650.0), strict=True)),
+    "published_mean_ms": dict(zip(SERVERS, (6.483, 6.148, 6.059), strict=True)),
+}
 
 TITLE = "Spring Boot on Tomcat, Jetty and Undertow: GET /actuator/metrics"
-PLAN = {"title": TITLE, "servers": list(SERVERS), "trials": 3, "trial": {"users": 10, "window_s": 10.0}}
+ID = "20261121-0139-a1b2"
+
+
+def published_for(server: str) -> tuple[PublishedFigures, ...]:
+    """What the history says of this server."""
+    figures = {figure: values[server] for figure, values in PUBLISHED.items() if server in values}
+    source = "Spring Boot 2.4.0, ab with 10,000 requests by 10 users"
+    return (PublishedFigures(label="published", source=source, figures=figures),) if figures else ()
+
+
+def trial_plan(load: ClosedLoad | OpenLoad | None = None) -> TrialPlan:
+    """Hello under a load."""
+    chosen = load or ClosedLoad(users=USERS)
+    return TrialPlan(workload=workload.load("hello"), load=chosen, measured=SteadyWindow(window_s=WINDOW_S))
+
+
+def row(title: str = TITLE, *, quick: bool = False) -> ExperimentRow:
+    """What the store knows of an experiment besides its trials."""
+    return ExperimentRow(
+        id=ID,
+        name=title,
+        created=STARTED,
+        ended=None,
+        status="finished",
+        spec={},
+        fingerprint=FINGERPRINT,
+        seed=1,
+        quick=quick,
+        prony_version="0.1.0",
+        trials=0,
+    )
 
 
 def experiment(
@@ -396,34 +414,58 @@ def experiment(
     quick: bool = True,
     blocks: int = 3,
     title: str = TITLE,
-    published: PublishedFigures | None = PUBLISHED,
+    published: bool = True,
     warnings: Sequence[str] = (),
-) -> ExperimentView:
-    """An experiment; without trials given, one in which everything went well."""
+    shape: Shape = "comparison",
+) -> ResultView:
+    """A comparison; without trials given, one in which everything went well."""
     if trials is None:
         trials = [
             trial(record(server, block, position, quick=quick))
             for block in range(blocks)
             for position, server in enumerate(servers)
         ]
-    return view(
-        id="20261121-0139-a1b2",
+    foreign = shape == "single"
+    cells = [
+        cell_of(
+            "main",
+            server,
+            Url(url=server) if foreign else Launch(address=server),
+            trial_plan(),
+            1 if foreign else max(2, blocks),
+            published=published_for(server) if published else (),
+        )
+        for server in servers
+    ]
+    command = "load" if foreign else "compare"
+    plan = Plan(
+        name=command,
+        command=command,
         title=title,
-        created=STARTED,
+        parts=(Part(name="main", title=title, shape=shape),),
+        cells=tuple(cells),
+        seed=1,
         quick=quick,
-        plan=PLAN,
-        plan_text="title: an experiment\nservers:\n- spring-tomcat\n",
-        servers=[
-            ServerView(server, f"Spring Boot on {server}", {"spring-boot": "3.5.16"}, "17.0.13")
-            for server in servers
-        ],
-        trials=trials,
-        pairs=pairs(trials, servers),
-        fingerprint=FINGERPRINT,
-        partition=PARTITION,
-        published=published,
-        warnings=warnings,
     )
+    of = {cell.server: cell.id for cell in cells}
+    placed = [replace(t, record=t.record.model_copy(update={"cell": of[t.record.server]})) for t in trials]
+    view = build(row(title, quick=quick), plan, placed)
+    return replace(view, warnings=(*view.warnings, *warnings))
+
+
+def changed(view: ResultView, change: Callable[[TrialView], TrialView]) -> ResultView:
+    """The same with every trial changed."""
+    parts = [
+        replace(part, cells=tuple(replace(c, trials=tuple(map(change, c.trials))) for c in part.cells))
+        for part in view.parts
+    ]
+    return replace(view, parts=tuple(parts))
+
+
+def with_pairs(view: ResultView, pairs: Sequence[PairView]) -> ResultView:
+    """The same with other comparisons in its only part."""
+    (part,) = view.parts
+    return replace(view, parts=(replace(part, pairs=tuple(pairs)),))
 
 
 STEP_FOUND = finding(
@@ -445,7 +487,7 @@ BLIND = finding(
 )
 
 
-def troubled(blocks: int = 3) -> ExperimentView:
+def troubled(blocks: int = 3) -> ResultView:
     """One trial rejected, three suspect, one whose server died; everywhere a check that was blind."""
     trials = []
     for block in range(blocks):
@@ -460,17 +502,17 @@ def troubled(blocks: int = 3) -> ExperimentView:
     return experiment(trials)
 
 
-def four_troubled() -> ExperimentView:
+def four_troubled() -> ResultView:
     """Of four servers: what most tests of a page look at."""
     return troubled(4)
 
 
-def hopeless() -> ExperimentView:
+def hopeless() -> ResultView:
     """All trials invalid."""
     return experiment([trial(record(s, b, p), STEP_FOUND) for b in range(2) for p, s in enumerate(SERVERS)])
 
 
-def bare() -> ExperimentView:
+def bare() -> ResultView:
     """Servers of which next to nothing is known: no histogram, no start-up, no server window, NaN figures."""
     trials = []
     for position, server in enumerate(SERVERS):
@@ -481,11 +523,11 @@ def bare() -> ExperimentView:
         seen = trial(made.model_copy(update={"evidence": evidence}))
         nan = {"p50_ms": math.nan, "mean_ms": math.inf, "peak_rss_mib": -math.inf}
         trials.append(TrialView(seen.record, seen.judgement, {**seen.figures, **nan}))
-    shown = experiment(trials, published=None)
-    return replace(shown, fingerprint=None, partition=None, servers=shown.servers[:3], pairs=())
+    shown = experiment(trials, published=False)
+    return replace(with_pairs(shown, ()), fingerprint=None, partition=None)
 
 
-def without_engine() -> ExperimentView:
+def without_engine() -> ResultView:
     """A server that never got ready: no engine report at all."""
     made = record("spring-tomcat", failure="spring-tomcat did not get ready within 60 s")
     evidence = made.evidence.model_copy(update={"engine": None, "server_window": None, "phases": ()})
@@ -496,7 +538,7 @@ def without_engine() -> ExperimentView:
 HOSTILE = '<script>alert("1")</script>&[red]x[/red] \'"'
 
 
-def hostile() -> ExperimentView:
+def hostile() -> ResultView:
     """Names and texts that mean something in HTML, in SVG, in rich's markup or in a URL."""
     names = ["a<b>&\"c'", "[bold]jetty[/bold]", "tomcat:async#(1)"]
     bad = finding("content", Status.SUSPECT, reason=HOSTILE, advice=HOSTILE)
@@ -505,11 +547,12 @@ def hostile() -> ExperimentView:
     return replace(shown, plan_text=f"title: '{HOSTILE}'\n")
 
 
-def foreign_load() -> ExperimentView:
+def foreign_load() -> ResultView:
     """One run of `prony load` against a server that was running already."""
     made = record("http://127.0.0.1:8080", quick=False)
     server = made.evidence.server.model_copy(update={"owned": False, "title": "", "versions": {}})
     evidence = made.evidence.model_copy(update={"server": server, "start_up": None})
     only = trial(made.model_copy(update={"evidence": evidence}), BLIND)
-    shown = experiment([only], ["http://127.0.0.1:8080"], quick=False, published=None, title="load")
-    return replace(shown, pairs=())
+    return experiment(
+        [only], ["http://127.0.0.1:8080"], quick=False, published=False, title="load", shape="single"
+    )

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from prony.report.html import render_html
-from prony.report.model import ExperimentView
+from prony.report.result import ResultView
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "path", "line", "rect", "circle"}
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 @lru_cache(maxsize=16)
-def rendered(make: Callable[[], ExperimentView]) -> str:
+def rendered(make: Callable[[], ResultView]) -> str:
     """The page of a view; drawn once for all tests, as drawing takes seconds."""
     return render_html(make())
 

@@ -12,11 +12,18 @@ import pytest
 SCRIPT = """
 import sys
 from pathlib import Path
+from pydantic import BaseModel
+
 from prony.report.delivery import deliver
+
+
+class Made(BaseModel):
+    figures: list[int]
+
 
 deliver(
     as_json=sys.argv[1] == "json",
-    as_object=lambda: {"figures": list(range(100_000))},
+    as_object=lambda: Made(figures=list(range(100_000))),
     table=lambda console: [console.print(f"line {n}") for n in range(100_000)],
     page=lambda: "<html>the page</html>",
     report=Path(sys.argv[2]),

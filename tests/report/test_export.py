@@ -1,172 +1,154 @@
-"""The JSON: keys of the contract, null where nothing may be said, and its own schema."""
+"""The JSON: keys of the contract, nothing where nothing may be said, and its own schema."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import pytest
 
 from prony.judge.finding import Status
-from prony.report.export import compare_json, load_json, to_json
-from prony.report.model import ExperimentView, TrialView
+from prony.report.export import to_json
+from prony.report.result import ResultView, TrialView
 from prony.report.schema import json_schema
 
 from . import factory
 
-LOAD_KEYS = {
-    "verdict",
-    "findings",
-    "requests",
-    "errors",
-    "status_codes",
-    "throughput_per_s",
-    "service_time_ms",
-    "latency_ms",
-    "client",
-    "connections_opened",
-    "duration_s",
-}
-TIMES = ["min", "mean", "p50", "p90", "p95", "p99", "p999", "max"]
+SPREAD = {"median", "low", "high", "n"}
 
 
-def checked(made: dict[str, Any]) -> dict[str, Any]:
+def checked(view: ResultView) -> dict[str, Any]:
     """Strict JSON that its own schema accepts."""
-    text = json.dumps(made, allow_nan=False)
+    text = json.dumps(to_json(view).model_dump(mode="json", by_alias=True), allow_nan=False)
     again: dict[str, Any] = json.loads(text)
-    jsonschema.Draft202012Validator(json_schema()[made["kind"]]).validate(again)
+    jsonschema.Draft202012Validator(json_schema()[again["kind"]]).validate(again)
     return again
 
 
-def test_load_has_the_keys_of_the_contract() -> None:
+def trial_of(view: ResultView) -> dict[str, Any]:
+    """The only trial of a result."""
+    (part,) = checked(view)["parts"]
+    (cell,) = part["cells"]
+    (trial,) = cell["trials"]
+    return dict(trial)
+
+
+def test_a_load_has_the_keys_of_the_contract() -> None:
     view = factory.foreign_load()
-    made = checked(to_json(view))
+    made = checked(view)
     assert list(made)[:3] == ["schema", "kind", "id"]
-    assert made["schema"] == 1
-    assert made["kind"] == "load"
-    assert set(made) >= LOAD_KEYS
-    assert list(made["service_time_ms"]) == TIMES
-    assert set(made["client"]) == {"driver", "cpu_us_per_request", "cpu_busy"}
-    assert set(made["findings"][0]) == {"check", "status", "value", "limit", "reason", "advice"}
+    assert (made["schema"], made["kind"], made["command"]) == (2, "result", "load")
+    trial = trial_of(view)
     engine = view.trials[0].record.evidence.engine
     assert engine is not None
     assert engine.window is not None
-    assert made["requests"] == engine.window.completed
-    assert made["status_codes"] == {"200": engine.window.completed}
-    assert made["errors"] == {}
-    assert made["throughput_per_s"] == pytest.approx(engine.window.completed / 10)
-    assert made["client"]["driver"] == "io_uring"
-    assert made["client"]["cpu_busy"] == pytest.approx(0.24)
-    assert made["connections_opened"] == 10
-    assert made["duration_s"] == 10.0
+    counters = trial["counters"]
+    assert counters["requests"] == engine.window.completed
+    assert counters["status_codes"] == {"200": engine.window.completed}
+    assert counters["errors"] == {}
+    assert counters["connections_opened"] == 10
+    assert trial["figures"]["requests_per_s"] == pytest.approx(engine.window.completed / 10)
+    assert trial["figures"]["client_cpu_share"] == pytest.approx(0.24)
+    assert (trial["driver"], trial["duration_s"]) == ("io_uring", 10.0)
+    assert set(trial["findings"][0]) == {"check", "status", "value", "limit", "reason", "advice"}
 
 
-def test_compare_has_the_keys_of_the_contract() -> None:
-    made = checked(to_json(factory.troubled()))
-    assert made["kind"] == "compare"
-    assert [s["name"] for s in made["servers"]] == list(factory.SERVERS)
-    server = made["servers"][0]
-    assert server["version"] == "spring-boot 3.5.16"
-    assert set(server["trials"][0]) >= LOAD_KEYS | {"startup", "server"}
-    assert server["trials"][0]["startup"]["reported"]["jvm.classes.loaded"] == 9610
-    assert server["summary"]["requests_per_s"]["n"] == 3
-    assert server["summary"]["jvm_memory_used_mb"]["min"] > 100
-    assert set(made["pairs"][0]) >= {"a", "b", "metric", "ratio", "ci_low", "ci_high", "verdict"}
-    assert {p["metric"] for p in made["pairs"]} >= {"requests_per_s", "mean_ms"}
-    assert made["published"]["figures"]["published_requests_per_s"]["spring-tomcat"] == 1542
+def test_a_comparison_names_its_figures_as_every_other_result_does() -> None:
+    made = checked(factory.troubled())
+    (part,) = made["parts"]
+    assert (made["command"], part["shape"]) == ("compare", "comparison")
+    assert [server["address"] for server in made["servers"]] == list(factory.SERVERS)
+    assert made["servers"][0]["versions"] == {"spring-boot": "3.5.16"}
+    cell = part["cells"][0]
+    assert cell["trials"][0]["reported"]["jvm.classes.loaded"] == 9610
+    assert set(cell["figures"]["requests_per_s"]) == SPREAD
+    assert cell["figures"]["requests_per_s"]["n"] == 3
+    assert cell["figures"]["jvm_memory_used_mb"]["low"] > 100
+    assert {"a", "b", "figure", "ratio", "low", "high", "verdict"} <= set(part["pairs"][0])
+    assert {pair["figure"] for pair in part["pairs"]} >= {"requests_per_s", "peak_rss_mib"}
+    assert cell["published"][0]["figures"]["published_requests_per_s"] == 1542
 
 
 def test_an_invalid_trial_has_no_figures_and_says_why() -> None:
-    made = checked(to_json(factory.hopeless()))
+    made = checked(factory.hopeless())
     assert made["verdict"] == "invalid"
-    for server in made["servers"]:
-        assert server["summary"] == {}
-        for trial in server["trials"]:
-            assert trial["throughput_per_s"] is None
-            assert set(trial["service_time_ms"].values()) == {None}
-            assert trial["counts"] is False
+    for cell in made["parts"][0]["cells"]:
+        assert cell["figures"] == {}
+        for trial in cell["trials"]:
+            assert (trial["figures"], trial["service_time"], trial["counts"]) == ({}, None, False)
             assert trial["rejected_because"].startswith("steady: throughput stepped")
-            assert trial["requests"] > 0
+            assert trial["counters"]["requests"] > 0
 
 
 def test_a_failed_trial_is_invalid_whatever_its_checks_say() -> None:
-    made = checked(compare_json(factory.without_engine()))
-    (trial,) = made["servers"][0]["trials"]
+    trial = trial_of(factory.without_engine())
     assert trial["verdict"] == "invalid"
-    assert trial["requests"] is None
-    assert trial["client"]["driver"] is None
+    assert trial["counters"]["requests"] is None
+    assert trial["driver"] is None
 
 
 @pytest.mark.parametrize("make", [factory.bare, factory.hostile, factory.experiment])
 def test_every_view_becomes_strict_json(make: Any) -> None:
-    checked(to_json(make()))
+    checked(make())
 
 
-def test_nan_and_infinity_are_null() -> None:
-    made = factory.foreign_load().trials[0]
-    strange = factory.finding("stall", Status.SUSPECT, value=math.nan)
-    trial = factory.trial(made.record, strange)
-    trial = TrialView(trial.record, trial.judgement, {**trial.figures, "p99_ms": math.inf})
-    out = checked(load_json(trial))
-    assert out["service_time_ms"]["p99"] is None
-    assert next(f for f in out["findings"] if f["check"] == "stall")["value"] is None
+def test_nan_and_infinity_are_left_out() -> None:
+    def strange(made: TrialView) -> TrialView:
+        found = factory.trial(made.record, factory.finding("stall", Status.SUSPECT, value=math.nan))
+        return replace(found, figures={**found.figures, "p99_ms": math.inf})
+
+    trial = trial_of(factory.changed(factory.foreign_load(), strange))
+    assert "p99_ms" not in trial["figures"]
+    assert next(f for f in trial["findings"] if f["check"] == "stall")["value"] is None
 
 
 def test_a_percentile_that_the_samples_do_not_support_is_null() -> None:
-    base = factory.record("spring-tomcat")
-    engine = base.evidence.engine
-    assert engine is not None
-    assert engine.window is not None
     few = factory.histogram(1_000_000, 1, seed=3, draws=500)
-    window = engine.window.model_copy(update={"service_time": few, "completed": 500})
-    evidence = base.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
-    out = checked(load_json(factory.trial(base.model_copy(update={"evidence": evidence}))))
-    assert out["service_time_ms"]["p99"] is not None
-    assert out["service_time_ms"]["p999"] is None
+    trial = trial_of(measuring({"service_time": few, "completed": 500}))
+    assert trial["service_time"]["p99_ms"] is not None
+    assert trial["service_time"]["p999_ms"] is None
+    assert "p999_ms" not in trial["figures"]
 
 
-def test_one_server_of_our_own_is_still_a_comparison() -> None:
-    view: ExperimentView = factory.experiment(
-        [factory.trial(factory.record("spring-tomcat"))], ["spring-tomcat"]
-    )
-    assert to_json(view)["kind"] == "compare"
+def measuring(window: dict[str, Any], load: dict[str, Any] | None = None, *troubles: Any) -> ResultView:
+    """A load whose window counted something else."""
 
+    def change(made: TrialView) -> TrialView:
+        evidence = made.record.evidence
+        assert evidence.engine is not None
+        assert evidence.engine.window is not None
+        engine = evidence.engine.model_copy(
+            update={"window": evidence.engine.window.model_copy(update=window)}
+        )
+        asked = evidence.load.model_copy(update=load or {})
+        evidence = evidence.model_copy(update={"engine": engine, "load": asked})
+        return factory.trial(made.record.model_copy(update={"evidence": evidence}), *troubles)
 
-def test_every_key_of_the_schema_that_needs_words_has_them() -> None:
-    schema = json_schema()
-    versions = {name: one["properties"]["schema"]["const"] for name, one in schema.items()}
-    assert versions == {"load": 1, "compare": 1, "plan": 1, "rejudge": 2}
-    for one in schema.values():
-        jsonschema.Draft202012Validator.check_schema(one)
+    return factory.changed(factory.foreign_load(), change)
 
 
 def test_an_open_loop_has_both_times() -> None:
-    base = factory.record("http://127.0.0.1:8080")
-    engine = base.evidence.engine
-    assert engine is not None
-    assert engine.window is not None
-    window = engine.window.model_copy(
-        update={
-            "service_time": factory.histogram(1e6, 50_000, 1),
-            "latency": factory.histogram(5e6, 50_000, 2),
-        }
-    )
-    evidence = base.evidence.model_copy(
-        update={
-            "engine": engine.model_copy(update={"window": window}),
-            "load": base.evidence.load.model_copy(update={"model": "open", "offered_per_s": 5000.0}),
-        }
-    )
-    out = checked(load_json(factory.trial(base.model_copy(update={"evidence": evidence}))))
-    assert out["service_time_ms"]["p50"] == pytest.approx(1.0, rel=0.05)
-    assert out["latency_ms"]["p50"] == pytest.approx(5.0, rel=0.05)
-    refused = factory.trial(base.model_copy(update={"evidence": evidence}), factory.STEP_FOUND)
-    assert set(load_json(refused)["service_time_ms"].values()) == {None}
+    times = {"service_time": factory.histogram(1e6, 50_000, 1), "latency": factory.histogram(5e6, 50_000, 2)}
+    trial = trial_of(measuring(times, {"model": "open", "offered_per_s": 5000.0}))
+    assert trial["service_time"]["p50_ms"] == pytest.approx(1.0, rel=0.05)
+    assert trial["latency"]["p50_ms"] == pytest.approx(5.0, rel=0.05)
+    assert trial["figures"]["p50_ms"] == trial["latency"]["p50_ms"]
+    refused = trial_of(measuring(times, {"model": "open"}, factory.STEP_FOUND))
+    assert (refused["service_time"], refused["latency"]) == (None, None)
 
 
 def test_a_closed_loop_has_no_latency_of_its_own() -> None:
-    made = load_json(factory.foreign_load().trials[0])
-    assert made["latency_ms"] is None
-    assert made["service_time_ms"]["p50"] > 0
+    trial = trial_of(factory.foreign_load())
+    assert trial["latency"] is None
+    assert trial["service_time"]["p50_ms"] > 0
+
+
+def test_every_schema_is_one() -> None:
+    schema = json_schema()
+    assert set(schema) == {"result", "results", "compare-results", "rejudge"}
+    for one in schema.values():
+        jsonschema.Draft202012Validator.check_schema(one)
+        assert one["properties"]["schema"]["const"] == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prony.evidence.trial import PopulationFacts, StageReport
-from prony.report.groups import group_lines
+from prony.report.trial_tables import group_lines
 from tests.judge.factory import healthy, part
 
 

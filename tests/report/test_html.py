@@ -15,12 +15,12 @@ import pytest
 from prony.errors import PronyError
 from prony.report.html import check_writable, render_html, write_html, write_text
 from prony.report.html.theme import ACCENTS, BAND, INK, LINK, MUTED, PAPER, ROLES, WASH, Colour, tidy
-from prony.report.model import ExperimentView
+from prony.report.result import ResultView
 
 from . import factory
 from .page import Page, rendered
 
-Make = Callable[[], ExperimentView]
+Make = Callable[[], ResultView]
 EVERY: list[Make] = [
     factory.experiment,
     factory.four_troubled,

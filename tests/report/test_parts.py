@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from prony.report.export import load_json
+from prony.report.blocks import Table
+from prony.report.export import to_json
 from prony.report.html import render_html
-from prony.report.model import TrialView
-from prony.report.parts import part_lines
+from prony.report.result import TrialView
+from prony.report.trial_tables import time_part_blocks
 
 from . import factory
 from .page import Page, rendered
@@ -31,32 +32,33 @@ def with_parts(trial: TrialView) -> TrialView:
 
 
 def test_a_line_per_part_with_what_the_samples_support() -> None:
-    head, connect, send, wait, receive = part_lines([with_parts(factory.experiment().trials[0])])
-    assert head.split()[:2] == ["part", "samples"]
-    assert connect.split()[:2] == ["connect", "10"]
-    assert connect.split()[-1] == "–", "ten connections show no p99"
-    assert [line.split()[0] for line in (send, wait, receive)] == ["send", "wait", "receive"]
-    assert "–" not in wait
+    (block,) = time_part_blocks([with_parts(factory.experiment().trials[0])])
+    assert isinstance(block, Table)
+    connect, *others = block.sections[0].rows
+    assert (connect.label, connect.cells[0].text) == ("connect", "10")
+    assert connect.cells[-1].text == "–", "ten connections show no p99"
+    assert [row.label for row in others] == ["send", "wait", "receive"]
+    assert all(cell.text != "–" for cell in others[1].cells)
 
 
 def test_without_parts_there_is_no_table() -> None:
-    trial = factory.experiment().trials[0]
-    assert part_lines([trial]) == []
-    assert load_json(trial)["time_parts"] == []
+    view = factory.foreign_load()
+    assert time_part_blocks(view.trials) == []
+    assert to_json(view).parts[0].cells[0].trials[0].time_parts == []
 
 
 def test_the_json_has_the_parts() -> None:
-    parts = load_json(with_parts(factory.experiment().trials[0]))["time_parts"]
-    assert [part["name"] for part in parts] == ["connect", "send", "wait", "receive"]
-    assert parts[2]["p99_ms"] > parts[2]["p50_ms"] > 0
-    assert parts[0]["p99_ms"] is None
+    view = factory.changed(factory.foreign_load(), with_parts)
+    parts = to_json(view).parts[0].cells[0].trials[0].time_parts
+    assert [part.name for part in parts] == ["connect", "send", "wait", "receive"]
+    assert parts[2].p99_ms is not None
+    assert parts[2].p50_ms is not None
+    assert parts[2].p99_ms > parts[2].p50_ms > 0
+    assert parts[0].p99_ms is None
 
 
 def test_the_page_has_a_table_of_parts_for_a_single_trial() -> None:
-    shown = factory.experiment(quick=False)
-    first = with_parts(shown.trials[0])
-    of_one = replace(shown, trials=(first,))
-    page = render_html(of_one)
+    page = render_html(factory.changed(factory.foreign_load(), with_parts))
     assert 'id="parts"' in page
     assert Page(page).faults == []
     assert 'id="parts"' not in rendered(factory.experiment)

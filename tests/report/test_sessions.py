@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from prony.judge.figures import figures
-from prony.report.export import load_json
+from prony.report.export import to_json
 from prony.report.html import render_html
-from prony.report.model import ExperimentView, TrialView
-from prony.report.terminal import render, render_load
+from prony.report.result import ResultView, TrialView
+from prony.report.terminal import render
 
 from . import factory
 from .page import Page
@@ -46,37 +45,30 @@ def walked(made: TrialView) -> TrialView:
     )
 
 
-def view() -> ExperimentView:
-    shown = factory.experiment()
-    return replace(shown, trials=tuple(walked(trial) for trial in shown.trials))
+def view() -> ResultView:
+    return factory.changed(factory.experiment(), walked)
 
 
-def printed(show: object) -> str:
+def printed(shown: ResultView) -> str:
     console = Console(width=120, record=True, file=io.StringIO())
-    if isinstance(show, TrialView):
-        render_load(show, console)
-    else:
-        assert isinstance(show, ExperimentView)
-        render(show, console)
+    render(shown, console)
     return console.export_text()
 
 
 def test_the_json_has_sessions_and_handshakes() -> None:
-    out = load_json(walked(factory.foreign_load().trials[0]))
-    assert (out["sessions"]["begun"], out["sessions"]["completed"], out["sessions"]["blocked"]) == (
-        1000,
-        990,
-        0,
-    )
-    assert out["sessions"]["time_ms"]["p50"] == pytest.approx(8000, rel=0.1)
-    assert out["sessions"]["time_ms"]["p999"] is None
-    assert out["tls"] == {"handshakes": 1000, "resumptions": 250, "handshakes_per_request": 0.02}
-    plain = load_json(factory.foreign_load().trials[0])
-    assert (plain["sessions"], plain["tls"]) == (None, None)
+    (cell,) = to_json(factory.changed(factory.foreign_load(), walked)).parts[0].cells
+    counters, figures = cell.trials[0].counters, cell.trials[0].figures
+    assert (counters.sessions_begun, counters.sessions_completed, counters.blocked) == (1000, 990, 0)
+    assert figures["session_p50_ms"] == pytest.approx(8000, rel=0.1)
+    assert "session_p999_ms" not in figures
+    assert (counters.tls_handshakes, counters.tls_resumptions) == (1000, 250)
+    assert figures["handshakes_per_request"] == 0.02
+    plain = to_json(factory.foreign_load()).parts[0].cells[0].trials[0].counters
+    assert (plain.sessions_begun, plain.tls_handshakes, plain.blocked) == (None, None, None)
 
 
 def test_the_terminal_says_how_long_sessions_took() -> None:
-    one = printed(walked(factory.foreign_load().trials[0]))
+    one = printed(factory.changed(factory.foreign_load(), walked))
     assert "sessions completed" in one
     assert "TLS handshakes per request" in one
     assert re.search(r"TLS handshakes per request +0\.02", one)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from prony.evidence.host import HostRow
 from prony.report.html import render_html
 from prony.report.html.socket_drawings import STATES, legend
-from prony.report.model import ExperimentView, TrialView
+from prony.report.result import ResultView, TrialView
 
 from . import factory
 from .page import Page, rendered
@@ -30,9 +30,8 @@ def sampled(trial: TrialView, seconds: int) -> TrialView:
     return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
 
 
-def view(seconds: int) -> ExperimentView:
-    shown = factory.experiment()
-    return replace(shown, trials=tuple(sampled(trial, seconds) for trial in shown.trials))
+def view(seconds: int) -> ResultView:
+    return factory.changed(factory.experiment(), lambda trial: sampled(trial, seconds))
 
 
 def test_a_chart_for_each_server_with_words_for_who_cannot_see() -> None:

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from prony.evidence.engine import StepFigures
-from prony.report.export import load_json
+from prony.report.blocks import Table
+from prony.report.export import to_json
 from prony.report.html import render_html
-from prony.report.model import TrialView
-from prony.report.steps import step_lines
+from prony.report.result import TrialView
+from prony.report.trial_tables import step_blocks
 
 from . import factory
 from .page import Page, rendered
@@ -27,50 +28,62 @@ def step(name: str, count: int, failed: int = 0, scenario: str = "crud") -> Step
     return StepFigures(scenario=scenario, name=name, completed=count, failed=failed, service_time=times)
 
 
+def rows(*trials: TrialView) -> list[list[str]]:
+    """The table's rows as text, the label first."""
+    (block,) = step_blocks(trials)
+    assert isinstance(block, Table)
+    return [[row.label, *(cell.text for cell in row.cells)] for row in block.sections[0].rows]
+
+
 def test_a_line_per_step_with_what_the_samples_support() -> None:
     trial = with_steps(factory.experiment().trials[0], step("create", 1000), step("read", 100, failed=3))
-    head, create, read = step_lines([trial])
-    assert head.split()[:3] == ["step", "requests/s", "failed"]
-    assert create.split()[:3] == ["create", "100", "0"]
+    create, read = rows(trial)
+    assert create[:3] == ["create", "100", "0"]
     assert "–" not in create
-    assert read.split()[:3] == ["read", "10", "3"]
-    assert read.split()[-1] == "–", "a hundred samples show no p99"
+    assert read[:3] == ["read", "10", "3"]
+    assert read[-1] == "–", "a hundred samples show no p99"
 
 
 def test_several_trials_give_their_median_and_scenarios_are_named_when_there_are_two() -> None:
     trials = factory.experiment().trials[:3]
     steps = [step("a", n, failed=1, scenario=s) for n, s in ((1000, "x"), (3000, "x"), (2000, "x"))]
-    lines = step_lines(
-        [with_steps(t, s, step("a", 500, scenario="y")) for t, s in zip(trials, steps, strict=True)]
-    )
-    assert lines[1].split()[:4] == ["x:", "a", "200", "3"]
-    assert lines[2].startswith("y: a")
+    made = [with_steps(t, s, step("a", 500, scenario="y")) for t, s in zip(trials, steps, strict=True)]
+    first, second = rows(*made)
+    assert first[:3] == ["x: a", "200", "3"]
+    assert second[0] == "y: a"
 
 
 def test_a_single_step_needs_no_table() -> None:
-    assert step_lines(factory.experiment().trials) == []
+    assert step_blocks(factory.experiment().trials) == []
 
 
 def test_the_json_has_the_steps_with_null_where_samples_are_missing() -> None:
-    trial = with_steps(factory.experiment().trials[0], step("create", 1000), step("read", 100, failed=3))
-    create, read = load_json(trial)["steps"]
-    assert (create["scenario"], create["name"], create["requests"]) == ("crud", "create", 1000)
-    assert create["p99_ms"] > create["p50_ms"] > 0
-    assert (read["failed"], read["p99_ms"]) == (3, None)
+    def stepped(trial: TrialView) -> TrialView:
+        return with_steps(trial, step("create", 1000), step("read", 100, failed=3))
+
+    (cell, *_) = to_json(factory.changed(factory.experiment(), stepped)).parts[0].cells
+    create, read = cell.trials[0].steps
+    assert (create.scenario, create.name, create.requests) == ("crud", "create", 1000)
+    assert create.p99_ms is not None
+    assert create.p50_ms is not None
+    assert create.p99_ms > create.p50_ms > 0
+    assert (read.failed, read.p99_ms) == (3, None)
 
 
 def test_the_page_has_a_table_of_steps_for_each_server_that_has_them() -> None:
     shown = factory.experiment(quick=False)
     first = shown.servers[0].address
-    trials = tuple(
-        with_steps(t, step("create", 1000), step("<read>", 100, failed=3)) if t.record.server == first else t
-        for t in shown.trials
-    )
-    page = Page(render_html(replace(shown, trials=trials)))
+
+    def stepped(trial: TrialView) -> TrialView:
+        if trial.record.server != first:
+            return trial
+        return with_steps(trial, step("create", 1000), step("<read>", 100, failed=3))
+
+    page = Page(render_html(factory.changed(shown, stepped)))
     assert page.faults == []
     assert "#steps" in [e.attributes.get("href") for e in page.all("a")]
-    tables = [e for e in page.all("caption") if e.text.startswith("Steps of")]
-    assert [e.text for e in tables] == [f"Steps of {first}"]
+    tables = [e for e in page.all("caption") if e.text.startswith("Steps")]
+    assert [e.text for e in tables] == [f"Steps, {first}"]
     heads = [e.text for e in page.all("th") if e.attributes.get("scope") == "row"]
     assert {"create", "<read>"} <= set(heads)
 

@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from prony.judge.finding import Status
-from prony.report.finding_groups import finding_groups
-from prony.report.history import history
-from prony.report.model import PairView, spread
-from prony.report.summary import (
-    best,
-    better_first,
-    counting,
-    median_trial,
-    overall,
-    rejected,
-    sections,
-    spread_of,
-    value,
-    verdict_word,
-    verdict_words,
-)
+from prony.report.comparison import best, better_first, figures_table, history, spread_of, value, verdict_word
+from prony.report.findings import finding_groups
+from prony.report.result import PairView, PartView, ResultView, spread
+from prony.report.shapes import rejected
+from prony.report.words import verdict_words
 
 from . import factory
 
 
+def only(view: ResultView) -> PartView:
+    """The part of a result that has one."""
+    (part,) = view.parts
+    return part
+
+
 def test_all_valid() -> None:
     view = factory.experiment()
-    assert overall(view) is Status.VALID
+    assert view.status is Status.VALID
     assert verdict_words(view) == "All 9 trials are valid."
-    assert finding_groups(view) == ()
+    assert finding_groups(only(view)) == ()
 
 
 def test_rejected_trials_make_it_suspect_and_enter_no_figure() -> None:
     view = factory.troubled()
-    assert overall(view) is Status.SUSPECT
+    assert view.status is Status.SUSPECT
     assert verdict_words(view) == (
-        "Of 9 trials, 3 suspect, 4 with a check that could not be made and 2 rejected; "
-        "figures come from the 7 that count."
+        "Of 9 trials, 3 suspect, 4 with an unknown check and 2 rejected; figures come from the 7 that count."
     )
-    assert {t.record.server for t in rejected(view)} == {"spring-jetty", "spring-undertow"}
-    assert len(counting(view, "spring-jetty")) == 2
-    found = spread_of(view, "spring-jetty", "requests_per_s")
+    assert {cell.label for cell in view.cells if cell.rejected} == {"spring-jetty", "spring-undertow"}
+    (jetty,) = only(view).of("spring-jetty")
+    assert len(jetty.counting) == 2
+    found = spread_of(jetty, "requests_per_s")
     assert found is not None
     assert found.n == 2
 
 
 def test_a_server_without_a_trial_that_counts_makes_it_invalid() -> None:
     hopeless = factory.hopeless()
-    assert overall(hopeless) is Status.INVALID
-    assert verdict_words(hopeless) == "No figure is printed: none of the 6 trials may be used."
+    assert hopeless.status is Status.INVALID
+    assert verdict_words(hopeless) == "No figure is printed: none of the 6 trials counts."
     one = factory.experiment(
         [
             factory.trial(factory.record("spring-tomcat")),
@@ -59,13 +54,13 @@ def test_a_server_without_a_trial_that_counts_makes_it_invalid() -> None:
         ],
         ["spring-tomcat", "spring-jetty"],
     )
-    assert overall(one) is Status.INVALID
+    assert one.status is Status.INVALID
     assert verdict_words(one).startswith("No figure for spring-jetty:")
 
 
 def test_nothing_measured() -> None:
     view = factory.experiment([], ["spring-tomcat"])
-    assert overall(view) is Status.INVALID
+    assert view.status is Status.INVALID
     assert verdict_words(view) == "Nothing was measured."
 
 
@@ -73,9 +68,9 @@ def test_controls_take_no_part() -> None:
     good = factory.trial(factory.record("spring-tomcat"))
     control = factory.trial(factory.record("spring-tomcat", 1, kind="control", level=100.0))
     view = factory.experiment([good, control], ["spring-tomcat"])
-    assert len(counting(view, "spring-tomcat")) == 1
+    assert len(view.cells[0].counting) == 1
     assert verdict_words(view) == "The trial is valid."
-    assert rejected(view) == ()
+    assert rejected(only(view)) is None
 
 
 def test_spread_is_median_and_range_and_knows_no_nan() -> None:
@@ -100,15 +95,15 @@ def test_best_only_when_the_comparison_says_so_against_every_rival() -> None:
     view = factory.experiment()
     tomcat, jetty, undertow = factory.SERVERS
     sure = [pair(undertow, tomcat, "faster"), pair(jetty, undertow, "slower"), pair(tomcat, jetty, "slower")]
-    assert best(replace(view, pairs=tuple(sure)), "requests_per_s") == undertow
+    assert best(only(factory.with_pairs(view, sure)), "requests_per_s") == undertow
     unsure = [sure[0], pair(jetty, undertow, "inconclusive"), sure[2]]
-    assert best(replace(view, pairs=tuple(unsure)), "requests_per_s") is None
-    assert best(replace(view, pairs=()), "requests_per_s") is None
+    assert best(only(factory.with_pairs(view, unsure)), "requests_per_s") is None
+    assert best(only(factory.with_pairs(view, ())), "requests_per_s") is None
     marked = [
         cell.best
-        for section in sections(replace(view, pairs=tuple(sure)))
+        for section in figures_table(only(factory.with_pairs(view, sure))).sections
         for row in section.rows
-        if row.figure == "requests_per_s"
+        if (section.title, row.label) == ("Steady load", "requests/s")
         for cell in row.cells
     ]
     assert marked == [False, False, True]
@@ -128,7 +123,7 @@ def test_the_better_server_comes_first() -> None:
 
 
 def test_findings_are_grouped_by_check_and_advice_with_where_they_were_seen() -> None:
-    groups = finding_groups(factory.troubled())
+    groups = finding_groups(only(factory.troubled()))
     assert [g.check for g in groups] == ["steady", "isolation", "warm"]
     assert groups[0].where == "spring-jetty 1 of 3 trials"
     assert groups[1].where == (
@@ -148,33 +143,56 @@ def test_many_different_reasons_are_cut() -> None:
         )
         for block in range(5)
     ]
-    (group,) = finding_groups(factory.experiment(trials, ["spring-tomcat"]))
+    (group,) = finding_groups(only(factory.experiment(trials, ["spring-tomcat"])))
     assert len(group.reasons) == 3
     assert group.more == 2
 
 
 def test_the_median_trial_is_a_real_one_that_counts() -> None:
     view = factory.experiment()
-    chosen = median_trial(view, "spring-tomcat")
-    found = spread_of(view, "spring-tomcat", "requests_per_s")
+    (tomcat,) = only(view).of("spring-tomcat")
+    chosen = tomcat.median_trial
+    found = spread_of(tomcat, "requests_per_s")
     assert chosen is not None
     assert found is not None
     assert chosen.figures["requests_per_s"] == found.median
-    assert median_trial(factory.hopeless(), "spring-tomcat") is None
+    assert factory.hopeless().cells[0].median_trial is None
 
 
 def test_history_is_relative_to_the_mean_of_the_servers() -> None:
-    rows = history(factory.experiment())
+    rows = history(only(factory.experiment()))
     assert [r.figure for r in rows][:2] == ["jvm_memory_used_mb", "jvm_classes_loaded"]
     requests = next(r for r in rows if r.figure == "published_requests_per_s")
     shape = requests.published_shape
     assert shape[0] == pytest.approx(1542 / ((1542 + 1627 + 1650) / 3))
     assert sum(s for s in shape if s is not None) == pytest.approx(3)
     assert sum(s for s in requests.measured_shape if s is not None) == pytest.approx(3)
-    assert history(factory.experiment(published=None)) == ()
+    assert history(only(factory.experiment(published=False))) == ()
 
 
 def test_history_of_a_server_that_was_not_measured_has_no_measured_value() -> None:
-    rows = history(factory.hopeless())
+    rows = history(only(factory.hopeless()))
     assert all(v is None for r in rows for v in r.measured)
     assert all(v is None for r in rows for v in (*r.published_shape, *r.measured_shape))
+
+
+def test_a_disturbed_trial_that_was_repeated_stays_on_record_and_out_of_every_figure() -> None:
+    bad = factory.finding(
+        "isolation", Status.INVALID, reason="other processes took 84 % of the CPUs (python)"
+    )
+    first = factory.trial(factory.record("spring-tomcat"), bad)
+    later = first.record.started_at + timedelta(minutes=2)
+    again = factory.record("spring-tomcat").model_copy(update={"id": "again", "started_at": later})
+    view = factory.experiment([first, factory.trial(again)], ["spring-tomcat"], quick=False)
+    (cell,) = view.cells
+    assert [t.record.id for t in cell.trials] == ["again"]
+    assert [t.record.id for t in cell.superseded] == [first.record.id]
+    assert view.status is Status.VALID
+    assert any("Disturbed trials were repeated: spring-tomcat" in warning for warning in view.warnings)
+    text = rejected(only(view))
+    assert text is not None
+    assert text.lines == (
+        "spring-tomcat, block 1: isolation: other processes took 84 % of the CPUs (python); run again",
+    )
+    verdicts = figures_table(only(view)).sections[-1].rows[-1]
+    assert verdicts.cells[0].spread == "1 repeated"

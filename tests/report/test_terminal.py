@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,13 @@ from rich.console import Console
 
 from prony.evidence.engine import ScriptReport
 from prony.judge.finding import Status
-from prony.report.model import ExperimentView
-from prony.report.terminal import render, render_load
+from prony.report.result import ResultView, TrialView
+from prony.report.terminal import render
 
 from . import factory
 
 
-def shown(view: ExperimentView, width: int = 140, **console: Any) -> str:
+def shown(view: ResultView, width: int = 140, **console: Any) -> str:
     stream = io.StringIO()
     render(view, Console(file=stream, width=width, **console))
     return stream.getvalue()
@@ -34,7 +35,7 @@ def test_the_order_is_verdict_table_sentences_history_rejected_findings() -> Non
     parts = (
         "SUSPECT",
         factory.TITLE,
-        "Quick run: 3 trials per server",
+        "Quick run: 3 trials each",
         "median (min–max)",
         "Start-up",
         "Steady load",
@@ -45,7 +46,7 @@ def test_the_order_is_verdict_table_sentences_history_rejected_findings() -> Non
         "Other ratios",
         "Published, as history",
         "Rejected trials",
-        "Findings that are not valid",
+        "Findings  every check",
     )
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
@@ -117,7 +118,7 @@ def test_narrow_terminals_put_the_range_below_the_median() -> None:
 def test_many_servers_are_split_into_tables_that_fit() -> None:
     names = [f"server-{n}" for n in range(7)]
     trials = [factory.trial(factory.record(n, b, p)) for b in range(2) for p, n in enumerate(names)]
-    text = shown(factory.experiment(trials, names, published=None), 80)
+    text = shown(factory.experiment(trials, names, published=False), 80)
     assert text.count("Start-up  a fresh process") >= 2
     assert all(name in text for name in names)
 
@@ -150,7 +151,7 @@ def test_rejected_trials_are_named_with_their_cause() -> None:
 
 def test_findings_say_what_where_and_what_to_do() -> None:
     text = shown(factory.troubled())
-    findings = text[text.index("Findings that are not valid") :]
+    findings = text[text.index("Findings  every check") :]
     assert "invalid steady  spring-jetty 1 of 3 trials" in findings
     assert "→ Stop dockerd, or measure on other CPUs." in findings
     assert (
@@ -184,21 +185,18 @@ def test_one_server_has_no_pairs() -> None:
 def test_the_best_is_marked_only_on_a_terminal_that_can_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     view = factory.experiment()
-    sure = tuple(
+    sure = [
         replace(p, verdict="faster" if p.a == "spring-undertow" else "slower")
-        for p in view.pairs
+        for p in view.parts[0].pairs
         if "spring-undertow" in (p.a, p.b)
-    )
-    text = shown(replace(view, pairs=sure), force_terminal=True)
+    ]
+    text = shown(factory.with_pairs(view, sure), force_terminal=True)
     row = next(line for line in text.splitlines() if "requests/s" in line)
     assert re.search(r"\x1b\[1;4m8,\d{3}\x1b\[0m", row)
 
 
 def load_text(width: int = 100) -> str:
-    trial = factory.foreign_load().trials[0]
-    stream = io.StringIO()
-    render_load(trial, Console(file=stream, width=width))
-    return stream.getvalue()
+    return shown(factory.foreign_load(), width)
 
 
 def test_load_prints_verdict_figures_and_findings() -> None:
@@ -211,41 +209,38 @@ def test_load_prints_verdict_figures_and_findings() -> None:
     assert all(cell_len(line) <= 60 for line in load_text(60).splitlines())
 
 
+def only_trial(change: Callable[[TrialView], TrialView]) -> str:
+    """What is printed of a load whose trial was changed."""
+    return shown(factory.changed(factory.foreign_load(), change), 100)
+
+
 def test_an_invalid_load_prints_no_figure() -> None:
-    made = factory.foreign_load().trials[0]
     errors = factory.finding("errors", Status.INVALID, reason="all 1,000 requests failed (timeout)")
-    stream = io.StringIO()
-    render_load(factory.trial(made.record, errors), Console(file=stream, width=100))
-    text = stream.getvalue()
-    assert "INVALID  No figure is printed because of the finding “errors”." in text
+    text = only_trial(lambda made: factory.trial(made.record, errors))
+    assert "INVALID  No figure is printed: errors is invalid." in text
     assert "all 1,000 requests failed (timeout)" in text
     assert "mean time" not in text
     assert not lines_with(text, "requests/s")
 
 
 def test_a_load_without_any_report_of_the_engine_still_prints() -> None:
-    stream = io.StringIO()
-    render_load(factory.without_engine().trials[0], Console(file=stream, width=100))
-    assert "did not get ready within 60 s" in stream.getvalue()
+    assert "did not get ready within 60 s" in shown(factory.without_engine())
 
 
 def test_what_a_script_printed_stands_in_the_order_of_its_functions() -> None:
-    made = factory.foreign_load().trials[0]
-    evidence = made.record.evidence
-    assert evidence.engine is not None
     said = ScriptReport(
         printed_setup="thread 1\n", printed_run="token\n", printed_done="a,b\n" * 300, error="x.lua:3: no"
     )
-    record = made.record.model_copy(
-        update={
-            "evidence": evidence.model_copy(
-                update={"engine": evidence.engine.model_copy(update={"script": said})}
-            )
-        }
-    )
-    stream = io.StringIO()
-    render_load(replace(made, record=record), Console(file=stream, width=100))
-    text = stream.getvalue()
-    assert re.search(r"The script.*\n\s+thread 1\n\s+token\n\s+a,b\n", text)
+
+    def scripted(made: TrialView) -> TrialView:
+        engine = made.record.evidence.engine
+        assert engine is not None
+        evidence = made.record.evidence.model_copy(
+            update={"engine": engine.model_copy(update={"script": said})}
+        )
+        return replace(made, record=made.record.model_copy(update={"evidence": evidence}))
+
+    text = only_trial(scripted)
+    assert re.search(r"Script output.*\n\s+thread 1\n\s+token\n\s+a,b\n", text)
     assert "and 102 more lines" in text
     assert "x.lua:3: no" in text

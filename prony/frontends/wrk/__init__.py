@@ -20,8 +20,8 @@ from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.script import Script
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Step, Workload
+from prony.report.exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony.report.progress import SilentProgress
-from prony.report.wrk_csv import CONNECT, READ, TIMEOUT, WRITE
 
 FAILED = 1
 """wrk's exit code for whatever goes wrong."""

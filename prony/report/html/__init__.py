@@ -7,17 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
-from prony.report.model import ExperimentView
+from prony.report.result import ResultView
 
 
-def render_html(view: ExperimentView) -> str:
+def render_html(view: ResultView) -> str:
     """The page as text."""
     from prony.report.html.page import render_html as render
 
     return render(view)
 
 
-def write_html(view: ExperimentView, path: Path) -> None:
+def write_html(view: ResultView, path: Path) -> None:
     """Write the page to `path`: wholly or not at all. Raises EnvironmentFault when it cannot be written."""
     check_writable(path)
     write_text(render_html(view), path)

@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from prony.report.html.plot import Series, data, decades, to_svg
+from prony.report.html.plot import Series, data, decades, to_svg, y_figure
 from prony.report.html.theme import BAND, INK, MUTED, PAPER, RULE
 
 
@@ -164,13 +164,7 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
     ticks = [(nines(q), label) for q, label in NINES if nines(q) <= longest + 1e-9] or [(nines(0.5), "50")]
     names = " : ".join(f"abs(datum.value - {at:.6f}) < 0.001 ? '{label} %'" for at, label in ticks)
     times = [ms for c in curves for _, ms in c.points if ms > 0] or [1.0]
-    logarithmic = max(times) / min(times) > 8
-    levels = decades(times) if logarithmic else []
-    y_scale = (
-        alt.Scale(type="log", domain=[levels[0], levels[-1]], nice=False)
-        if logarithmic
-        else alt.Scale(domainMin=0, nice=True)
-    )
+    levels = decades(times) if max(times) / min(times) > 8 else None
     x = alt.X(
         "nines:Q",
         scale=alt.Scale(domain=[0, longest + 0.05], nice=False),
@@ -180,18 +174,7 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
             title="share of requests at most this slow",
         ),
     )
-    y_axis = alt.Axis(
-        title="time, ms",
-        titleAngle=0,
-        titleAlign="left",
-        titleAnchor="start",
-        titleX=0,
-        titleY=-14,
-        labelExpr="format(datum.value, '~r')",
-        values=levels if logarithmic else alt.Undefined,
-        tickCount=alt.Undefined if logarithmic else 6,
-    )
-    y = alt.Y("ms:Q", scale=y_scale, axis=y_axis)
+    y = y_figure("ms", "time, ms", levels, ticks=6)
     thin: list[dict[str, object]] = []
     thick: list[dict[str, object]] = []
     marks: list[dict[str, object]] = []

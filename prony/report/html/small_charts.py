@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from prony.report.html.plot import Series, data, round_step, to_svg
+from prony.report.html.plot import Series, count_axis, data, seconds_axis, to_svg
 from prony.report.html.theme import INK, MUTED, PAPER, SETTLE, SUSPECT, WINDOW
 
 FILL = alt.Fill("colour:N", scale=None)
@@ -48,10 +48,8 @@ class Pair:
     solid: tuple[float, ...]
 
 
-THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + 'k' : format(datum.value, '~r')"
-TIME_UNITS = (("h", 3600), ("min", 60), ("s", 1))
-MOST_OF_A_UNIT = 3
-"""An axis of at least so many minutes (hours) counts in minutes (hours)."""
+MOST_POINTS = 360
+"""A line needs no more points than this; longer runs are averaged into so many equal parts."""
 PHASE_COLOURS = {"settle": SETTLE, "window": WINDOW}
 
 
@@ -72,24 +70,8 @@ def throughput(
     """Completed requests per second over one trial: phases shaded, change points dashed, the mark as a
     triangle.
     """
-    x_scale = alt.Scale(domain=[0, until_s], nice=False)
-    y_scale = alt.Scale(domain=[0, most_per_s], nice=False)
-    unit, unit_s = next((u, s) for u, s in TIME_UNITS if until_s >= MOST_OF_A_UNIT * s or s == 1)
-    step = round_step(until_s / unit_s / 4) * unit_s
-    ticks = [k * step for k in range(int(until_s / step) + 1)]
-    words = f"format(datum.value / {unit_s}, '~r') + ' {unit}'"
-    x_axis = alt.Axis(values=ticks, grid=False, title=None, labelExpr=words, labelFlush=True)
-    x = alt.X("t:Q", scale=x_scale, axis=x_axis)
-    rise = round_step(most_per_s / 3)
-    y = alt.Y(
-        "rate:Q",
-        scale=y_scale,
-        axis=alt.Axis(
-            title=None,
-            values=[k * rise for k in range(int(most_per_s / rise) + 1)],
-            labelExpr=THOUSANDS,
-        ),
-    )
+    x = alt.X("t:Q", scale=alt.Scale(domain=[0, until_s], nice=False), axis=seconds_axis(until_s))
+    y = alt.Y("rate:Q", scale=alt.Scale(domain=[0, most_per_s], nice=False), axis=count_axis(most_per_s))
     shades: list[dict[str, object]] = [
         {"t": p.start_s, "end": min(p.end_s, until_s), "colour": PHASE_COLOURS[p.name].light}
         for p in phases

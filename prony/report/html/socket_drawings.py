@@ -9,12 +9,11 @@ import altair as alt
 from markupsafe import Markup
 
 from prony.evidence.host import HostRow
-from prony.report.html.drawings import MOST_POINTS, Drawing
-from prony.report.html.plot import data, round_step, to_svg
-from prony.report.html.small_charts import THOUSANDS, TIME_UNITS
+from prony.report.html.drawings import Drawer, Drawing
+from prony.report.html.plot import count_axis, data, seconds_axis, to_svg
+from prony.report.html.small_charts import MOST_POINTS
 from prony.report.html.theme import ACCENTS
-from prony.report.model import ExperimentView, TrialView
-from prony.report.summary import median_trial
+from prony.report.result import CellView, TrialView
 from prony.report.wording import number
 
 STATES = (
@@ -37,15 +36,32 @@ def legend() -> list[tuple[str, Markup]]:
     return [(name, Markup(swatch.format(ACCENTS[place].light))) for place, (_, name) in enumerate(STATES)]
 
 
-def sockets(view: ExperimentView) -> tuple[Drawing, ...]:
-    """A chart per server whose trial was sampled; a rejected trial where no other is left."""
+def sockets(drawer: Drawer) -> list[Drawing]:
+    """For each server its median trial (a rejected one where no other is left); where it has several cells,
+    of the cell with most sockets: a part may have too many cells to show all.
+    """
     made: list[Drawing] = []
-    for place, server in enumerate(view.servers):
-        trial = median_trial(view, server.address) or next(iter(view.of(server.address)), None)
-        rows = counted_rows(trial)
-        if len(rows) > 1:
-            made.append(drawn(server.address, place, rows, f"sockets-{place}"))
-    return tuple(made)
+    for server in drawer.part.servers:
+        cells = [cell for cell in drawer.part.of(server.address) if _most(cell)]
+        if cells:
+            cell = max(cells, key=_most)
+            several = len(drawer.part.cells) > len(drawer.part.servers)
+            name = f"{server.address}, {cell.cell.trial.workload.name}, {cell.cell.trial.load_name}"
+            rows = counted_rows(_drawn_trial(cell))
+            place = drawer.places[server.address]
+            key = f"{drawer.key}sockets-{len(made)}"
+            made.append(drawn(name if several else server.address, place, rows, key))
+    return made
+
+
+def _drawn_trial(cell: CellView) -> TrialView | None:
+    return cell.median_trial or next(iter(cell.trials), None)
+
+
+def _most(cell: CellView) -> int:
+    """The highest count in the trial that is drawn; 0 when there are not two rows to draw a line through."""
+    rows = counted_rows(_drawn_trial(cell))
+    return max(row.sockets or row.established or 0 for row in rows) if len(rows) > 1 else 0
 
 
 def counted_rows(trial: TrialView | None) -> list[HostRow]:
@@ -66,9 +82,6 @@ def drawn(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
     most = max(int(str(line["n"])) for line in lines)
     until_s = max(rows[-1].t_ms / 1000, 1.0)
     words = f"{heading}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
-    unit, unit_s = next((u, s) for u, s in TIME_UNITS if until_s >= 3 * s or s == 1)
-    step = round_step(until_s / unit_s / 4) * unit_s
-    rise = round_step(max(most, 3) / 3)
     chart = (
         alt.Chart(data(lines))
         .mark_line(strokeWidth=1.75, strokeJoin="round", clip=True)
@@ -76,22 +89,12 @@ def drawn(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
             x=alt.X(
                 "t:Q",
                 scale=alt.Scale(domain=[0, until_s], nice=False),
-                axis=alt.Axis(
-                    values=[k * step for k in range(int(until_s / step) + 1)],
-                    grid=False,
-                    title=None,
-                    labelExpr=f"format(datum.value / {unit_s}, '~r') + ' {unit}'",
-                    labelFlush=True,
-                ),
+                axis=seconds_axis(until_s),
             ),
             y=alt.Y(
                 "n:Q",
                 scale=alt.Scale(domain=[0, max(most * 1.08, 1.0)], nice=False),
-                axis=alt.Axis(
-                    title=None,
-                    values=[k * rise for k in range(int(max(most, 3) / rise) + 1)],
-                    labelExpr=THOUSANDS,
-                ),
+                axis=count_axis(max(most, 3)),
             ),
             detail="state:N",
             stroke=alt.Stroke("colour:N", scale=None),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from prony.report.html.plot import Series, data, decades, to_svg
+from prony.report.html.plot import Series, data, decades, log_x, to_svg, y_figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,9 @@ class SweepLine:
     series: Series
     points: tuple[tuple[int, float], ...]
     dashed: bool = False
+    joined: bool = True
+    """Whether a line joins the points; otherwise they are trials, and the curve is what was fitted."""
+    curve: tuple[tuple[float, float], ...] = ()
 
 
 def sweep(
@@ -44,40 +47,14 @@ def sweep(
             "shape": line.series.shape,
             "line": number,
             "dashed": line.dashed,
+            "joined": line.joined,
         }
         for number, line in enumerate(lines)
         for n, value in line.points
         if value > 0 or not logarithmic
     ]
-    x = alt.X(
-        "users:Q",
-        scale=alt.Scale(type="log", domain=[users[0] / 1.15, users[-1] * 1.15], nice=False),
-        axis=alt.Axis(
-            values=_apart(users, most=max(3, width // 55)),
-            title="users",
-            grid=False,
-            labelExpr="format(datum.value, ',')",
-        ),
-    )
-    y = alt.Y(
-        "value:Q",
-        scale=(
-            alt.Scale(type="log", domain=[levels[0], levels[-1]], nice=False)
-            if logarithmic
-            else alt.Scale(domainMin=0, nice=True)
-        ),
-        axis=alt.Axis(
-            title=axis,
-            titleAngle=0,
-            titleAlign="left",
-            titleAnchor="start",
-            titleX=0,
-            titleY=-14,
-            values=levels if logarithmic else alt.Undefined,
-            tickCount=alt.Undefined if logarithmic else 5,
-            labelExpr="format(datum.value, ',~r')",
-        ),
-    )
+    x = log_x("users", "users", users, _apart(users, most=max(3, width // 55)))
+    y = y_figure("value", axis, levels)
     base = alt.Chart(data(rows))
     colour = alt.Stroke("colour:N", scale=None)
     shape = alt.Shape("shape:N", scale=None)
@@ -85,16 +62,30 @@ def sweep(
 
     def drawn(dashed: bool) -> list[alt.Chart]:
         chosen = base.transform_filter("datum.dashed" if dashed else "!datum.dashed")
-        line = chosen.mark_line(
-            strokeWidth=1.5 if dashed else 2.5, strokeDash=[4, 4] if dashed else [1, 0], strokeJoin="round"
-        ).encode(x=x, y=y, order="users:Q", detail="line:N", stroke=colour)
+        line = (
+            chosen.transform_filter("datum.joined")
+            .mark_line(
+                strokeWidth=1.5 if dashed else 2.5,
+                strokeDash=[4, 4] if dashed else [1, 0],
+                strokeJoin="round",
+            )
+            .encode(x=x, y=y, order="users:Q", detail="line:N", stroke=colour)
+        )
         if dashed:
             marks = chosen.mark_point(size=45, opacity=1, filled=False, strokeWidth=1.5)
             return [line, marks.encode(x=x, y=y, stroke=colour, shape=shape)]
         marks = chosen.mark_point(size=55, opacity=1, filled=True)
         return [line, marks.encode(x=x, y=y, fill=fill, shape=shape)]
 
+    curves: list[dict[str, object]] = [
+        {"users": n, "value": value, "colour": line.series.colour.light, "line": number}
+        for number, line in enumerate(lines)
+        for n, value in line.curve
+    ]
     layers = (drawn(True) if any(line.dashed for line in lines) else []) + drawn(False)
+    if curves:
+        fitted = alt.Chart(data(curves)).mark_line(strokeWidth=2)
+        layers.insert(0, fitted.encode(x=x, y=y, order="users:Q", detail="line:N", stroke=colour))
     return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
 
 

@@ -136,12 +136,12 @@ def averaged_percentiles(_tools: bool) -> EntryResult:
     mean = sum(own) / max(1, len(own))
     with _shown() as shown:
         identifier = keep(shown.store, trials, fingerprint({}), CROWD)
-        (server,) = shown.json("results", "show", identifier)["servers"]
+        (cell,) = shown.json("results", "show", identifier)["parts"][0]["cells"]
         texts = {
             "table": shown.command("results", "show", identifier).stdout,
             "page": shown.page(identifier),
         }
-    summary = server["summary"].get(P99)
+    summary = cell["figures"].get(P99)
     failures = [] if summary is None else _not_their_own(summary, own)
     for name, text in texts.items():
         line = _row(text)
@@ -156,7 +156,7 @@ def averaged_percentiles(_tools: bool) -> EntryResult:
         other_tools="wrk and ab report each run's own; the average is made in the spreadsheet",
         reported=""
         if summary is None
-        else f"median {summary['median']:.3g} ms, from {summary['min']:.3g} to {summary['max']:.3g} ms over "
+        else f"median {summary['median']:.3g} ms, from {summary['low']:.3g} to {summary['high']:.3g} ms over "
         f"{summary['n']} trials; so in the table, the page and the JSON",
         failures=tuple(failures),
     )
@@ -166,7 +166,7 @@ def _not_their_own(summary: dict[str, float], own: list[float]) -> list[str]:
     """The median of three p99 is one of them, so are lowest and highest."""
     wrong = [
         f"{name} {summary[name]:g} is the p99 of no trial"
-        for name in ("median", "min", "max")
+        for name in ("median", "low", "high")
         if summary[name] not in own
     ]
     return wrong if summary["n"] == len(own) else [f"{len(own)} trials have a p99, {summary['n']} are shown"]

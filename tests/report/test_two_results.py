@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
 
 from prony.evidence.host import Fingerprint
-from prony.judge.finding import Judgement, Status
-from prony.report.model import TrialView
-from prony.report.two_machines import Result, TwoResults, beside
-from tests.judge import factory as judge_factory
+from prony.plan.load import ClosedLoad
+from prony.plan.plan import Part, Plan, cell_of
+from prony.plan.target import Launch
+from prony.report.reading import build
+from prony.report.result import ResultView
+from prony.report.two_results import TwoResults, beside, to_json
 from tests.report import factory
 
 ARM = factory.FINGERPRINT.model_copy(update={"key": "arm", "architecture": "aarch64", "hostname": "other"})
 
 
-def result(id: str, fingerprint: Fingerprint, rates: dict[str, list[float]], cell: str = "") -> Result:
-    trials: list[TrialView] = []
-    for server, values in rates.items():
-        for block, value in enumerate(values):
-            record = factory.record(server, block).model_copy(
-                update={
-                    "id": f"{id}-{server}-{block}",
-                    "workload": "hello",
-                    "load_name": "closed-10",
-                    "cell": cell and f"{cell}/{server}/hello/closed-10",
-                    "fingerprint_key": fingerprint.key,
-                    "evidence": judge_factory.healthy(),
-                }
-            )
-            judged = Judgement(verdict=Status.VALID, findings=())
-            trials.append(TrialView(record, judged, {"requests_per_s": value}))
-    return Result(id, "title", datetime(2026, 1, 1, tzinfo=UTC), fingerprint, tuple(trials))
+def result(
+    id: str, fingerprint: Fingerprint, rates: dict[str, list[float]], parts: tuple[str, ...] = ("main",)
+) -> ResultView:
+    cells = [
+        cell_of(part, server, Launch(address=server), factory.trial_plan(ClosedLoad(users=10)), 5)
+        for part in parts
+        for server in rates
+    ]
+    trials = []
+    for cell in cells:
+        for block, value in enumerate(rates[cell.server]):
+            changes = {
+                "id": f"{id}-{cell.id}-{block}",
+                "cell": cell.id,
+                "fingerprint_key": fingerprint.key,
+            }
+            made = factory.trial(factory.record(cell.server, block).model_copy(update=changes))
+            trials.append(replace(made, figures={"requests_per_s": value}))
+    plan = Plan(
+        name="compare",
+        command="compare",
+        title="title",
+        parts=tuple(Part(name=name, title=name, shape="comparison") for name in parts),
+        cells=tuple(cells),
+    )
+    return build(replace(factory.row("title"), id=id, fingerprint=fingerprint), plan, trials)
 
 
 FAST: dict[str, list[float]] = {"a": [2000, 2010, 1990, 2005, 1995], "b": [1000, 1004, 996, 1002, 999]}
@@ -83,6 +94,17 @@ def test_another_order_is_said() -> None:
 
 
 def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_said() -> None:
-    found = beside(result("one", factory.FINGERPRINT, FAST, "x"), result("two", ARM, {"a": SLOW["a"]}, "y"))
-    assert {figure.where for figure in found.figures} == {"x, hello, closed-10", "y, hello, closed-10"}
+    found = beside(
+        result("one", factory.FINGERPRINT, FAST, ("x", "z")),
+        result("two", ARM, {"a": SLOW["a"]}, ("y", "z")),
+    )
+    where = {figure.where for figure in found.figures}
+    assert where == {f"{part}, hello, closed-10" for part in "xyz"}
     assert {ratio.words for ratio in found.ratios} == {"only on one machine"}
+
+
+def test_the_json_names_low_and_high_and_never_a_ratio_across() -> None:
+    made = to_json(two()).model_dump(mode="json", by_alias=True)
+    assert (made["schema"], made["kind"], made["confounded"]) == (2, "compare-results", True)
+    assert {"ratio", "low", "high", "verdict"} == set(made["ratios"][0]["sides"][0])
+    assert made["figures"][0]["sides"][0]["n"] == 5

@@ -13,6 +13,9 @@ from prony.evidence.engine import Window
 from prony.evidence.trial import TrialRecord
 from prony.judge.histogram import HistogramError, decode, percentiles_ms
 from prony.judge.words import measured
+from prony.report.exports import Exported, Format
+from prony.report.result import ResultView
+from prony.report.wording import counted
 
 COLUMNS = (
     "timeStamp",
@@ -38,6 +41,13 @@ CONNECT = ("connect_refused", "connect_timeout", "connect_other", "tls", "addres
 READ = ("read", "premature_close", "protocol", "header_too_long")
 WRITE = ("write",)
 TIMEOUT = ("timeout",)
+
+
+def write(view: ResultView) -> Exported:
+    """The heading and a line per trial that counts and has a measured window, in the order they ran."""
+    text = to_csv(trial.record for trial in view.trials if trial.counts)
+    out = sum(not trial.counts for trial in view.trials)
+    return Exported(text, f"left out: {counted(out, 'trial')}, rejected or a control" if out else "")
 
 
 def to_csv(records: Iterable[TrialRecord]) -> str:
@@ -99,3 +109,6 @@ def _latency(record: TrialRecord, window: Window) -> list[object]:
         f"{variance**0.5 * 1e6:.2f}",
         *("" if value is None else f"{value * 1000:.0f}" for value in tails),
     ]
+
+
+FORMAT = Format("the columns of experiment A's wrk script", write)

@@ -1,0 +1,103 @@
+"""Tables and lines of text, as values: what a terminal and a page both show, each drawn in its own way.
+
+Must not know what a cell means, nor where it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.judge.finding import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: the median and its range as text; `text` alone for words."""
+
+    text: str
+    spread: str = ""
+    best: bool = False
+    status: Status | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A label and a cell per column."""
+
+    label: str
+    cells: tuple[Cell, ...]
+    unit: str = ""
+    measured: bool = True
+    """False for what others published: no mark of ours belongs on it."""
+    server: str = ""
+    """Whose row it is, where rows belong to servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows that belong together."""
+
+    rows: tuple[Row, ...]
+    title: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What stands over a column of cells."""
+
+    name: str
+    number: bool = True
+    """Numbers stand at the right; words stand at the left and may be wrapped."""
+    rank: int = 0
+    """Where there is no room for all columns, those of the highest rank go first; 0: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns; `heading` stands over the labels."""
+
+    columns: tuple[Column, ...]
+    sections: tuple[Section, ...]
+    title: str = ""
+    note: str = ""
+    heading: str = ""
+    caption: str = ""
+    """Its name for who cannot see; the title, where there is one."""
+    narrow: tuple[str, ...] = ()
+    """What a reader of a narrow terminal is told when columns were left out."""
+
+    @property
+    def ranked(self) -> bool:
+        """Whether columns may be left out; otherwise what does not fit goes into a further table."""
+        return any(column.rank for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Sentences under a title."""
+
+    title: str
+    lines: tuple[str, ...]
+    note: str = ""
+    marked: bool = False
+    """Whether each rests on measured figures, so that a quick run marks it."""
+    style: str = ""
+    listed: bool = True
+    """False for text that stands as it is, such as what a script printed."""
+
+
+Block = Table | Lines
+
+
+def words(*texts: str) -> tuple[Cell, ...]:
+    """Cells that are words."""
+    return tuple(Cell(text) for text in texts)
+
+
+def plain(head: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str = "") -> Table:
+    """A table of text: the first column holds the labels, the others numbers."""
+    made = tuple(Row(row[0], words(*row[1:])) for row in rows)
+    columns = tuple(Column(name) for name in head[1:])
+    return Table(columns, (Section(made),), title=title, note=note, heading=head[0])

@@ -1,0 +1,182 @@
+"""A part of many cells as a table: a row per cell, the figures that say something as columns.
+
+Pure. Must not know how a block is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prony.judge.finding import Status
+from prony.plan.plan import PublishedFigures
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.comparison import figure_cell, pair_lines
+from prony.report.labels import label, named
+from prony.report.result import CellView, PartView
+from prony.report.wording import counted
+
+COLUMNS = (
+    "requests_per_s",
+    "per_user_per_s",
+    "users_simulated",
+    "mean_ms",
+    "p50_ms",
+    "p90_ms",
+    "p99_ms",
+    "p999_ms",
+    "max_ms",
+    "think_actual_share",
+    "connections_per_request",
+    "handshakes_per_request",
+    "sessions_begun",
+    "sessions_completed",
+    "session_p50_ms",
+    "session_p95_ms",
+    "session_p99_ms",
+    "session_max_ms",
+    "offered_requests",
+    "completed",
+    "blocked",
+    "due_unsent",
+    "failed_share",
+    "published_requests_per_s",
+    "published_mean_ms",
+    "jvm_memory_used_mb",
+    "jvm_classes_loaded",
+    "jvm_threads_live",
+    "time_to_ready_s",
+    "server_cpu_share",
+    "client_cpu_share",
+)
+"""The columns of a part's table, in this order; one that says nothing in a part is left out."""
+TELLING = (
+    "requests_per_s",
+    "mean_ms",
+    "p99_ms",
+    "handshakes_per_request",
+    "sessions_completed",
+    "users_simulated",
+    "per_user_per_s",
+    "p50_ms",
+    "session_p50_ms",
+    "think_actual_share",
+    "failed_share",
+    "p999_ms",
+    "connections_per_request",
+)
+"""Where there is not room for all columns, these come first."""
+TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", "requests_per_s")
+"""At a given rate the times are the question."""
+ONLY_WHEN_OPEN = frozenset({"offered_requests", "completed", "blocked", "due_unsent", "p999_ms"})
+ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
+
+
+def blocks(part: PartView) -> list[Block]:
+    """The table, what others published, the pairs."""
+    made: list[Block] = [cells_table(part)] if part.cells else []
+    told = published_lines(part)
+    if told:
+        made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
+    return [*made, *pair_lines(part)]
+
+
+def columns(part: PartView) -> tuple[str, ...]:
+    """The figures worth a column here."""
+    return tuple(name for name in COLUMNS if _says_something(part, name))
+
+
+def _says_something(part: PartView, name: str) -> bool:
+    values = [found.median for cell in part.cells if (found := cell.figure(name)) is not None]
+    if not values or (name == "per_user_per_s" and not part.swept):
+        return False
+    if name in ONLY_WHEN_OPEN and not part.is_open:
+        return False
+    if name in ONLY_WHEN_NOT_ZERO and not any(values):
+        return False
+    return name != "connections_per_request" or any(value > 0.001 for value in values)
+
+
+def cells_table(part: PartView) -> Table:
+    """A row per cell: load, server (workload), figures, verdict."""
+    several = len(part.workloads) > 1
+    chosen = columns(part)
+    ranks = _ranks(part, chosen)
+    head = (
+        *([Column("workload", number=False)] if several else []),
+        Column("server", number=False),
+        *(Column(named(name), rank=ranks[name]) for name in chosen),
+        Column("verdict", number=False),
+    )
+    rows = tuple(
+        Row(
+            view.cell.trial.load_name,
+            (
+                *([Cell(view.cell.trial.workload.name)] if several else []),
+                Cell(view.cell.server),
+                *(figure_cell(name, view.figure(name), view) for name in chosen),
+                cell_verdict(view),
+            ),
+            server=view.cell.server,
+        )
+        for view in part.cells
+    )
+    return Table(head, (Section(rows),), heading="load", caption=f"Cells of {part.part.title}")
+
+
+def _ranks(part: PartView, chosen: Iterable[str]) -> dict[str, int]:
+    telling = (*TELLING_OPEN, *TELLING) if part.is_open else TELLING
+    order = list(dict.fromkeys((*(name for name in telling if name in chosen), *chosen)))
+    return {name: place + 1 for place, name in enumerate(order)}
+
+
+def cell_verdict(view: CellView) -> Cell:
+    """The verdict in a word, what bound the throughput, and what was repeated."""
+    if view.status is None:
+        return Cell("not run yet")
+    bound = (
+        view.bound_by if view.bound_by not in ("", "unknown") and view.status is not Status.INVALID else ""
+    )
+    notes = [f"bound by {bound}"] if bound else []
+    if view.rejected and view.counting:
+        notes.append(f"{len(view.rejected)} rejected")
+    if view.superseded:
+        notes.append(f"{len(view.superseded)} repeated")
+    return Cell(view.status.value, ", ".join(notes), status=view.status)
+
+
+def published_lines(part: PartView) -> tuple[str, ...]:
+    """What others printed, a line per cell that has any."""
+    return tuple(
+        f"{view.label}: "
+        + "; ".join(
+            f"{named(name)} {printed(name, value)} ({one.label})"
+            for one in view.cell.published
+            for name, value in one.figures.items()
+        )
+        for view in part.cells
+        if view.cell.published
+    )
+
+
+def printed(figure: str, value: float) -> str:
+    """A published value with the digits that it was printed with, as far as they can be known."""
+    scaled = value * label(figure).scale
+    return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"
+
+
+def published_words(one: PublishedFigures) -> str:
+    """One source's figures for a cell."""
+    return "; ".join(f"{named(name)} {printed(name, value)}" for name, value in one.figures.items())
+
+
+def skipped_lines(part: PartView) -> tuple[str, ...]:
+    """What was left out, and why."""
+    reasons: dict[str, list[str]] = {}
+    for one in part.skipped:
+        reasons.setdefault(one.why, []).append(one.cell)
+    return tuple(
+        f"{counted(len(cells), 'cell')}, such as {cells[0]}: {why}"
+        if len(cells) > 1
+        else f"{cells[0]}: {why}"
+        for why, cells in reasons.items()
+    )

@@ -1,0 +1,307 @@
+"""A comparison in tables and sentences: servers as columns, one sentence per pair, published figures beside.
+
+Pure. Must not know how a block is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from prony.judge.figures import FIGURE, published_mark
+from prony.judge.finding import Status
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
+from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread, worst
+from prony.report.wording import ratio
+
+LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "Start-up",
+        "a fresh process, before any load",
+        (
+            "jvm_memory_used_mb",
+            "jvm_classes_loaded",
+            "jvm_threads_live",
+            "time_to_ready_s",
+            "start_rss_mib",
+        ),
+    ),
+    (
+        "Steady load",
+        "over the measured window",
+        (HEADLINE, "mean_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "time_to_steady_s"),
+    ),
+    (
+        "Sessions",
+        "from a user's arrival to the last response",
+        (
+            "sessions_begun",
+            "sessions_completed",
+            "session_p50_ms",
+            "session_p95_ms",
+            "session_p99_ms",
+            "session_min_ms",
+            "session_max_ms",
+        ),
+    ),
+    ("TLS", "over the whole run", ("handshakes_per_request", "resumed_share")),
+    (
+        "Cost",
+        "over the measured window",
+        ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib"),
+    ),
+    (
+        "Backing services",
+        "not included in the servers' figures",
+        ("service_cpu_us_per_request", "service_cpu_share", "service_rss_mib"),
+    ),
+    (
+        "As the published protocol would print",
+        "{n} requests to a fresh process",
+        ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),
+    ),
+)
+EVIDENCE_FIGURES = ("server_cpu_share", "client_cpu_share")
+
+
+def blocks(part: PartView) -> list[Block]:
+    """The table, the pairs, the published figures."""
+    made: list[Block] = [figures_table(part), *pair_lines(part)]
+    history = history_table(part)
+    return [*made, history] if history is not None else made
+
+
+def cells_by_server(part: PartView) -> tuple[CellView, ...]:
+    """One cell per server, in the order of the plan: what makes a part a comparison."""
+    return tuple(part.of(server.address)[0] for server in part.servers)
+
+
+def value(trial: TrialView, figure: str) -> float | None:
+    """A figure of one trial; None when it is absent."""
+    if figure == STEADY_OVER_PUBLISHED:
+        steady, published = trial.figure(HEADLINE), trial.figure("published_requests_per_s")
+        return steady / published if steady is not None and published else None
+    return trial.figure(figure)
+
+
+def spread_of(cell: CellView, figure: str) -> Spread | None:
+    """Median and range of a figure over the trials that count."""
+    return spread(value(trial, figure) for trial in cell.counting)
+
+
+def best(part: PartView, figure: str) -> str | None:
+    """The server that the comparison shows to be better than every other one in this figure, if any."""
+    for server in (s.address for s in part.servers):
+        rivals = {s.address for s in part.servers} - {server}
+        beaten = {
+            pair.b if pair.a == server else pair.a
+            for pair in part.pairs
+            if pair.figure == figure and server in (pair.a, pair.b)
+            if (pair.verdict == "faster" and pair.a == server)
+            or (pair.verdict == "slower" and pair.b == server)
+        }
+        if rivals and rivals <= beaten:
+            return server
+    return None
+
+
+def better_first(pair: PairView) -> PairView:
+    """The same comparison with the better server first (without a direction: the larger value first)."""
+    if pair.ratio is None or pair.ratio <= 0:
+        return pair
+    known = FIGURE.get(pair.figure)
+    lower_is_better = known is not None and known.higher_is_better is False
+    if (pair.ratio > 1) if lower_is_better else (pair.ratio < 1):
+        turned = {"faster": "slower", "slower": "faster"}
+        low, high = pair.low, pair.high
+        return replace(
+            pair,
+            a=pair.b,
+            b=pair.a,
+            ratio=1 / pair.ratio,
+            low=1 / high if high else None,
+            high=1 / low if low else None,
+            verdict=turned.get(pair.verdict, pair.verdict),
+        )
+    return pair
+
+
+def verdict_word(pair: PairView) -> str:
+    """faster, slower … for throughput; lower, higher … for what has no speed."""
+    if pair.figure == HEADLINE or pair.verdict not in ("faster", "slower") or pair.ratio is None:
+        return str(pair.verdict)
+    return "higher" if pair.ratio > 1 else "lower"
+
+
+def published_requests(trials: Sequence[TrialView]) -> int:
+    """How many requests to a fresh process the published protocol sends."""
+    marks = (published_mark(t.record.evidence) for t in trials)
+    return next((mark.requests for mark in marks if mark is not None), 10_000)
+
+
+def figures_table(part: PartView) -> Table:
+    """Servers as columns. A figure that no server has is left out."""
+    sections = []
+    for title, note, figures in LAYOUT:
+        rows = tuple(row for figure in figures if (row := _row(part, figure)) is not None)
+        if rows:
+            sections.append(Section(rows, title, note.format(n=f"{published_requests(part.trials):,}")))
+    shares = [row for figure in EVIDENCE_FIGURES if (row := _row(part, figure)) is not None]
+    sections.append(Section((_bound_row(part), *shares, _verdict_row(part)), "Evidence"))
+    columns = tuple(Column(server.address) for server in part.servers)
+    return Table(columns, tuple(sections), heading="median (min–max) over trials", caption="Results")
+
+
+def _row(part: PartView, figure: str) -> Row | None:
+    cells = cells_by_server(part)
+    spreads = [spread_of(cell, figure) for cell in cells]
+    if not any(spreads):
+        return None
+    winner = best(part, figure)
+    made = [
+        figure_cell(figure, found, cell, best=cell.cell.server == winner)
+        for cell, found in zip(cells, spreads, strict=True)
+    ]
+    return Row(label_of(figure), tuple(made), unit_of(figure))
+
+
+def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool = False) -> Cell:
+    """Median and range, or why there is none; a single trial is said where several were planned."""
+    if found is None:
+        return Cell("–" if of.counting or not of.trials else "no figure")
+    low, high = rounded(figure, found.low), rounded(figure, found.high)
+    many = len(of.counting)
+    missing = f", in {found.n} of {many}" if found.n < many else ""
+    alone = "one trial" if of.cell.trials > 1 else ""
+    between = alone if many == 1 else "all equal" if low == high else f"{low}–{high}"
+    return Cell(rounded(figure, found.median), between + missing, best)
+
+
+def _bound_row(part: PartView) -> Row:
+    return Row("bound by", tuple(Cell(cell.bound_by or "no figure") for cell in cells_by_server(part)))
+
+
+def _verdict_row(part: PartView) -> Row:
+    return Row("verdict", tuple(verdict_cell(cell) for cell in cells_by_server(part)))
+
+
+def verdict_cell(cell: CellView) -> Cell:
+    """How many trials are valid, and what the others are."""
+    statuses = [trial.status for trial in cell.trials]
+    tally = {status: statuses.count(status) for status in (Status.SUSPECT, Status.UNKNOWN, Status.INVALID)}
+    others = [
+        f"{n} {'rejected' if status is Status.INVALID else status.value}" for status, n in tally.items() if n
+    ]
+    if cell.superseded:
+        others.append(f"{len(cell.superseded)} repeated")
+    fine = f"{statuses.count(Status.VALID)} of {len(statuses)} valid"
+    return Cell(fine, ", ".join(others), status=worst(statuses, Status.UNKNOWN))
+
+
+def pair_lines(part: PartView) -> list[Lines]:
+    """A sentence per pair about what the part asks, a line per pair about everything else."""
+    asked = "p99_ms" if part.is_open else HEADLINE
+    first = tuple(_sentence(pair) for pair in part.pairs if pair.figure == asked)
+    others = tuple(
+        ratio_line(pair)
+        for pair in map(better_first, (p for p in part.pairs if p.figure != asked))
+        if pair.ratio is not None
+    )
+    made = [Lines("Pair by pair", first, marked=True)] if first else []
+    if others:
+        made.append(Lines("Other ratios", others, note="first ÷ second, with the 95 % interval", marked=True))
+    return made
+
+
+def _sentence(pair: PairView) -> str:
+    return f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence
+
+
+def ratio_line(pair: PairView) -> str:
+    """One figure of a pair: ratio, interval, what follows."""
+    numbers, word = ratio(pair.ratio), "no interval"
+    if pair.low is not None and pair.high is not None:
+        numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"
+        word = verdict_word(pair)
+    where = f"{pair.where}: " if pair.where else ""
+    return f"{where}{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} {word}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One published figure beside ours, per server, each also relative to the servers' mean."""
+
+    figure: str
+    published: tuple[float | None, ...]
+    measured: tuple[float | None, ...]
+
+    @property
+    def label(self) -> str:
+        """As the table calls it."""
+        return label_of(self.figure)
+
+    @property
+    def published_shape(self) -> tuple[float | None, ...]:
+        """Published values ÷ their mean."""
+        return _shape(self.published, self.measured)
+
+    @property
+    def measured_shape(self) -> tuple[float | None, ...]:
+        """Measured values ÷ their mean (over the servers that have both)."""
+        return _shape(self.measured, self.published)
+
+
+def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Each value ÷ the mean over the servers that have both; nothing when fewer than two have."""
+    both = [v for v, o in zip(values, others, strict=True) if v is not None and o is not None]
+    mean = sum(both) / len(both) if len(both) > 1 else 0.0
+    return tuple(v / mean if v is not None and mean else None for v in values)
+
+
+def history(part: PartView) -> tuple[HistoryRow, ...]:
+    """Published figures in the order of the table, for the servers of this part."""
+    cells = cells_by_server(part)
+    theirs = [{f: v for one in cell.cell.published for f, v in one.figures.items()} for cell in cells]
+    known = [f for _, _, figures in LAYOUT for f in figures]
+    printed = dict.fromkeys(figure for figures in theirs for figure in figures)
+    order = [f for f in known if f in printed] + [f for f in printed if f not in known]
+    ours = [[spread_of(cell, figure) for cell in cells] for figure in order]
+    return tuple(
+        HistoryRow(
+            figure,
+            tuple(figures.get(figure) for figures in theirs),
+            tuple(None if found is None else found.median for found in measured),
+        )
+        for figure, measured in zip(order, ours, strict=True)
+    )
+
+
+def sources(part: PartView) -> tuple[str, ...]:
+    """Where the published figures come from, and what is to be kept in mind, each once."""
+    found = (one for cell in part.cells for one in cell.cell.published)
+    return tuple(dict.fromkeys(f"{one.source}: {one.note}" if one.note else one.source for one in found))
+
+
+def history_table(part: PartView) -> Table | None:
+    """Published and measured, each with its share of the servers' mean."""
+    rows = []
+    for row in history(part):
+        for name, values, shape in (
+            ("published", row.published, row.published_shape),
+            ("measured", row.measured, row.measured_shape),
+        ):
+            cells = tuple(
+                Cell(rounded(row.figure, value), "" if of_mean is None else f"{ratio(of_mean)}×")
+                for value, of_mean in zip(values, shape, strict=True)
+            )
+            rows.append(Row(f"{row.label}, {name}", cells, measured=name == "measured"))
+    if not rows:
+        return None
+    columns = tuple(Column(server.address) for server in part.servers)
+    return Table(
+        columns,
+        (Section(tuple(rows)),),
+        title="Published, as history",
+        note="; ".join((*sources(part), "in brackets the share of the servers' mean")),
+    )

@@ -1,0 +1,88 @@
+"""Other load generators beside Prony in tables and sentences. Pure; must not know how a block is drawn."""
+
+from __future__ import annotations
+
+from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
+from prony.evidence.host import CpuPartition
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.result import PartView
+from prony.report.wording import ABSENT, counted, number, ranges, ratio
+from prony.report.words import join
+
+
+def opinions_of(part: PartView, partition: CpuPartition | None) -> tuple[Opinion, ...]:
+    """Each tool of a cross-check beside Prony; empty for another kind of part."""
+    asked = part.part.cross_check
+    if asked is None:
+        return ()
+    own = [
+        own_run(t.record, t.judgement, t.record.block + 1, asked.own_counts.get(t.record.block + 1))
+        for t in part.trials
+    ]
+    others = [Run(**run.model_dump()) for run in asked.runs]
+    cpus = len(partition.client) if partition is not None else 1
+    return opinions([*(run for run in own if run is not None), *others], asked.versions, cpus)
+
+
+def blocks(part: PartView, partition: CpuPartition | None) -> list[Block]:
+    """A row per tool; a sentence for each difference, and for each tool that is missing."""
+    asked = part.part.cross_check
+    if asked is None:
+        return []
+    found = opinions_of(part, partition)
+    rounds = max([run.round for one in found for run in one.runs], default=0)
+    load = (
+        counted(asked.connections, "connection")
+        if asked.rate_per_s is None
+        else f"{asked.rate_per_s} requests/s"
+    )
+    cpus = partition.client if partition is not None else ()
+    note = f"{load}, {asked.seconds} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
+    columns = (
+        Column("version", number=False, rank=5),
+        Column("requests/s", rank=1),
+        Column("÷ prony", rank=2),
+        Column("client CPU", rank=3),
+        Column("counted by", number=False, rank=6),
+        Column("errors", rank=4),
+    )
+    table = Table(
+        columns,
+        (Section(tuple(_row(one, len(cpus) or 1) for one in found)),),
+        title="Load generators side by side",
+        note=note,
+        heading="tool",
+    )
+    return [table, Lines("Where they differ", tuple(_sentences(found, asked.left_out)), marked=False)]
+
+
+def _row(one: Opinion, cpus: int) -> Row:
+    busy = [share for run in one.runs if (share := run.busy(cpus)) is not None]
+    by_server = bool(one.runs) and all(run.counted is not None for run in one.runs)
+    texts = (
+        one.version[:18],
+        number(one.per_s),
+        ratio(one.ratio),
+        f"{max(busy):.0%}" if busy else ABSENT,
+        "the server" if by_server else "itself",
+        number(sum(run.errors for run in one.runs)),
+    )
+    return Row(one.tool, tuple(Cell(text) for text in texts))
+
+
+def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str]:
+    said = []
+    for one in found:
+        if one.tool != PRONY and one.agrees is False:
+            explained = f"{one.check}: {one.why}" if one.check else one.why
+            said.append(f"{one.tool}: {(one.ratio or 0) - 1:+.1%} against prony. {explained}")
+        elif one.check is not None:
+            said.append(f"{one.tool}: {one.check}: {one.why}")
+    agreed = [one.tool for one in found if one.tool != PRONY and one.agrees]
+    if agreed:
+        said.append(f"{join(agreed)}: within {AGREE:.0%} of prony")
+    said += [f"{tool}: left out, {why}" for tool, why in left_out.items()]
+    for run in (run for one in found if one.tool == PRONY for run in one.runs):
+        why = "" if run.finding is None else f": {run.finding}"
+        said.append(f"prony, round {run.round}: {run.verdict} ({run.identifier}){why}")
+    return said

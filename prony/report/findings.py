@@ -1,0 +1,90 @@
+"""Findings of all trials of a part, gathered: each check once per status, with where it was found. Pure.
+
+Must not know how a group is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.judge.finding import Finding, Status
+from prony.report.result import SEVERITY, PartView
+from prony.report.wording import counted
+
+MOST_REASONS, MOST_ADVICE, MOST_PLACES = 3, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A cell by its label: in `n` of its `of` trials."""
+
+    label: str
+    n: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """One check with one status: where it was found, what was found there, and what to do."""
+
+    check: str
+    status: Status
+    limit: str
+    source: str
+    places: tuple[Where, ...]
+    reasons: tuple[str, ...]
+    """What was found, at most MOST_REASONS; each with its cell where several cells differ."""
+    advice: tuple[str, ...]
+    """What to do, each sentence once, at most MOST_ADVICE of them."""
+    more: int = 0
+    """How many further sentences were left out."""
+    everywhere: bool = False
+    """Whether it was found in every trial of every cell; then there is no need to name them."""
+
+    @property
+    def where(self) -> str:
+        """spring-tomcat 3 of 3 trials, spring-jetty 1 of 3 trials."""
+        if self.everywhere:
+            trials = sum(place.of for place in self.places)
+            return f"all {trials} trials" if trials > 1 else ""
+        named = [f"{p.label} {p.n} of {counted(p.of, 'trial')}" for p in self.places[:MOST_PLACES]]
+        more = len(self.places) - MOST_PLACES
+        return ", ".join(named) + (f" and {counted(more, 'more cell')}" if more > 0 else "")
+
+
+def finding_groups(part: PartView, *, only: Status | None = None) -> tuple[FindingGroup, ...]:
+    """Findings that are not valid (or those of one status), worst first, each check once per status. What is
+    unknown and not essential is left out where a part has many cells.
+    """
+    many = part.part.shape == "matrix"
+    gathered: dict[tuple[str, Status], list[tuple[str, Finding]]] = {}
+    for cell in part.cells:
+        for trial in cell.every:
+            for finding in trial.judgement.findings:
+                dull = many and finding.status is Status.UNKNOWN and not finding.essential
+                if finding.status is only if only else finding.status is not Status.VALID and not dull:
+                    found = gathered.setdefault((finding.check, finding.status), [])
+                    found.append((cell.label, finding))
+    groups = (_group(part, check, status, found) for (check, status), found in gathered.items())
+    return tuple(sorted(groups, key=lambda group: SEVERITY[group.status]))
+
+
+def _group(part: PartView, check: str, status: Status, found: Sequence[tuple[str, Finding]]) -> FindingGroup:
+    labels = [label for label, _ in found]
+    totals = {cell.label: len(cell.every) for cell in part.cells}
+    said = list(dict.fromkeys((label, finding.reason) for label, finding in found))
+    alone = len({reason for _, reason in said}) == 1 or len(set(labels)) == 1
+    reasons = list(dict.fromkeys(reason if alone else f"{label}: {reason}" for label, reason in said))
+    advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
+    return FindingGroup(
+        check=check,
+        status=status,
+        limit=found[0][1].limit,
+        source=found[0][1].source,
+        places=tuple(Where(label, labels.count(label), totals[label]) for label in totals if label in labels),
+        reasons=tuple(reasons[:MOST_REASONS]),
+        advice=tuple(advice[:MOST_ADVICE]),
+        more=max(0, len(reasons) - MOST_REASONS),
+        everywhere=len(found) == sum(totals.values()),
+    )

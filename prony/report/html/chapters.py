@@ -1,0 +1,348 @@
+"""From a part to the chapters of its page: which blocks and charts stand under which heading, in which order.
+
+Must not know how a chapter becomes HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from prony.judge.finding import Status
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.comparison import published_requests, sources
+from prony.report.findings import FindingGroup, finding_groups
+from prony.report.html import socket_drawings
+from prony.report.html.drawings import Drawer, Drawing
+from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
+from prony.report.labels import named, rounded
+from prony.report.result import HEADLINE, PartView, ResultView, TrialView
+from prony.report.shapes import blocks, left_out
+from prony.report.trial_tables import STEP_HEAD
+from prony.report.wording import counted
+
+TRIAL_FIGURES = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
+MANY_TRIALS = 40
+"""A longer table of trials is folded."""
+Key = tuple[Markup, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Charts: one large one, or several beside each other."""
+
+    drawings: tuple[Drawing, ...]
+    keys: tuple[Key, ...] = ()
+    form: str = "small"
+    """large, middle or small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Findings that are not valid, each with what to do."""
+
+    groups: tuple[FindingGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What is shown on request."""
+
+    summary: str
+    items: tuple[Item, ...]
+    lead: str = ""
+    open: bool = False
+
+
+Item = Block | Figures | Findings | Folded
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A heading and what stands under it."""
+
+    id: str
+    title: str
+    items: tuple[Item, ...]
+    lead: str = ""
+
+
+def chapters(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    """All chapters of a part."""
+    if part.failure:
+        return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
+    build = _BY_SHAPE.get(part.part.shape, _cells)
+    comparison = part.part.shape == "comparison" and part.part.follows is None
+    made = (
+        build(view, part, drawer)
+        if comparison or part.part.shape != "comparison"
+        else _cells(view, part, drawer)
+    )
+    made += [_findings(part), _trials(view, part)]
+    return [chapter for chapter in made if chapter.items]
+
+
+def _comparison(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    found = blocks(view, part)
+    history = [b for b in found if isinstance(b, Table) and b.title.startswith("Published")]
+    steps = [b for b in found if isinstance(b, Table) and b.heading == STEP_HEAD[0]]
+    table = [b for b in found if isinstance(b, Table) and b not in history and b not in steps]
+    groups = [b for b in found if isinstance(b, Lines) and b.title.startswith("Groups")]
+    return [
+        Chapter(
+            "results",
+            "Results",
+            (*groups, *table),
+            "Median over trials (one trial is one fresh server process), smallest and largest below. Bold: "
+            "the comparison shows that this server is better than every other one.",
+        ),
+        _steps(steps),
+        _ratios(part, drawer),
+        _latency(part, drawer),
+        _throughput(part, drawer),
+        _start_up(drawer),
+        _cpu(drawer),
+        _sockets(drawer),
+        _history(part, drawer, history),
+    ]
+
+
+def _single(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    found = blocks(view, part)
+    steps = [b for b in found if isinstance(b, Table) and b.heading == STEP_HEAD[0]]
+    times = [b for b in found if isinstance(b, Table) and b.title == "Time parts"]
+    results = [b for b in found if b not in steps and b not in times]
+    against = " against a server that was already running" if view.external else ""
+    lead = f"One trial{against}: nothing is said about how others would differ."
+    return [
+        Chapter("results", "Results", tuple(results), lead),
+        _steps(steps),
+        Chapter(
+            "parts",
+            "Time parts",
+            tuple(replace(block, title="", caption="Time parts") for block in times),
+            "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. "
+            "Receive: to the last. Together the service time; connect and TLS handshake are not part of it.",
+        ),
+        _latency(part, drawer),
+        _throughput(part, drawer),
+        _cpu(drawer),
+        _sockets(drawer),
+    ]
+
+
+def _cells(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    charts = (*drawer.sweeps(), *drawer.bounds(), *drawer.times())
+    published = any(cell.cell.published for cell in part.cells)
+    keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
+    drawn = (Figures(charts, keys, "middle"),) if charts else ()
+    lists = tuple(block for block in blocks(view, part) if isinstance(block, Lines))
+    tables = tuple(block for block in blocks(view, part) if isinstance(block, Table))
+    skipped = left_out(part)
+    lead = (
+        ""
+        if part.part.follows is None
+        else (
+            "Open loop: requests are sent at this rate whether or not the server keeps up. Latency counts "
+            "from the intended send. Median over trials, smallest and largest below."
+        )
+    )
+    results = (*drawn, *tables, *lists, *((skipped,) if skipped is not None else ()))
+    return [Chapter("results", "Results", results, lead), _sockets(drawer, folded=True)]
+
+
+def _sweep(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    law = drawer.law()
+    chart = (Figures((law,), _legend(drawer), "large"),) if law is not None else ()
+    lead = "A mark is a trial that counts, the line the fitted law."
+    return [Chapter("results", "Scaling", (*chart, *blocks(view, part)), lead), _cpu(drawer)]
+
+
+def _capacity(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    drawing = drawer.capacity()
+    chart = (Figures((drawing,), form="large"),) if drawing is not None else ()
+    lead = (
+        "Circle: objective met. Cross: missed. Triangle: the client could not offer this rate. Diamond: "
+        "trial not usable. The dashed line is the objective."
+    )
+    return [Chapter("results", "Capacity", (*blocks(view, part), *chart), lead), _cpu(drawer)]
+
+
+def _cross_check(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+    return [
+        Chapter("results", "Cross-check", tuple(blocks(view, part))),
+        _latency(part, drawer),
+        _throughput(part, drawer),
+    ]
+
+
+_BY_SHAPE: dict[str, Callable[[ResultView, PartView, Drawer], list[Chapter]]] = {
+    "comparison": _comparison,
+    "matrix": _cells,
+    "sweep": _sweep,
+    "capacity": _capacity,
+    "single": _single,
+    "cross-check": _cross_check,
+}
+
+
+def _legend(drawer: Drawer) -> tuple[Key, ...]:
+    servers = drawer.part.servers
+    return tuple((mark_of(drawer.places[server.address]), server.address) for server in servers)
+
+
+def _steps(tables: Sequence[Block]) -> Chapter:
+    lead = "Requests per step over the window; service times, median over trials; failed is the sum."
+    return Chapter("steps", "Steps", tuple(tables), lead)
+
+
+def _ratios(part: PartView, drawer: Drawer) -> Chapter:
+    if not part.pairs:
+        return Chapter("ratios", "Ratios", ())
+    first, others = drawer.ratios(headline=True), drawer.ratios(headline=False)
+    lead = (
+        "Ratio of two servers with its interval (95 % over the family of pairs). The shaded band is no "
+        f"practical difference (± {part.part.band * 100:g} %). Outside the band: a difference. Inside: "
+        "equivalent. Hollow: inconclusive."
+        if first is not None
+        else "No pair of servers has enough trials for an interval."
+    )
+    items: list[Item] = [Figures((first,), form="large")] if first is not None else []
+    if others is not None:
+        items.append(Folded("Other figures", (Figures((others,), form="large"),)))
+    words = Lines("", tuple(pair.sentence for pair in part.pairs), marked=True)
+    return Chapter("ratios", "Ratios", (*items, Folded("All comparisons in words", (words,))), lead)
+
+
+def _latency(part: PartView, drawer: Drawer) -> Chapter:
+    drawing = drawer.latency(part.cells)
+    of = "From the intended send" if part.is_open else "From the actual send"
+    lead = (
+        f"{of} to the last byte of the response. Thick: each server's median trial. Thin: the others; "
+        "percentiles are never averaged over trials. A line ends where the samples stop supporting it."
+    )
+    items = (Figures((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
+    return Chapter("latency", "Latency by percentile", items, lead)
+
+
+def _throughput(part: PartView, drawer: Drawer) -> Chapter:
+    drawings = tuple(drawer.throughput())
+    requests = f"{published_requests(part.trials):,}"
+    owned = any(trial.record.evidence.server.owned for trial in part.trials)
+    keys: list[Key] = [(swatch("window"), "measured window"), (DASH, "change of level")]
+    lead = "Completed requests per second from the first request on. Only the window counts."
+    if owned:
+        keys = [
+            (swatch("settle"), "settling on the server's own CPUs"),
+            *keys,
+            (TRIANGLE, f"request {requests}"),
+        ]
+        lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
+    items = (Figures(drawings, tuple(keys)),) if drawings else ()
+    return Chapter("throughput", "Throughput over time", items, lead)
+
+
+def _start_up(drawer: Drawer) -> Chapter:
+    drawings = tuple(drawer.start_up())
+    items = (Figures(drawings, _legend(drawer)),) if drawings else ()
+    return Chapter("start-up", "Start-up and memory", items, "A mark per trial; the bar ends at the median.")
+
+
+def _cpu(drawer: Drawer) -> Chapter:
+    drawing = drawer.cpu()
+    lead = (
+        "Share of the granted CPU time over the window, a mark per trial, rejected ones included. Solid: "
+        "server. Hollow: load generator. A capacity figure describes the server only when the server is the "
+        "busy one."
+    )
+    items = (Figures((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
+    return Chapter("cpu", "CPU in use", items, lead)
+
+
+def _sockets(drawer: Drawer, *, folded: bool = False) -> Chapter:
+    drawings = tuple(socket_drawings.sockets(drawer))
+    lead = (
+        "TCP sockets of the machine by state, as ss -s counts them, client and server together, in the "
+        "median trial. A rising “timewait” means that connections are opened again and again."
+    )
+    if not drawings:
+        return Chapter("sockets", "Sockets over time", ())
+    figures = Figures(drawings, tuple((mark, name) for name, mark in socket_drawings.legend()))
+    if folded:
+        return Chapter("sockets", "", (Folded("Sockets over time", (figures,), lead, len(drawings) == 1),))
+    return Chapter("sockets", "Sockets over time", (figures,), lead)
+
+
+def _history(part: PartView, drawer: Drawer, tables: Sequence[Table]) -> Chapter:
+    drawings = tuple(drawer.published())
+    figures = (Figures(drawings, _legend(drawer)),) if drawings else ()
+    lead = f"{'. '.join(sources(part))}. Compare order and distances: hollow is published, solid measured."
+    shown = tuple(replace(table, title="", note="", caption="Published and measured") for table in tables)
+    return Chapter("history", "Published and measured", (*figures, *shown) if shown else (), lead)
+
+
+def _findings(part: PartView) -> Chapter:
+    concerns, confirmed = finding_groups(part), finding_groups(part, only=Status.VALID)
+    items: list[Item] = []
+    lead = "Every check of every trial is valid." if part.trials else ""
+    if concerns:
+        lead = "Every check that is not valid, worst first, and what to do."
+        items.append(Findings(concerns))
+    if confirmed:
+        columns = tuple(Column(name, number=False) for name in ("In", "Limit", "For example"))
+        rows = tuple(
+            Row(g.check, tuple(Cell(text) for text in (g.where or "the trial", g.limit, *g.reasons[:1])))
+            for g in confirmed
+            if g.reasons
+        )
+        table = Table(columns, (Section(rows),), heading="Check", caption="Valid checks")
+        items.append(Folded("Valid checks", (table,)))
+    return Chapter("findings", "Findings", tuple(items), lead)
+
+
+def _trials(view: ResultView, part: PartView) -> Chapter:
+    """Every trial in the order in which it ran, also those that were run again."""
+    label = {trial.record.id: cell.label for cell in part.cells for trial in (*cell.every, *cell.superseded)}
+    again = {trial.record.id for cell in part.cells for trial in cell.superseded}
+    every = sorted(
+        [*part.trials, *(t for cell in part.cells for t in cell.superseded)],
+        key=lambda t: (t.record.started_at, t.record.id),
+    )
+    columns = (
+        Column("Server" if len(part.cells) == len(part.servers) else "Cell", number=False),
+        Column("Started", number=False),
+        Column("Verdict", number=False),
+        *(Column(named(figure)) for figure in TRIAL_FIGURES),
+        Column("Bound by", number=False),
+        Column("Why", number=False),
+    )
+    rows = tuple(
+        Row(
+            f"{trial.record.block + 1}{' control' if trial.record.kind == 'control' else ''}",
+            (
+                Cell(label[trial.record.id]),
+                Cell(f"{trial.record.started_at:%H:%M:%S}"),
+                _verdict(trial, trial.record.id in again),
+                *(
+                    Cell("–" if trial.rejected_because else rounded(f, trial.figure(f)))
+                    for f in TRIAL_FIGURES
+                ),
+                Cell(trial.judgement.bound_by),
+                Cell(" ".join(filter(None, (trial.rejected_because, *trial.record.notes)))),
+            ),
+            server=trial.record.server,
+        )
+        for trial in every
+    )
+    table = Table(columns, (Section(rows),), heading="Block", caption="Trials")
+    lead = "" if view.external else "In the order in which they ran, drawn at random within each block."
+    many = len(rows) > MANY_TRIALS
+    items: tuple[Item, ...] = (Folded(counted(len(rows), "trial"), (table,)),) if many else (table,)
+    return Chapter("trials", "Trials", items if rows else (), lead)
+
+
+def _verdict(trial: TrialView, repeated: bool) -> Cell:
+    word = "rejected" if trial.rejected_because else trial.judgement.verdict.value
+    return Cell(f"{word}, repeated" if repeated else word, status=trial.status)

@@ -1,0 +1,318 @@
+"""From the store to the value that every output reads: plan, judged trials, what they come to part by part.
+
+Must not print anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import yaml
+
+from prony.compare import BAND, Looks, Sample, compare
+from prony.compare.outcome import outcome_of, search_of
+from prony.compare.scaling import Point, Scaling, scaling
+from prony.experiment.stored import cell_of_record, plan_of
+from prony.judge.cell_figures import cell_figures
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
+from prony.plan.objective import objectives
+from prony.plan.plan import Cell, Part, Plan, Search
+from prony.report.result import (
+    HEADLINE,
+    CellView,
+    PairView,
+    PartView,
+    ResultView,
+    SearchView,
+    ServerView,
+    TrialView,
+    Tried,
+)
+from prony.report.wording import duration
+from prony.report.words import join
+from prony.steady.detector import change_points_ms
+from prony.store import ExperimentRow, Store, StoredTrial
+from prony.trial.load_run import INTERRUPTED
+
+COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
+"""The figures of a comparison that are compared pair by pair."""
+FEWEST = 3
+"""Trials per server from which a pair of a plan is worth a sentence."""
+
+
+def load_result(store: Store, which: str) -> ResultView:
+    """Everything about one stored experiment. Raises UsageError when there is none of this id."""
+    row = store.experiment(which)
+    return result_view(row, store.trials(row.id))
+
+
+def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
+    """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
+    return build(row, plan_of(row, stored), [trial_view(one) for one in stored])
+
+
+def build(row: ExperimentRow, plan: Plan, trials: Sequence[TrialView]) -> ResultView:
+    """The view of these trials of this plan."""
+    by_cell: dict[str, list[TrialView]] = {}
+    for trial in trials:
+        by_cell.setdefault(cell_of_record(plan, trial.record), []).append(trial)
+    parts = tuple(_part(plan, part, by_cell) for part in plan.parts)
+    view = ResultView(
+        id=row.id,
+        title=row.name,
+        created=row.created,
+        state=row.status,
+        plan=plan,
+        plan_text=plan_yaml(plan),
+        parts=tuple(part for part in parts if part.cells or part.skipped or part.part.follows),
+        fingerprint=row.fingerprint,
+        partition=next((p for t in trials if (p := t.record.evidence.partition) is not None), None),
+    )
+    return replace(view, warnings=tuple(_warnings(view)))
+
+
+def plan_yaml(plan: Plan) -> str:
+    """The exact plan, in the order of the model."""
+    spec = plan.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=110)
+
+
+def trial_view(stored: StoredTrial) -> TrialView:
+    """A stored trial as reports read it, with the figures that only tables of cells show."""
+    evidence = stored.record.evidence
+    return TrialView(
+        record=stored.record,
+        judgement=stored.judgement,
+        figures={**cell_figures(evidence), **stored.figures},
+        change_points_ms=change_points_ms(evidence.engine.rows) if evidence.engine is not None else (),
+    )
+
+
+def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) -> PartView:
+    own = plan.of(part.name)
+    cells = tuple(_cell(cell, _label(cell, own), by_cell.get(cell.id, ())) for cell in own)
+    trials = [trial for cell in cells for trial in cell.every]
+    servers = tuple(_server(address, trials) for address in dict.fromkeys(cell.server for cell in own))
+    made = PartView(
+        part=part,
+        cells=cells,
+        servers=servers,
+        skipped=tuple(one for one in plan.skipped if one.part == part.name),
+        failure=_failure(plan, part, bool(own)),
+    )
+    match part.shape:
+        case "sweep":
+            return replace(made, laws={server.address: law(made.of(server.address)) for server in servers})
+        case "capacity" if part.search is not None:
+            return replace(made, search=search_view(part.search, made))
+        case "comparison" | "matrix":
+            return replace(made, pairs=tuple(_pairs(made)))
+        case _:
+            return made
+
+
+def _failure(plan: Plan, part: Part, begun: bool) -> str:
+    """Why a part that follows another has no cells."""
+    if part.follows is None or begun:
+        return ""
+    whys = dict.fromkeys(one.why for one in plan.skipped if one.part == part.name)
+    return f"{part.title}: not run, {'; '.join(whys) or 'the part it follows did not end'}."
+
+
+def _label(cell: Cell, among: Sequence[Cell]) -> str:
+    """What tells this cell from the others of its part: server, workload, load, as far as they vary."""
+
+    def words(one: Cell) -> tuple[str, str, str]:
+        return one.server, one.trial.workload.name, one.trial.load_name
+
+    varying = [len({words(one)[place] for one in among}) > 1 for place in range(3)]
+    named = [word for word, varies in zip(words(cell), varying, strict=True) if varies]
+    return ", ".join(named) or cell.server
+
+
+def _cell(cell: Cell, label: str, trials: Sequence[TrialView]) -> CellView:
+    ordered = sorted(trials, key=lambda t: (t.record.started_at, t.record.id))
+    last = {(t.record.kind, t.record.block): t for t in ordered}
+    current = [t for t in ordered if last[t.record.kind, t.record.block] is t]
+    return CellView(
+        cell,
+        label,
+        trials=tuple(t for t in current if t.record.kind == "trial"),
+        controls=tuple(t for t in current if t.record.kind == "control"),
+        superseded=tuple(t for t in ordered if t not in current),
+    )
+
+
+def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
+    identity = next((t.record.evidence.server for t in trials if t.record.server == address), None)
+    if identity is None:
+        return ServerView(address=address, title=address)
+    versions = {name: version for name, version in identity.versions.items() if name != "jdk"}
+    return ServerView(address, identity.title, versions, identity.versions.get("jdk", ""))
+
+
+def law(cells: Sequence[CellView]) -> Scaling | None:
+    """The law fitted to one server's trials; those that do not count stay out of it."""
+    points = [
+        Point(float(cell.users), rate)
+        for cell in cells
+        for trial in cell.counting
+        if cell.users is not None and (rate := trial.figure(HEADLINE)) is not None and rate > 0
+    ]
+    return scaling(points)
+
+
+def search_view(asked: Search, part: PartView) -> SearchView:
+    """The search, told again what its trials came to in the order in which they ran."""
+    wanted = objectives(asked.objectives)
+    cell_of = {trial.record.id: cell.cell for cell in part.cells for trial in cell.every}
+    rated = [
+        (trial, load.rate_per_s)
+        for trial in part.trials
+        if isinstance(load := cell_of[trial.record.id].trial.load, OpenLoad) and load.rate_per_s
+    ]
+    measured = part.cells[0].cell.trial.measured if part.cells else None
+    window_s = measured.window_s if isinstance(measured, SteadyWindow) else 10.0
+    search = search_of(asked, window_s, rated[0][1] if rated else None)
+    tried = []
+    for trial, rate in rated:
+        outcome, share = outcome_of(trial.record, trial.judgement, trial.figures, wanted)
+        search.tell(rate, outcome, share)
+        tried.append(Tried(trial, rate, outcome, share))
+    return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda one: one.rate_per_s)))
+
+
+def _pairs(part: PartView) -> list[PairView]:
+    """Comparisons within each workload and load, of the pairs that the plan names or of all."""
+    found: list[PairView] = []
+    groups = _questions(part)
+    for where, group in groups.items():
+        servers = [cell.cell.server for cell in group]
+        if len(set(servers)) < 2:
+            continue
+        if part.part.shape == "comparison" and part.part.follows is None:
+            figures: Sequence[str] = COMPARED
+        elif part.part.follows is not None:
+            figures = ("p50_ms", "p99_ms")
+        elif max(len(cell.trials) for cell in group) < FEWEST:
+            continue
+        else:
+            figures = (_asked(group[0].cell),)
+        for figure in figures:
+            found += figure_pairs(
+                group, figure, looks=_looks(part), band=part.part.band, where=where if len(groups) > 1 else ""
+            )
+    wanted = part.part.comparisons
+    if wanted is None:
+        return found
+    named = {frozenset(pair) for pair in wanted}
+    return [pair for pair in found if frozenset((pair.a, pair.b)) in named]
+
+
+def _questions(part: PartView) -> dict[str, list[CellView]]:
+    """Cells that answer the same question: all servers under one workload and load, or under the loads that
+    follow from another part.
+    """
+    if part.part.shape == "comparison" and len(part.cells) == len(part.servers):
+        return {"": list(part.cells)}
+    found: dict[str, list[CellView]] = {}
+    for view in part.cells:
+        trial = view.cell.trial
+        found.setdefault(f"{trial.workload.name}, {trial.load_name}", []).append(view)
+    return found
+
+
+def _asked(cell: Cell) -> str:
+    """How much, or, where the load is given, how fast."""
+    load = cell.trial.load
+    return HEADLINE if isinstance(load, ClosedLoad) and load.think.kind == "none" else "p99_ms"
+
+
+def _looks(part: PartView) -> Looks | None:
+    """The looks of a part that adds trials until it is clear."""
+    most = part.part.until_clear
+    return None if most is None else Looks(min(view.cell.trials for view in part.cells), most)
+
+
+def figure_pairs(
+    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, band: float = BAND, where: str = ""
+) -> list[PairView]:
+    """Every pair of servers in one figure. Controls take no part; rejected trials are known to the comparison
+    and do not count. Nothing when no trial has the figure.
+    """
+    trials = [(cell.cell.server, trial) for cell in cells for trial in cell.trials]
+    if not any(figure in trial.figures for _, trial in trials):
+        return []
+    samples = [
+        Sample(
+            server=server,
+            block=trial.record.block,
+            value=trial.figures.get(figure),
+            valid=trial.counts,
+            why=trial.rejected_because or "",
+            machine=trial.record.fingerprint_key,
+        )
+        for server, trial in trials
+    ]
+    servers = list(dict.fromkeys(cell.cell.server for cell in cells))
+    return [
+        PairView(
+            a=pair.a,
+            b=pair.b,
+            figure=pair.figure,
+            ratio=pair.ratio,
+            low=pair.low,
+            high=pair.high,
+            verdict=str(pair.verdict),
+            sentence=pair.sentence,
+            more_trials=pair.more_trials,
+            where=where,
+        )
+        for pair in compare(samples, figure, servers=servers, looks=looks, band=band).pairs
+    ]
+
+
+def _warnings(view: ResultView) -> list[str]:
+    """What stands above everything: interrupted, shared CPUs, controls that disagree."""
+    found = list(view.plan.changes)
+    if view.state != "finished":
+        ended = sum(len(cell.every) for cell in view.cells)
+        again = f"; continue with: prony run --resume {view.id}" if view.state == "interrupted" else ""
+        found.append(f"{view.state.capitalize()}: {ended} of {view.planned} trials ended{again}")
+    for cell in view.cells:
+        found += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]
+    if view.partition is not None and view.partition.shared:
+        found.append(f"Server and client shared CPUs: {view.partition.note}")
+    repeated = [cell.label for cell in view.cells if any(map(_disturbed, cell.superseded))]
+    if repeated:
+        found.append(f"Disturbed trials were repeated: {join(repeated)}; the rejected ones are listed below.")
+    for cell in view.cells:
+        found += [said for control in cell.controls if (said := _agreement(cell, control)) is not None]
+    return found
+
+
+def _disturbed(trial: TrialView) -> bool:
+    return INTERRUPTED not in trial.record.notes
+
+
+def _cut_short(cell: CellView, trial: TrialView) -> str:
+    engine = trial.record.evidence.engine
+    window = engine.window if engine is not None else None
+    after = f" after {duration(window.duration_s)}" if window is not None else ""
+    return f"{cell.label}, block {trial.record.block + 1}: interrupted{after}; figures up to then."
+
+
+def _agreement(cell: CellView, control: TrialView) -> str | None:
+    """Do both ways of warming up agree? The control is one trial, so this is a look and not a test."""
+    mine, others = control.figure(HEADLINE), cell.figure(HEADLINE)
+    if mine is None or others is None or control.rejected_because is not None:
+        return None
+    inside = others.low * 0.98 <= mine <= others.high * 1.02
+    verdict = (
+        "within their range (± 2 %)" if inside else "outside their range: the faster warm-up is in doubt"
+    )
+    return (
+        f"Control of {cell.label}, pinned from the start: {mine:,.0f} requests/s, trials warmed up on all "
+        f"CPUs {others.low:,.0f} to {others.high:,.0f}: {verdict}."
+    )

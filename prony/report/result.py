@@ -1,0 +1,354 @@
+"""What a report shows, as one value: parts in order, each with its cells, and each cell with its trials.
+
+Every output (terminal, page, JSON, CSV) reads a `ResultView` and nothing else. Must not know how it is drawn,
+nor where it is stored (reading.py builds it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from prony.compare.capacity import Found, Outcome
+from prony.compare.scaling import Scaling
+from prony.evidence.host import CpuPartition, Fingerprint
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement, Status
+from prony.plan.load import ClosedLoad
+from prony.plan.objective import Objective
+from prony.plan.plan import Cell, Part, Plan, Skipped
+
+SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
+"""Worst first."""
+HEADLINE = "requests_per_s"
+"""The figure that a pair's first sentence is about."""
+
+
+def worst(statuses: Iterable[Status], default: Status = Status.INVALID) -> Status:
+    """The worst of several; `default` when there is none."""
+    return min(statuses, key=lambda status: SEVERITY[status], default=default)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """A server under test as the reader knows it."""
+
+    address: str
+    """Its name in the catalogue with the variant (spring-tomcat, tomcat:async), or its URL."""
+    title: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    jdk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """One trial with what was concluded from it. `figures` holds numbers by their names in FIGURES."""
+
+    record: TrialRecord
+    judgement: Judgement
+    figures: Mapping[str, float] = field(default_factory=dict)
+    change_points_ms: tuple[float, ...] = ()
+    """Where the level of throughput changed, in the engine's time."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its figures are printed and compared: finished, not a control, not judged invalid."""
+        return self.rejected_because is None and self.record.kind == "trial"
+
+    @property
+    def status(self) -> Status:
+        """Its verdict; invalid when it could not be finished."""
+        return Status.INVALID if self.rejected_because is not None else self.judgement.verdict
+
+    @property
+    def rejected_because(self) -> str | None:
+        """The cause in one sentence when its figures are not printed."""
+        if self.record.failure is not None:
+            return self.record.failure
+        if self.judgement.verdict is not Status.INVALID:
+            return None
+        first = self.judgement.worst
+        if first is None:
+            return "judged invalid"
+        others = [f.check for f in self.judgement.findings if f.status is Status.INVALID and f is not first]
+        also = f" (also invalid: {', '.join(others)})" if others else ""
+        return f"{first.check}: {first.reason}{also}"
+
+    @property
+    def why(self) -> str:
+        """The cause of a verdict other than valid, in one sentence; else empty."""
+        first = self.judgement.worst
+        return self.rejected_because or (f"{first.check}: {first.reason}" if first is not None else "")
+
+    def figure(self, name: str) -> float | None:
+        """One of its figures; None when it is absent or not finite."""
+        value = self.figures.get(name)
+        return value if value is not None and math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, smallest and largest of one figure over trials; `n` of them had it."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+
+def spread(values: Iterable[float | None]) -> Spread | None:
+    """Median with smallest and largest; None without a finite value."""
+    finite = sorted(value for value in values if value is not None and math.isfinite(value))
+    if not finite:
+        return None
+    middle = len(finite) // 2
+    median = finite[middle] if len(finite) % 2 else (finite[middle - 1] + finite[middle]) / 2
+    return Spread(median, finite[0], finite[-1], len(finite))
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """One figure of two servers: `ratio` is a ÷ b with its interval; the sentence says what follows."""
+
+    a: str
+    b: str
+    figure: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    sentence: str
+    more_trials: int | None = None
+    where: str = ""
+    """Workload and load, where a part has several."""
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One cell: its trials in the order in which they ran, and what they come to."""
+
+    cell: Cell
+    label: str
+    """What tells it from the other cells of its part."""
+    trials: tuple[TrialView, ...] = ()
+    controls: tuple[TrialView, ...] = ()
+    superseded: tuple[TrialView, ...] = ()
+    """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
+
+    @property
+    def every(self) -> tuple[TrialView, ...]:
+        """Trials and controls, in the order in which they ran."""
+        return tuple(sorted((*self.trials, *self.controls), key=lambda t: t.record.started_at))
+
+    @property
+    def counting(self) -> tuple[TrialView, ...]:
+        """The trials whose figures are printed."""
+        return tuple(trial for trial in self.trials if trial.counts)
+
+    @property
+    def rejected(self) -> tuple[TrialView, ...]:
+        """The trials whose figures are not printed."""
+        return tuple(trial for trial in self.trials if not trial.counts)
+
+    @property
+    def status(self) -> Status | None:
+        """Invalid when no trial counts, suspect when some were rejected, else the worst of those that count;
+        None before any ended.
+        """
+        if not self.trials:
+            return None
+        statuses = [trial.status for trial in self.counting]
+        if statuses and len(statuses) < len(self.trials):
+            statuses.append(Status.SUSPECT)
+        return worst(statuses)
+
+    def figure(self, name: str) -> Spread | None:
+        """Median and range over the trials that count."""
+        return spread(trial.figure(name) for trial in self.counting)
+
+    @property
+    def median_trial(self) -> TrialView | None:
+        """The trial with the median throughput (the lower one of two): a real trial, not a mixture."""
+        ranked = [(rate, trial) for trial in self.counting if (rate := trial.figure(HEADLINE)) is not None]
+        ranked.sort(key=lambda pair: pair[0])
+        return ranked[(len(ranked) - 1) // 2][1] if ranked else None
+
+    @property
+    def bound_by(self) -> str:
+        """What bound the throughput, in the trials that count."""
+        bounds = [trial.judgement.bound_by for trial in self.counting]
+        tally = {bound: bounds.count(bound) for bound in dict.fromkeys(bounds)}
+        return ", ".join(b if len(tally) == 1 else f"{b} ({n} of {len(bounds)})" for b, n in tally.items())
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """What made trials other than valid: each check once."""
+        found: dict[str, str] = {}
+        for trial in self.trials:
+            if trial.why:
+                found.setdefault(trial.why.partition(":")[0], trial.why)
+        return tuple(found.values())
+
+    @property
+    def users(self) -> int | None:
+        """Of a closed loop."""
+        load = self.cell.trial.load
+        return load.users if isinstance(load, ClosedLoad) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One trial of a capacity search."""
+
+    trial: TrialView
+    rate_per_s: float
+    outcome: Outcome
+    pressure: float | None
+    """Measured ÷ allowed of the tightest objective; None when it cannot be printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """What a capacity search came to."""
+
+    objectives: tuple[Objective, ...]
+    found: Found
+    tried: tuple[Tried, ...]
+    """By rate."""
+
+
+@dataclass(frozen=True)
+class PartView:
+    """One part of a plan: cells that are reported together."""
+
+    part: Part
+    cells: tuple[CellView, ...] = ()
+    servers: tuple[ServerView, ...] = ()
+    pairs: tuple[PairView, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    laws: Mapping[str, Scaling | None] = field(default_factory=dict)
+    """Of a sweep, by server; None where too few numbers of users have a trial that counts."""
+    search: SearchView | None = None
+    """Of a capacity search."""
+    failure: str = ""
+    """Why a part that had to follow another was not run: one sentence."""
+
+    @property
+    def trials(self) -> tuple[TrialView, ...]:
+        """Trials and controls, in the order in which they ran."""
+        every = [trial for cell in self.cells for trial in cell.every]
+        return tuple(sorted(every, key=lambda t: (t.record.started_at, t.record.id)))
+
+    @property
+    def counting(self) -> tuple[TrialView, ...]:
+        """The trials whose figures are printed."""
+        return tuple(trial for trial in self.trials if trial.counts)
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """In the order of the plan."""
+        return tuple(dict.fromkeys(view.cell.trial.workload.name for view in self.cells))
+
+    @property
+    def swept(self) -> bool:
+        """Whether the number of users is what changes between loads."""
+        return len({view.users for view in self.cells if view.users is not None}) > 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its times are latencies of an open loop, from the intended send."""
+        return any(view.cell.trial.load.model == "open" for view in self.cells)
+
+    def of(self, server: str) -> tuple[CellView, ...]:
+        """The cells of one server."""
+        return tuple(view for view in self.cells if view.cell.server == server)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it answers what was asked: each cell, a sweep any point, a search a rate that held."""
+        if self.failure:
+            return False
+        if self.search is not None:
+            return self.search.found.held_per_s is not None
+        if self.part.shape == "sweep":
+            return bool(self.counting)
+        return all(view.counting for view in self.cells)
+
+    @property
+    def status(self) -> Status:
+        """The worst of its cells; of a sweep or a search that of the trials its answer rests on."""
+        if self.failure:
+            return Status.INVALID
+        if self.search is not None:
+            found = self.search.found
+            ends = {found.held_per_s, found.failed_per_s} if found.held_per_s is not None else set()
+            return worst(t.trial.status for t in self.search.tried if t.rate_per_s in ends and t.trial.counts)
+        known = [status for view in self.cells if (status := view.status) is not None]
+        if self.part.shape == "sweep" and self.counting:
+            known = [Status.SUSPECT if status is Status.INVALID else status for status in known]
+        return worst(known)
+
+
+@dataclass(frozen=True)
+class ResultView:
+    """All that a report needs of one stored experiment, whatever command made it."""
+
+    id: str
+    title: str
+    created: datetime
+    state: str
+    """finished, interrupted, running."""
+    plan: Plan
+    plan_text: str
+    """The exact plan as YAML."""
+    parts: tuple[PartView, ...]
+    fingerprint: Fingerprint | None = None
+    partition: CpuPartition | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def quick(self) -> bool:
+        """Whether every figure is marked as a first look."""
+        return self.plan.quick
+
+    @property
+    def cells(self) -> tuple[CellView, ...]:
+        """Of all parts."""
+        return tuple(view for part in self.parts for view in part.cells)
+
+    @property
+    def trials(self) -> tuple[TrialView, ...]:
+        """Trials and controls of all parts, in the order in which they ran."""
+        return tuple(trial for part in self.parts for trial in part.trials)
+
+    @property
+    def servers(self) -> tuple[ServerView, ...]:
+        """Of all parts, each once."""
+        return tuple({server.address: server for part in self.parts for server in part.servers}.values())
+
+    @property
+    def planned(self) -> int:
+        """Trials that the plan asks for, so far as it has been drawn up."""
+        return len(self.plan.order())
+
+    @property
+    def external(self) -> bool:
+        """Whether the servers were already running, and not started by Prony."""
+        return bool(self.trials) and all(not t.record.evidence.server.owned for t in self.trials)
+
+    @property
+    def status(self) -> Status:
+        """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure.
+        A part whose turn an interrupt came before is left out.
+        """
+        begun = [p for p in self.parts if p.trials or p.failure or self.state == "finished"]
+        if self.state == "finished" and not self.usable:
+            return Status.INVALID
+        return worst(part.status for part in begun)
+
+    @property
+    def usable(self) -> bool:
+        """Whether everything that was asked has an answer that may be printed."""
+        return bool(self.trials) and all(part.usable for part in self.parts)

@@ -1,0 +1,81 @@
+"""From a part to its blocks: the one place that knows the shapes. Must not know how a block is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prony.report import cells_table, comparison, cross_check, scaling, single
+from prony.report.blocks import Block, Lines
+from prony.report.cells_table import skipped_lines
+from prony.report.result import PartView, ResultView
+from prony.report.trial_tables import group_lines, step_blocks
+from prony.report.wording import counted
+
+MOST_REJECTED = 12
+
+
+def blocks(view: ResultView, part: PartView) -> list[Block]:
+    """What a part shows before its rejected trials and findings."""
+    if part.failure:
+        return []
+    match part.part.shape:
+        case "single":
+            return single.blocks(part)
+        case "sweep":
+            return scaling.sweep_blocks(part)
+        case "capacity":
+            return scaling.capacity_blocks(part)
+        case "cross-check":
+            return cross_check.blocks(part, view.partition)
+        case "comparison" if part.part.follows is None and len(part.cells) == len(part.servers):
+            return [*_groups(part), *comparison.blocks(part), *_steps(part)]
+        case _:
+            return cells_table.blocks(part)
+
+
+def _groups(part: PartView) -> Iterator[Block]:
+    lines = next((group_lines(trial.record.evidence) for trial in part.trials), [])
+    if lines:
+        yield Lines("Groups of users", tuple(lines))
+
+
+def _steps(part: PartView) -> Iterator[Block]:
+    for cell in part.cells:
+        yield from step_blocks(cell.trials, cell.label)
+
+
+def rejected(part: PartView) -> Lines | None:
+    """The trials whose figures are not printed, each with its cause; where a part has many cells only those
+    that were run again, as the findings tell of the others.
+    """
+    lines = []
+    for cell in part.cells:
+        for trial in cell.superseded:
+            lines.append(f"{_place(cell.label, trial.record.block)}: {trial.why or 'interrupted'}; run again")
+        for trial in cell.every if part.part.shape in ("comparison", "cross-check") else ():
+            if trial.rejected_because is not None:
+                lines.append(f"{_place(cell.label, trial.record.block)}: {trial.rejected_because}")
+    more = len(lines) - MOST_REJECTED
+    if more > 1:
+        lines = [*lines[:MOST_REJECTED], f"… and {counted(more, 'more trial')}"]
+    return Lines("Rejected trials", tuple(lines), note="on record, in no figure above") if lines else None
+
+
+def _place(label: str, block: int) -> str:
+    return f"{label}, block {block + 1}"
+
+
+def left_out(part: PartView) -> Lines | None:
+    """The cells that were not run, and why."""
+    lines = () if part.failure else skipped_lines(part)
+    return Lines("Not run", lines, style="yellow") if lines else None
+
+
+def headlines(view: ResultView) -> tuple[str, ...]:
+    """The sentences that a reader should see first: what the comparison, the law or the search came to."""
+    said: list[str] = []
+    for part in view.parts:
+        if part.part.shape in ("comparison", "sweep", "capacity") and part.part.follows is None:
+            first = [b for b in blocks(view, part) if isinstance(b, Lines) and b.marked][:1]
+            said += [line for block in first for line in block.lines]
+    return tuple(said)

@@ -1,0 +1,109 @@
+"""One trial of one server in tables and sentences. Pure; must not know how a block is drawn."""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Window
+from prony.judge.histogram import HistogramError, decode
+from prony.judge.words import measured
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.labels import label_of, rounded, unit_of
+from prony.report.result import PartView, TrialView
+from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks
+from prony.report.wording import duration, milliseconds, number
+
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "Load",
+        (
+            "requests_per_s",
+            "mean_ms",
+            "min_ms",
+            "p50_ms",
+            "p90_ms",
+            "p95_ms",
+            "p99_ms",
+            "p999_ms",
+            "max_ms",
+        ),
+    ),
+    (
+        "Sessions",
+        (
+            "sessions_begun",
+            "sessions_completed",
+            "sessions_per_s",
+            "session_mean_ms",
+            "session_min_ms",
+            "session_p50_ms",
+            "session_p95_ms",
+            "session_p99_ms",
+            "session_max_ms",
+        ),
+    ),
+    ("TLS", ("handshakes_per_request", "resumed_share")),
+    (
+        "Cost",
+        (
+            "server_cpu_us_per_request",
+            "server_cpu_share",
+            "client_cpu_us_per_request",
+            "client_cpu_share",
+        ),
+    ),
+)
+
+
+def blocks(part: PartView) -> list[Block]:
+    """Counts, figures, steps, time parts, the script's output."""
+    if not part.trials:
+        return []
+    trial = part.trials[0]
+    engine = trial.record.evidence.engine
+    window = measured(trial.record.evidence)
+    counts = [*(_counts(window) if window is not None else ()), *group_lines(trial.record.evidence)]
+    made: list[Block] = [Lines("", tuple(counts), listed=False)] if counts else []
+    if trial.counts:
+        made.append(_figures(trial))
+        if window is not None and (both := both_times(window)):
+            made.append(Lines("", (both,), style="dim", listed=False))
+    made += [*step_blocks([trial]), *time_part_blocks([trial])]
+    return made + script_blocks(engine.script if engine is not None else None)
+
+
+def _counts(window: Window) -> list[str]:
+    errors = sorted(window.errors.items(), key=lambda error: -error[1])
+    return [
+        f"{number(window.completed)} requests completed in {duration(window.duration_s)}, "
+        f"{number(window.failed)} failed",
+        *(f"{number(n)} × {kind}" for kind, n in errors if n),
+        "status " + ", ".join(f"{code}: {number(n)}" for code, n in sorted(window.status.items())),
+    ]
+
+
+def _figures(trial: TrialView) -> Table:
+    sections = []
+    for title, figures in GROUPS:
+        rows = tuple(
+            Row(label_of(name), (Cell(rounded(name, value)),), unit_of(name))
+            for name in figures
+            if (value := trial.figure(name)) is not None
+        )
+        if rows:
+            sections.append(Section(rows, title))
+    return Table((Column(""),), tuple(sections), caption="Results")
+
+
+def both_times(window: Window) -> str:
+    """Of an open loop, in which the times above are latencies: what the service times were."""
+    if window.latency is None or window.service_time is None:
+        return ""
+    try:
+        decoded = decode(window.service_time)
+    except HistogramError:
+        return ""
+    shown = [
+        f"p{percentile} {milliseconds(found)}"
+        for percentile in (50, 99)
+        if (found := decoded.percentile_ns(percentile)) is not None
+    ]
+    return f"times are latencies, from the intended send; service time {', '.join(shown)}" if shown else ""

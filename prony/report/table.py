@@ -1,0 +1,185 @@
+"""A table as lines that fit a terminal, drawn by rich. Must not know what a figure means.
+
+Wide enough: median and range side by side. Too narrow: the range below the median. Narrower yet: the less
+telling columns are left out, or the columns go into several tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import table as rich_table
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from prony.report.blocks import Cell, Column, Row, Table
+from prony.report.style import STATUS_STYLE
+
+BEST = "bold underline"
+GAP, INDENT = 2, 2
+LEAST_COLUMN, LEAST_WORDS, MOST_WORDS = 7, 16, 26
+LEAST_LABEL, MOST_LABEL = 14, 24
+"""A label longer than this is wrapped when ranges stand below."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Widths of the labels and of each column."""
+
+    label: int
+    widths: tuple[int, ...]
+    ranges: tuple[int, ...]
+    """Of each column's ranges alone, so that medians stand below each other."""
+    beside: bool
+    mark: str
+
+    def total(self, places: Sequence[int]) -> int:
+        return self.label + sum(GAP + self.widths[p] for p in places) + (len(self.mark) + 1) * bool(self.mark)
+
+
+def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
+    """One or more tables no wider than `width`; `mark` ends every row of measured figures."""
+    every = list(range(len(table.columns)))
+    for beside in (True, False):
+        layout = _layout(table, mark, beside=beside)
+        if layout.total(every) <= width:
+            yield from _lines(table, layout, every)
+            return
+    if table.ranked:
+        yield from _lines(table, layout, _most_telling(table, layout, width))
+        return
+    for number, places in enumerate(_shares(layout, width)):
+        if number:
+            yield Text()
+        yield from _lines(table, layout, places)
+
+
+def _layout(table: Table, mark: str, *, beside: bool) -> _Layout:
+    rows = [row for section in table.sections for row in section.rows]
+    indent = _indent(table, beside=beside)
+    longest = max([cell_len(_label(row)) for row in rows], default=0) + indent
+    if not beside:
+        plain = max([cell_len(row.label) for row in rows], default=0) + indent
+        longest = min(MOST_LABEL, plain)
+    label = max(longest, min(cell_len(table.heading), MOST_LABEL if beside else LEAST_LABEL))
+    widths = []
+    for place, column in enumerate(table.columns):
+        cells = [row.cells[place] for row in rows]
+        found = max([_width(cell, column, beside=beside) for cell in cells], default=0)
+        name = cell_len(column.name)
+        if not column.number:
+            widths.append(max(found, min(name, LEAST_WORDS)))
+        elif beside:
+            widths.append(max(found, LEAST_COLUMN, min(name, 2 * LEAST_COLUMN) if column.rank else name))
+        else:
+            widths.append(max(found, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
+    ranges = tuple(
+        max(
+            [cell_len(_range(row.cells[place])) for row in rows if row.cells[place].status is None], default=0
+        )
+        for place in range(len(table.columns))
+    )
+    return _Layout(label, tuple(widths), ranges, beside, mark)
+
+
+def _indent(table: Table, *, beside: bool) -> int:
+    """Of the rows below a section's title."""
+    titled = any(section.title for section in table.sections)
+    return (INDENT if beside else 1) if titled else 0
+
+
+def _width(cell: Cell, column: Column, *, beside: bool) -> int:
+    """What a cell needs; words may be wrapped, numbers not."""
+    text, below = cell_len(cell.text), cell_len(_range(cell))
+    if not column.number or cell.status is not None or not cell.text[:1].isdigit():
+        whole = text + (below + 1) * bool(below) if beside else max(text, below)
+        longest = max(map(cell_len, (*cell.text.split(), "")))
+        return max(longest, min(whole, MOST_WORDS if beside else LEAST_WORDS))
+    return text + (below + 1) * bool(below) if beside else max(text, below)
+
+
+def _most_telling(table: Table, layout: _Layout, width: int) -> list[int]:
+    places = sorted(range(len(table.columns)), key=lambda place: table.columns[place].rank)
+    while len(places) > 2 and layout.total(places) > width and table.columns[places[-1]].rank:
+        places.pop()
+    return sorted(places)
+
+
+def _shares(layout: _Layout, width: int) -> Iterator[list[int]]:
+    """Places of the columns that share a table, as many as fit, in order."""
+    places: list[int] = []
+    for place in range(len(layout.widths)):
+        if places and layout.total([*places, place]) > width:
+            yield places
+            places = []
+        places.append(place)
+    if places:
+        yield places
+
+
+def _lines(table: Table, layout: _Layout, places: Sequence[int]) -> Iterator[RenderableType]:
+    head = _grid(table, layout, places)
+    names = (Text(table.columns[place].name, style="bold") for place in places)
+    head.add_row(Text(table.heading, style="dim"), *names, *([""] if layout.mark else []))
+    yield head
+    titled = any(section.title for section in table.sections)
+    if titled:
+        yield Text("─" * (layout.total(places) - (len(layout.mark) + 1) * bool(layout.mark)), style="dim")
+    for number, section in enumerate(table.sections):
+        if section.title:
+            if number:
+                yield Text()
+            note = f"  {section.note}" if section.note else ""
+            yield Text.assemble((section.title, "bold"), (note, "dim"))
+        body = _grid(table, layout, places)
+        for row in section.rows:
+            body.add_row(*_cells(row, layout, places, _indent(table, beside=layout.beside)))
+        yield body
+
+
+def _grid(table: Table, layout: _Layout, places: Sequence[int]) -> rich_table.Table:
+    grid = rich_table.Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
+    grid.add_column(width=layout.label, vertical="top", overflow="fold")
+    for place in places:
+        number = table.columns[place].number
+        grid.add_column(
+            width=layout.widths[place], justify="right" if number else "left", overflow="fold", vertical="top"
+        )
+    if layout.mark:
+        grid.add_column(width=len(layout.mark), vertical="top")
+    return grid
+
+
+def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Iterator[RenderableType]:
+    split = bool(row.unit) and not layout.beside
+    label = Text.assemble(row.label, "\n", (row.unit, "dim")) if split else Text(_label(row))
+    yield Padding(label, (0, 0, 0, indent))
+    for place in places:
+        yield _cell(row.cells[place], layout, layout.ranges[place])
+    if layout.mark:
+        yield Text(layout.mark if row.measured else "", style="dim yellow")
+
+
+def _cell(cell: Cell, layout: _Layout, widest_range: int) -> Text:
+    style = STATUS_STYLE[cell.status] if cell.status else BEST if cell.best else ""
+    text = Text(cell.text, style=style)
+    if not layout.beside:
+        return Text.assemble(text, "\n", (_range(cell), "dim")) if cell.spread else text
+    if cell.status is not None:
+        return Text.assemble(text, (f", {cell.spread}" if cell.spread else "", "dim"))
+    if widest_range and (cell.spread or cell.text[:1].isdigit()):
+        return Text.assemble(text, (f" {_range(cell).ljust(widest_range)}", "dim"))
+    return text
+
+
+def _range(cell: Cell) -> str:
+    if not cell.spread:
+        return ""
+    return cell.spread if cell.status is not None else f"({cell.spread})"
+
+
+def _label(row: Row) -> str:
+    return f"{row.label}, {row.unit}" if row.unit else row.label

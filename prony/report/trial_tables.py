@@ -1,0 +1,192 @@
+"""What single windows say beyond their figures: steps of a scenario, time parts, groups of users, a script's
+output. Pure; must not know how a block is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from prony.evidence.engine import Histogram, ScriptReport
+from prony.evidence.trial import Evidence, PopulationFacts
+from prony.judge.histogram import HistogramError, decode, needed_samples
+from prony.judge.words import measured
+from prony.report.blocks import Block, Lines, plain
+from prony.report.result import TrialView
+from prony.report.wording import ABSENT, counted, number, significant
+
+STEP_HEAD = ("step", "requests/s", "failed", "mean, ms", "p50, ms", "p99, ms")
+PART_HEAD = ("part", "samples", "mean, ms", "p50, ms", "p99, ms")
+WHEN = {"before": "before the load", "after": "after the load"}
+MOST_SCRIPT_LINES = 200
+"""Of what a script printed; `prony wrk` prints all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of one histogram; a percentile that the samples do not support is None."""
+
+    mean_ms: float | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+
+
+def times(histogram: Histogram | None) -> Times:
+    """Mean, p50 and p99 in ms, as far as the samples support them."""
+    if histogram is None:
+        return Times()
+    mean_ms = None if histogram.mean_ns is None else histogram.mean_ns / 1e6
+
+    def percentile_ms(percentile: float) -> float | None:
+        if histogram.count < needed_samples(percentile):
+            return None
+        try:
+            ns = decode(histogram).percentile_ns(percentile)
+        except HistogramError:
+            return None
+        return None if ns is None else ns / 1e6
+
+    return Times(mean_ms, percentile_ms(50.0), percentile_ms(99.0))
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One step over one window."""
+
+    scenario: str
+    name: str
+    completed: int
+    per_s: float
+    failed: int
+    times: Times
+
+
+@dataclass(frozen=True, slots=True)
+class TimePart:
+    """One part of a request's time over one window: connect, tls, send, wait or receive."""
+
+    name: str
+    samples: int
+    times: Times
+
+
+def steps_of(trial: TrialView) -> list[StepLine]:
+    """The steps of one trial; none when the workload has a single one or its figures are not printed."""
+    window = measured(trial.record.evidence)
+    if window is None or trial.rejected_because is not None:
+        return []
+    return [
+        StepLine(
+            step.scenario,
+            step.name,
+            step.completed,
+            step.completed / window.duration_s,
+            step.failed,
+            times(step.service_time),
+        )
+        for step in (*window.steps, *window.transactions)
+    ]
+
+
+def time_parts_of(trial: TrialView) -> list[TimePart]:
+    """The time parts of one trial; none unless they were asked for (`prony load --parts`) and are printed.
+    Connecting and the TLS handshake are there when connections were opened within the window.
+    """
+    window = measured(trial.record.evidence)
+    if window is None or window.wait_time is None or trial.rejected_because is not None:
+        return []
+    found: Mapping[str, Histogram | None] = {
+        "connect": window.connect_time,
+        "tls": window.tls_time,
+        "send": window.send_time,
+        "wait": window.wait_time,
+        "receive": window.receive_time,
+    }
+    return [TimePart(name, one.count, times(one)) for name, one in found.items() if one is not None]
+
+
+def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
+    """A row per step: of one trial its figures, of several the median over those that count (of `failed` the
+    sum); nothing when the workload has a single step.
+    """
+    found: dict[str, list[StepLine]] = {}
+    counting = [trial for trial in trials if trial.counts]
+    for trial in counting:
+        steps = steps_of(trial)
+        scenarios = {step.scenario for step in steps}
+        for step in steps:
+            name = f"{step.scenario}: {step.name}" if len(scenarios) > 1 else step.name
+            found.setdefault(name, []).append(step)
+    if not found:
+        return []
+    note = "service times" if len(counting) == 1 else "service times, median over trials"
+    rows = [_step_row(name, steps) for name, steps in found.items()]
+    return [plain(STEP_HEAD, rows, f"Steps, {whose}" if whose else "Steps", note)]
+
+
+def _step_row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:
+    def middle(values: Sequence[float | None]) -> str:
+        known = [value for value in values if value is not None]
+        return significant(median(known), 3) if len(known) == len(values) else ABSENT
+
+    return (
+        name,
+        number(median(step.per_s for step in steps)),
+        number(sum(step.failed for step in steps)),
+        *(middle([getattr(step.times, name) for step in steps]) for name in ("mean_ms", "p50_ms", "p99_ms")),
+    )
+
+
+def time_part_blocks(trials: Sequence[TrialView]) -> list[Block]:
+    """A row per time part of a single trial; nothing otherwise."""
+    parts = time_parts_of(trials[0]) if len(trials) == 1 else []
+    if not parts:
+        return []
+    rows = [
+        (
+            p.name,
+            number(p.samples),
+            *(significant(v, 3) for v in (p.times.mean_ms, p.times.p50_ms, p.times.p99_ms)),
+        )
+        for p in parts
+    ]
+    return [plain(PART_HEAD, rows, "Time parts", "send, wait and receive make up the service time")]
+
+
+def group_lines(evidence: Evidence) -> list[str]:
+    """A line per group of users, where there are several, and one per load that came before or after."""
+    groups = [_group(one) for one in evidence.load.populations]
+    stages = [
+        f"{WHEN[stage.name]}: {number(totals.completed)} requests completed, {number(totals.failed)} failed "
+        "(not in the figures)"
+        for stage in evidence.stages
+        if (totals := stage.report.totals)
+    ]
+    return groups + stages
+
+
+def _group(one: PopulationFacts) -> str:
+    words = [f"{one.name}: {counted(one.users, 'user')}"]
+    if one.start_s:
+        words.append(f"from {one.start_s:g} s")
+    if one.ramp_up_s:
+        words.append(f"over {one.ramp_up_s:g} s")
+    if one.end_s is not None:
+        words.append(f"until {one.end_s:g} s")
+    if one.iterations_per_user is not None:
+        words.append(f"{counted(one.iterations_per_user, 'iteration')} each")
+    return ", ".join(words)
+
+
+def script_blocks(script: ScriptReport | None) -> list[Block]:
+    """What a script in Lua printed, in the order in which its functions ran."""
+    if script is None:
+        return []
+    printed = f"{script.printed_setup}{script.printed_run}{script.printed_done}".splitlines()
+    lines = printed[:MOST_SCRIPT_LINES]
+    if len(printed) > MOST_SCRIPT_LINES or script.printed_left_out:
+        lines.append(f"… and {number(max(0, len(printed) - MOST_SCRIPT_LINES))} more lines")
+    if script.error is not None:
+        lines.append(script.error)
+    return [Lines("Script output", tuple(lines), listed=False)] if lines else []

@@ -1,0 +1,261 @@
+"""Two results beside each other: ratios within each of them, fingerprints side by side, and the word
+*confounded* where it applies.
+
+Pure. Never divides a figure of one machine by one of the other: the machine is confounded with everything
+else that differs between them, so such a ratio or p-value would answer no question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.evidence.host import Fingerprint
+from prony.report import schema as out
+from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.export import spread_out
+from prony.report.labels import named, rounded
+from prony.report.reading import figure_pairs
+from prony.report.result import HEADLINE, CellView, PairView, ResultView, Spread
+from prony.report.wording import ratio
+
+FEWEST = 3
+"""Trials per server from which a ratio is worth an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One server's figure on each machine: median and range, never divided by each other."""
+
+    where: str
+    server: str
+    figure: str
+    sides: tuple[Spread | None, Spread | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One pair of servers on each machine: the ratio within it."""
+
+    where: str
+    a: str
+    b: str
+    figure: str
+    sides: tuple[PairView | None, PairView | None]
+
+    @property
+    def words(self) -> str:
+        """Whether both machines say the same of this pair."""
+        left, right = self.sides
+        if left is None or right is None:
+            return "only on one machine"
+        unclear = {"inconclusive", "unknown"}
+        if left.verdict in unclear or right.verdict in unclear:
+            return "undecided"
+        return "the same order" if left.verdict == right.verdict else "another order"
+
+
+@dataclass(frozen=True, slots=True)
+class TwoResults:
+    """All that is shown."""
+
+    sides: tuple[ResultView, ResultView]
+    figures: tuple[Figure, ...]
+    ratios: tuple[Ratio, ...]
+    differing: tuple[tuple[str, str, str], ...]
+    """(what, first, second) of the fingerprints where they differ."""
+
+    @property
+    def confounded(self) -> bool:
+        """Whether the machines differ in anything that can change a figure."""
+        first, second = (None if s.fingerprint is None else s.fingerprint.key for s in self.sides)
+        return first is None or first != second
+
+    @property
+    def words(self) -> str:
+        """What may be concluded, in one sentence."""
+        if self.confounded:
+            return (
+                "The machine is confounded with everything else that differs between the two results: no "
+                "ratio and no p-value is given across them; compare the ratios within each."
+            )
+        return (
+            "Both results come from machines of the same fingerprint, at different times: ratios are given "
+            "within each result only, because trials of one are not interleaved with those of the other."
+        )
+
+
+def beside(first: ResultView, second: ResultView) -> TwoResults:
+    """Both results, group by group (part, workload, load), as far as either has a figure."""
+    groups = (_groups(first), _groups(second))
+    names = list(dict.fromkeys([*groups[0], *groups[1]]))
+    figures: list[Figure] = []
+    ratios: list[Ratio] = []
+    for where in names:
+        cells = (groups[0].get(where, []), groups[1].get(where, []))
+        figure = _figure([*cells[0], *cells[1]])
+        servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
+        for server in servers:
+            both = (_spread(cells[0], server, figure), _spread(cells[1], server, figure))
+            if any(both):
+                figures.append(Figure(where, server, figure, both))
+        found = (_pairs(cells[0], figure), _pairs(cells[1], figure))
+        for at, a in enumerate(servers):
+            for b in servers[at + 1 :]:
+                sides = (found[0].get((a, b)), found[1].get((a, b)))
+                if any(sides):
+                    ratios.append(Ratio(where, a, b, figure, sides))
+    differing = _differing(first.fingerprint, second.fingerprint)
+    return TwoResults((first, second), tuple(figures), tuple(ratios), tuple(differing))
+
+
+def _groups(result: ResultView) -> dict[str, list[CellView]]:
+    """Cells that answer the same question: a cell without its server. Parts are told apart by name where a
+    result has several.
+    """
+    found: dict[str, list[CellView]] = {}
+    for part in result.parts:
+        own = part.part.name if len(result.parts) > 1 else ""
+        follows = part.part.follows is not None
+        for view in part.cells:
+            trial = view.cell.trial
+            names = (own, trial.workload.name, "" if follows else trial.load_name)
+            found.setdefault(", ".join(filter(None, names)), []).append(view)
+    return found
+
+
+def _figure(cells: Sequence[CellView]) -> str:
+    """What the question is about: how much, or, where the load is given, how fast."""
+    facts = (trial.record.evidence.load for cell in cells for trial in cell.trials)
+    return "p99_ms" if any(load.claim == "latency" for load in facts) else HEADLINE
+
+
+def _spread(cells: Sequence[CellView], server: str, figure: str) -> Spread | None:
+    return next((found for c in cells if c.cell.server == server and (found := c.figure(figure))), None)
+
+
+def _pairs(cells: Sequence[CellView], figure: str) -> dict[tuple[str, str], PairView]:
+    ran = [cell for cell in cells if cell.trials]
+    if len(ran) < 2 or max(len(cell.trials) for cell in ran) < FEWEST:
+        return {}
+    return {(pair.a, pair.b): pair for pair in figure_pairs(ran, figure)}
+
+
+def _differing(first: Fingerprint | None, second: Fingerprint | None) -> list[tuple[str, str, str]]:
+    """Field by field, mappings entry by entry."""
+    found: list[tuple[str, str, str]] = []
+    if first is None or second is None:
+        return found
+    for name in type(first).model_fields:
+        mine, theirs = getattr(first, name), getattr(second, name)
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            for key in sorted({*mine, *theirs}):
+                if mine.get(key) != theirs.get(key):
+                    found.append((f"{name}: {key}", _text(mine.get(key)), _text(theirs.get(key))))
+        elif mine != theirs:
+            found.append((name.replace("_", " "), _text(mine), _text(theirs)))
+    return found
+
+
+def _text(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+def blocks(found: TwoResults) -> list[Block]:
+    """What a terminal shows of both."""
+    sides = tuple(Column(_head(side), number=False) for side in found.sides)
+    ratios = tuple(
+        Row(
+            f"{one.a} ÷ {one.b}",
+            (Cell(one.where), *(Cell(_ratio(side)) for side in one.sides), Cell(one.words)),
+        )
+        for one in found.ratios
+    )
+    figures = tuple(
+        Row(
+            one.server,
+            (Cell(one.where), *(Cell(_range(side, one.figure)) for side in one.sides)),
+            named(one.figure),
+        )
+        for one in found.figures
+    )
+    where = Column("where", number=False)
+    made: list[Block] = []
+    if ratios:
+        columns = (where, *sides, Column("", number=False))
+        made.append(Table(columns, (Section(ratios),), title="Ratios", note="each within its own result"))
+    else:
+        made.append(Lines("Ratios", ("none: no pair of servers has three trials in one result",)))
+    note = "median over trials (min–max), never divided by each other"
+    made.append(Table((where, *sides), (Section(figures),), title="Figures", note=note))
+    if found.differing:
+        rows = tuple(Row(what, (Cell(left), Cell(right))) for what, left, right in found.differing)
+        made.append(Table(sides, (Section(rows),), title="What differs between the machines"))
+    return made
+
+
+def _head(side: ResultView) -> str:
+    host = side.fingerprint
+    return side.id if host is None else f"{side.id} {host.hostname} ({host.architecture})"
+
+
+def _ratio(pair: PairView | None) -> str:
+    if pair is None:
+        return "–"
+    if pair.ratio is None:
+        return pair.verdict
+    interval = "" if pair.low is None else f" [{ratio(pair.low)}, {ratio(pair.high)}]"
+    return f"{ratio(pair.ratio)}{interval} {pair.verdict}"
+
+
+def _range(found: Spread | None, figure: str) -> str:
+    if found is None:
+        return "no figure"
+    low, high = rounded(figure, found.low), rounded(figure, found.high)
+    return rounded(figure, found.median) + (f" ({low}–{high})" if found.n > 1 else "")
+
+
+def to_json(found: TwoResults) -> out.TwoResultsOut:
+    """The same as the models of the contract."""
+    return out.TwoResultsOut(
+        confounded=found.confounded,
+        words=found.words,
+        results=[
+            out.SideOut(
+                id=side.id,
+                title=side.title,
+                fingerprint=None if side.fingerprint is None else side.fingerprint.model_dump(mode="json"),
+            )
+            for side in found.sides
+        ],
+        ratios=[
+            out.TwoRatiosOut(
+                where=one.where,
+                a=one.a,
+                b=one.b,
+                figure=one.figure,
+                words=one.words,
+                sides=[
+                    None
+                    if side is None
+                    else out.RatioSideOut(
+                        ratio=side.ratio, low=side.low, high=side.high, verdict=side.verdict
+                    )
+                    for side in one.sides
+                ],
+            )
+            for one in found.ratios
+        ],
+        figures=[
+            out.TwoFiguresOut(
+                where=one.where,
+                server=one.server,
+                figure=one.figure,
+                sides=[None if side is None else spread_out(side) for side in one.sides],
+            )
+            for one in found.figures
+        ],
+        differing=[
+            out.DifferenceOut(what=what, values=[left, right]) for what, left, right in found.differing
+        ],
+    )

@@ -1,0 +1,139 @@
+"""The page of a plan: ceilings, percentiles, sockets; and its JSON: as the published schema says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from prony.evidence.trial import Calibration, Ceiling
+from prony.judge.finding import Finding, Status
+from prony.plan import workload
+from prony.plan.load import ClosedLoad
+from prony.plan.plan import Part, Plan, cell_of
+from prony.plan.target import Launch
+from prony.report.export import to_json
+from prony.report.html import render_html
+from prony.report.reading import build
+from prony.report.result import ResultView, TrialView
+from prony.report.schema import json_schema
+from prony.report.terminal import render
+
+from . import factory
+from .page import Page
+from .test_sockets import sampled
+
+
+def bounded(trial: TrialView, per_s: float) -> TrialView:
+    """With ceilings that are known beforehand: one near, one far away."""
+    ceilings = (
+        Ceiling(name="worker threads", per_s=per_s, explanation="200 ÷ 150 ms"),
+        Ceiling(name="connections", per_s=per_s * 1000, explanation="many"),
+    )
+    calibration = Calibration(ceiling_per_s=per_s * 2, body_bytes=12, duration_s=1.5)
+    evidence = trial.record.evidence.model_copy(update={"ceilings": ceilings, "calibration": calibration})
+    return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+
+
+def plan() -> Plan:
+    """One part at one load, one that sweeps over users."""
+    parts = (Part(name="one", title="At one load"), Part(name="sweep", title="Over users"))
+    asked = workload.load("hello-delay")
+    cells = [
+        cell_of(
+            part,
+            server,
+            Launch(address=server),
+            factory.trial_plan(ClosedLoad(users=users)).model_copy(update={"workload": asked}),
+            trials,
+        )
+        for part, many, trials in (("one", (10,), 3), ("sweep", (1, 10), 1))
+        for users in many
+        for server in ("spring-tomcat", "spring-jetty")
+    ]
+    return Plan(name="two", command="run", title="Two servers", parts=parts, cells=tuple(cells), seed=1)
+
+
+@pytest.fixture(scope="module")
+def view() -> ResultView:
+    asked = plan()
+    trials = []
+    for number, scheduled in enumerate(asked.order()):
+        cell = asked.cell(scheduled.cell)
+        record = factory.record(cell.server, scheduled.block)
+        placed = {"cell": cell.id, "id": f"t-{number}", "load_name": cell.trial.load_name}
+        trials.append(bounded(sampled(factory.trial(record.model_copy(update=placed)), 12), 9000))
+    return build(factory.row(asked.title), asked, trials)
+
+
+def test_the_page_draws_ceilings_percentiles_and_sockets(view: ResultView) -> None:
+    page = Page(render_html(view))
+    assert page.faults == []
+    titles = [one.text for one in page.all("title")]
+    (ceilings,) = (text for text in titles if text.startswith("Throughput and its ceilings"))
+    assert "worker threads 9,000/s" in ceilings
+    assert "connections 9,000,000/s" in ceilings, "told in words, though too far away to be drawn"
+    assert "client 18,000/s" in ceilings
+    (times,) = (text for text in titles if text.startswith("Service time by percentile"))
+    assert "spring-jetty: p50" in times
+    sockets = [text for text in titles if "TCP sockets over" in text]
+    assert len(sockets) == 4, "one for each server of each part"
+    assert sockets[0].startswith("spring-tomcat: TCP sockets")
+    assert sockets[2].startswith("spring-tomcat, hello-delay, closed-"), "of a sweep the cell with most"
+    assert any(text.startswith("p99 over users") for text in titles)
+
+
+def test_a_page_of_trials_that_are_rejected_has_no_figures(view: ResultView) -> None:
+    def rejected(trial: TrialView) -> TrialView:
+        return replace(trial, record=trial.record.model_copy(update={"failure": "it died"}))
+
+    page = Page(render_html(factory.changed(view, rejected)))
+    assert page.faults == []
+    titles = [one.text for one in page.all("title")]
+    assert not any(text.startswith(("Throughput", "Service time")) for text in titles)
+    assert any("TCP sockets over" in text for text in titles), "what the machine did is still shown"
+
+
+def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: ResultView) -> None:
+    def with_finding(trial: TrialView) -> TrialView:
+        share = 11 if trial.record.server == "spring-tomcat" else 12
+        found = Finding(
+            check="isolation", status=Status.SUSPECT, reason=f"a neighbour took {share} %", advice="end it"
+        )
+        return replace(trial, judgement=trial.judgement.model_copy(update={"findings": (found,)}))
+
+    doubtful = factory.changed(view, with_finding)
+    out = StringIO()
+    render(doubtful, Console(file=out, width=60))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    head = lines.index("  suspect isolation  all 6 trials")
+    assert lines[head + 1] == "    spring-tomcat: a neighbour took 11 %"
+    assert lines[head + 2] == "    spring-jetty: a neighbour took 12 %", "each cell has its own numbers"
+    assert all(len(line) <= 60 for line in lines)
+    assert "a neighbour took 12 %" in render_html(doubtful)
+
+
+def test_where_there_is_no_room_the_most_telling_columns_stay(view: ResultView) -> None:
+    def shown(width: int) -> str:
+        out = StringIO()
+        render(view, Console(file=out, width=width))
+        text = out.getvalue()
+        assert all(len(line) <= width for line in text.splitlines())
+        return text
+
+    wide, narrow = shown(160), shown(80)
+    assert "p90, ms" in wide
+    assert "p90, ms" not in narrow
+    assert "requests/s" in narrow
+    assert "bound by" in narrow
+
+
+def test_the_json_is_what_the_published_schema_says(view: ResultView) -> None:
+    made = json.loads(json.dumps(to_json(view).model_dump(mode="json", by_alias=True), allow_nan=False))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
+    assert made["parts"][0]["cells"][0]["figures"]["requests_per_s"]["n"] == 3
+    assert [part["name"] for part in made["parts"]] == ["one", "sweep"]
