@@ -31,8 +31,10 @@ class Progress(Protocol):
     def row(self, row: IntervalRow) -> None:
         """One second of load has passed."""
 
-    def trial_ended(self, verdict: Status, requests_per_s: float | None, seconds: float) -> None:
-        """The trial is over; no rate when none may be printed."""
+    def trial_ended(
+        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
+    ) -> None:
+        """The trial is over; no rate when none may be printed; `why`: what made it other than valid."""
 
     def note(self, text: str) -> None:
         """Something worth a line."""

@@ -35,6 +35,12 @@ class Conclusion:
     printable_per_s: float | None
     """Requests per second when they may be printed."""
 
+    @property
+    def why(self) -> str:
+        """What made the trial other than valid, as short as a line of progress needs it; else empty."""
+        worst = self.judgement.worst
+        return "" if worst is None else worst.reason.partition("; ")[0]
+
 
 def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusion:
     """Judge one trial, under these limits or the default ones, and derive its figures."""

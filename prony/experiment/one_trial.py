@@ -101,7 +101,8 @@ class Trials:
         )
         ended = conclude(record, CheckLimits.model_validate(limits or {}))
         self.store.add_trial(record, ended.judgement, ended.figures)
-        self.progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
+        took_s = time.monotonic() - begun
+        self.progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, took_s, ended.why)
         if outcome.failure is not None:
             self.progress.note(f"{place.server}: {outcome.failure}")
         if outcome.interrupted:

@@ -229,7 +229,8 @@ def measure_running(
     store.add_trial(record, ended.judgement, ended.figures)
     if into is None:
         store.finish_experiment(identifier, "interrupted" if outcome.interrupted else "finished")
-    progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, time.monotonic() - begun)
+    took_s = time.monotonic() - begun
+    progress.trial_ended(ended.judgement.verdict, ended.printable_per_s, took_s, ended.why)
     if hurried:
         raise KeptInterrupt(identifier)
     return identifier

@@ -5,29 +5,36 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from prony.evidence.engine import IntervalRow
 from prony.judge.finding import Status
-from prony.report.progress_state import State, harmless, log
+from prony.report.progress_state import SilentProgress, State, figure, harmless, log, outcome
 from prony.report.style import STATUS_STYLE
-from prony.report.wording import clock, duration, number
+from prony.report.wording import clock, counted, duration
 
-REDRAW_EVERY_S = 0.25
-"""Shortest time between two redraws: the screen may not cost the client CPU that it is measuring with."""
+REDRAWS_PER_S = 4.0
+"""At the most: the screen may not cost the client CPU that it is measuring with."""
 LEAST_BAR_WIDTH = 64
 """Terminals narrower than this get words without bars."""
 
 
-class RichProgress:
+class _Screen(Live):
+    """What rich redraws from a thread of its own; a fault of the screen ends in the log."""
+
+    def refresh(self) -> None:
+        try:
+            super().refresh()
+        except Exception:
+            log.info("progress could not be redrawn", exc_info=True)
+
+
+class RichProgress(SilentProgress):
     """Live bars: the running trial with phase, rate and p99, then the experiment; what ended stays above."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,15 +44,14 @@ class RichProgress:
         self._state = State(clock, started_s=clock())
         self._lock = threading.RLock()
         self._build_line = ""
-        self._live = Live(
+        self._live = _Screen(
             console=console,
-            auto_refresh=False,
+            refresh_per_second=REDRAWS_PER_S,
             transient=True,
             get_renderable=self._drawing,
             redirect_stdout=False,  # results go there, and nothing else
+            redirect_stderr=False,
         )
-        self._stop = threading.Event()
-        self._ticker: threading.Thread | None = None
 
     def _screen_gone(self) -> None:
         self._console.quiet = True
@@ -103,27 +109,16 @@ class RichProgress:
             lines = [f"{state.index}/{state.total} {state.server}", where, state.rates(), *lines]
         return Text("\n".join(line for line in lines if line), overflow="ellipsis", no_wrap=True)
 
-    def _redraw(self) -> None:
-        while not self._stop.wait(REDRAW_EVERY_S):
-            try:
-                self._live.refresh()
-            except Exception:
-                log.info("progress could not be redrawn", exc_info=True)
-                return
-
     def _begin(self) -> None:
-        if self._ticker is None and not self._stop.is_set():
+        if not self._live.is_started:
             self._live.start()
-            self._ticker = threading.Thread(target=self._redraw, name="prony-progress", daemon=True)
-            self._ticker.start()
 
     @harmless
     def experiment_started(self, total_trials: int, estimate_s: float) -> None:
         with self._lock:
             self._state.total, self._state.estimate_s = total_trials, estimate_s
             self._build_line = ""
-        plural = "trial" if total_trials == 1 else "trials"
-        line = f"{total_trials} {plural}, about {duration(estimate_s)}"
+        line = f"{counted(total_trials, 'trial')}, about {duration(estimate_s)}"
         self._console.print(line, style="dim", highlight=False)
         self._begin()
 
@@ -151,15 +146,17 @@ class RichProgress:
             self._state.row = row
 
     @harmless
-    def trial_ended(self, verdict: Status, requests_per_s: float | None, seconds: float) -> None:
+    def trial_ended(
+        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
+    ) -> None:
         with self._lock:
             state = self._state
             state.end_trial(seconds)
-            rate = "no figure" if requests_per_s is None else f"{number(requests_per_s)} requests/s"
-            style = STATUS_STYLE[verdict]
-            line = (
-                f"{state.index}/{state.total} {escape(state.server)}  [{style}]{verdict.value}[/]"
-                f"  {rate}  [dim]{duration(seconds)}[/]"
+            line = Text.assemble(
+                f"{state.index}/{state.total} {state.server}  ",
+                (outcome(verdict, why), STATUS_STYLE[verdict]),
+                f"  {figure(requests_per_s)}  ",
+                (duration(seconds), "dim"),
             )
         self._console.print(line, highlight=False)
 
@@ -169,19 +166,7 @@ class RichProgress:
 
     @harmless
     def finished(self) -> None:
-        self._stop.set()
-        if self._ticker is not None:
-            self._ticker.join(timeout=2.0)
-            self._ticker = None
         self._live.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.finished()
 
 
 def _bar(share: float | None, width: int, style: str) -> ProgressBar:

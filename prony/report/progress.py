@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Protocol
 
 from rich.console import Console
 
@@ -17,8 +16,10 @@ from prony.evidence.engine import IntervalRow
 from prony.experiment import bench
 from prony.judge.finding import Status
 from prony.report.live import RichProgress
-from prony.report.progress_state import State, harmless
-from prony.report.wording import clock, duration, number
+from prony.report.progress_state import SilentProgress, State, figure, harmless, outcome
+from prony.report.wording import clock, counted, duration
+
+__all__ = ["AnyProgress", "PlainProgress", "Progress", "RichProgress", "SilentProgress", "choose_progress"]
 
 PLAIN_LINE_EVERY_S = 5.0
 """How often the plain output tells where it is within a phase."""
@@ -33,26 +34,7 @@ class Progress(bench.Progress, Protocol):
         """Nothing more will come: leave the terminal as it was found. May be called twice."""
 
 
-class SilentProgress:
-    """Says nothing (for --json and for tests)."""
-
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None: ...
-    def build(self, server: str, line: str) -> None: ...
-    def trial_started(self, index: int, server: str, block: int) -> None: ...
-    def phase(self, name: str, expected_s: float | None) -> None: ...
-    def row(self, row: IntervalRow) -> None: ...
-    def trial_ended(self, verdict: Status, requests_per_s: float | None, seconds: float) -> None: ...
-    def note(self, text: str) -> None: ...
-    def finished(self) -> None: ...
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class PlainProgress:
+class PlainProgress(SilentProgress):
     """One line per event, for logs and pipes: a line at each change of phase and one every five seconds."""
 
     def __init__(self, stream: IO[str], *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,8 +53,7 @@ class PlainProgress:
     @harmless
     def experiment_started(self, total_trials: int, estimate_s: float) -> None:
         self._state.total, self._state.estimate_s = total_trials, estimate_s
-        plural = "trial" if total_trials == 1 else "trials"
-        self._say(f"{total_trials} {plural}, about {duration(estimate_s)}")
+        self._say(f"{counted(total_trials, 'trial')}, about {duration(estimate_s)}")
 
     @harmless
     def build(self, server: str, line: str) -> None:
@@ -100,12 +81,14 @@ class PlainProgress:
         self._say(f"{self._where()}: {state.phase} {state.phase_time()}, {state.rates()}")
 
     @harmless
-    def trial_ended(self, verdict: Status, requests_per_s: float | None, seconds: float) -> None:
+    def trial_ended(
+        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
+    ) -> None:
         self._state.end_trial(seconds)
-        rate = "no figure" if requests_per_s is None else f"{number(requests_per_s)} requests/s"
         left = self._state.left_s()
         ahead = f", about {duration(left)} left" if left and self._state.done < self._state.total else ""
-        self._say(f"{self._where()}: {verdict.value}, {rate}, took {duration(seconds)}{ahead}")
+        said = f"{outcome(verdict, why)}, {figure(requests_per_s)}, took {duration(seconds)}{ahead}"
+        self._say(f"{self._where()}: {said}")
 
     @harmless
     def note(self, text: str) -> None:
@@ -115,16 +98,8 @@ class PlainProgress:
     def finished(self) -> None:
         self._stream.flush()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.finished()
-
-
-AnyProgress = RichProgress | PlainProgress | SilentProgress
+AnyProgress = SilentProgress
 
 
 def choose_progress(console: Console, *, silent: bool = False) -> AnyProgress:

@@ -1,4 +1,6 @@
-"""Where an experiment stands, and the guard that keeps a fault of the screen away from it. Draws nothing."""
+"""Where an experiment stands, the guard that keeps a fault of the screen away from it, and the progress that
+says nothing. Draws nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec, TypeVar
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from prony.evidence.engine import IntervalRow
+from prony.judge.finding import Status
 from prony.report.wording import milliseconds, number
 
 log = logging.getLogger("prony.report.progress")
@@ -28,6 +32,38 @@ def harmless(method: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[
             log.info("progress output failed in %s", method.__name__, exc_info=True)
 
     return guarded
+
+
+class SilentProgress:
+    """Says nothing (for --json and for tests); the visible forms are made from it."""
+
+    def experiment_started(self, total_trials: int, estimate_s: float) -> None: ...
+    def build(self, server: str, line: str) -> None: ...
+    def trial_started(self, index: int, server: str, block: int) -> None: ...
+    def phase(self, name: str, expected_s: float | None) -> None: ...
+    def row(self, row: IntervalRow) -> None: ...
+    def trial_ended(
+        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
+    ) -> None: ...
+    def note(self, text: str) -> None: ...
+    def finished(self) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finished()
+
+
+def outcome(verdict: Status, why: str) -> str:
+    """The verdict, and at once why it is not valid."""
+    return f"{verdict.value}: {why}" if why and verdict is not Status.VALID else verdict.value
+
+
+def figure(requests_per_s: float | None) -> str:
+    """The headline figure of a trial, when it may be printed."""
+    return "no figure" if requests_per_s is None else f"{number(requests_per_s)} requests/s"
 
 
 @dataclass(slots=True)

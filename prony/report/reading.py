@@ -5,6 +5,7 @@ Must not print anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -49,7 +50,9 @@ def load_result(store: Store, which: str) -> ResultView:
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
     """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
-    return build(row, plan_of(row, stored), [trial_view(one) for one in stored])
+    view = build(row, plan_of(row, stored), [trial_view(one) for one in stored])
+    again = _judged_again(stored)
+    return replace(view, warnings=(*view.warnings, again)) if again else view
 
 
 def build(row: ExperimentRow, plan: Plan, trials: Sequence[TrialView]) -> ResultView:
@@ -290,6 +293,18 @@ def _warnings(view: ResultView) -> list[str]:
     for cell in view.cells:
         found += [said for control in cell.controls if (said := _agreement(cell, control)) is not None]
     return found
+
+
+def _judged_again(stored: Sequence[StoredTrial]) -> str:
+    """When trials were judged again, under which limits, and what the first verdicts were."""
+    newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
+    if not newest:
+        return ""
+    limits = {key: value for one in newest for key, value in one.judgement.limits.items()}
+    under = f" (limits: {', '.join(f'{key}={value:g}' for key, value in limits.items())})" if limits else ""
+    tally = Counter(one.first.judgement.verdict.value for one in stored if len(one.judgements) > 1)
+    first = ", ".join(f"{n} {verdict}" for verdict, n in tally.items())
+    return f"Judged again on {max(one.made for one in newest):%Y-%m-%d}{under}; first verdicts: {first}."
 
 
 def _disturbed(trial: TrialView) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import threading
 import time
 from collections.abc import Callable
 
@@ -82,9 +81,10 @@ def test_failures_and_missing_figures_are_said() -> None:
     progress.phase("window", 10)
     clock.now += 6
     progress.row(row(failed=12))
-    progress.trial_ended(Status.INVALID, None, 8)
+    progress.trial_ended(Status.INVALID, None, 8, "other processes took 84 % of the client's CPUs (python)")
     assert "12 failed" in stream.getvalue()
-    assert "invalid, no figure, took 8 s" in stream.getvalue()
+    said = "invalid: other processes took 84 % of the client's CPUs (python), no figure, took 8 s"
+    assert said in stream.getvalue(), "why it is invalid is said at once"
     assert "trial 1 of ?" in stream.getvalue()
 
 
@@ -113,7 +113,7 @@ def test_live_bars_draw_the_trial_and_leave_what_ended(width: int) -> None:
     assert "1/9 spring-tomcat  valid  8,153 requests/s  26 s" in " ".join(stream.getvalue().split("\n"))[
         :4000
     ] or (width < 60)
-    assert not [t for t in threading.enumerate() if t.name == "prony-progress"]
+    assert not progress._live.is_started
 
 
 def draw(progress: RichProgress, width: int) -> str:
@@ -160,16 +160,33 @@ def test_a_broken_screen_ends_in_the_log_and_nowhere_else(caplog: pytest.LogCapt
         caplog.clear()
 
 
-def test_a_fault_while_drawing_does_not_stop_the_ticker() -> None:
-    progress = RichProgress(terminal(io.StringIO()))
-    progress.experiment_started(1, 10)
-    progress._state.server = None  # type: ignore[assignment]
-    progress._state.trial_started_s = "nonsense"  # type: ignore[assignment]
-    time.sleep(0.6)
-    assert progress._ticker is not None
-    assert progress._ticker.is_alive()
+def test_live_lines_say_at_once_why_a_trial_is_invalid() -> None:
+    stream = io.StringIO()
+    progress = RichProgress(terminal(stream, 140))
+    progress.experiment_started(3, 30)
+    progress.trial_started(1, "tomcat", 0)
+    progress.trial_ended(Status.INVALID, None, 8, "other processes took 84 % of the client's CPUs (python)")
     progress.finished()
-    assert progress._ticker is None
+    line = "1/3 tomcat  invalid: other processes took 84 % of the client's CPUs (python)  no figure  8 s"
+    assert line in stream.getvalue()
+
+
+def test_a_fault_while_drawing_does_not_stop_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = RichProgress(terminal(io.StringIO()))
+    drawn: list[float] = []
+
+    def broken() -> None:
+        drawn.append(time.monotonic())
+        raise ValueError("nonsense")
+
+    monkeypatch.setattr(progress, "_draw", broken)
+    progress.experiment_started(1, 10)
+    deadline_s = time.monotonic() + 30
+    while len(drawn) < 4 and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert len(drawn) >= 4, "it is drawn again and again"
+    progress.finished()
+    assert not progress._live.is_started
 
 
 def test_an_interrupt_is_not_swallowed() -> None:
