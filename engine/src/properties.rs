@@ -8,13 +8,13 @@ use rand::rngs::SmallRng;
 use serde_json::Value;
 
 use crate::check::read_plan;
-use crate::http::chunked::Chunked;
 use crate::http::expect::Expectation;
 use crate::http::head::HeadCache;
 use crate::http::response::{Answer, Exchange, ResponseReader};
 use crate::plan::Expect;
 use crate::scenario::template::{Place, Scope, Template};
 use crate::scenario::vars::{Shape, Shared, Vars};
+use prony_common::chunked::Chunked;
 
 #[cfg(test)]
 mod tests;
@@ -134,7 +134,7 @@ pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
 /// Whatever the pieces, a chunked body is the same; one that follows the standard strictly is what `httparse` makes of it.
 pub fn chunked(input: &[u8], cuts: &[usize]) {
     let decode = |cuts: &[usize]| {
-        let mut decoder = Chunked::default();
+        let mut decoder = Chunked::lenient();
         let (mut body, mut used) = (Vec::new(), 0);
         for piece in pieces(input, cuts) {
             match decoder.read(piece, |part| body.extend_from_slice(part)) {

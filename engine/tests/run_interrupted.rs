@@ -21,15 +21,15 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// A signal before this would end the process, as it does any other.
-fn wait_until_signals_are_blocked(engine: &Engine) {
+fn wait_until_signals_are_caught(engine: &Engine) {
     let status = PathBuf::from(format!("/proc/{}/status", engine.pid()));
-    let blocked = |text: &str| {
-        let mask = text.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let caught = |text: &str| {
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         mask.is_some_and(|mask| mask >> (Signal::TERM.as_raw() - 1) & 1 == 1)
     };
-    wait_until("signals are blocked", || {
-        std::fs::read_to_string(&status).is_ok_and(|text| blocked(&text))
+    wait_until("signals are caught", || {
+        std::fs::read_to_string(&status).is_ok_and(|text| caught(&text))
     });
 }
 
@@ -38,7 +38,7 @@ type Order = (&'static str, fn(&mut Engine));
 
 fn orders() -> [Order; 4] {
     fn kill(engine: &Engine, signal: Signal) {
-        wait_until_signals_are_blocked(engine);
+        wait_until_signals_are_caught(engine);
         kill_process(Pid::from_raw(engine.pid() as i32).unwrap(), signal).unwrap();
     }
     [

@@ -27,16 +27,14 @@ mod tls;
 mod values;
 mod workers;
 
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
+use prony_common::process::{raise_file_limit, set_affinity, set_exact_timers};
 use rustix::event::epoll;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -144,7 +142,8 @@ fn serve(
     listener: OwnedFd,
     address: String,
 ) -> Result<(), String> {
-    raise_descriptor_limit();
+    // Refused, the server has fewer connections, which it counts.
+    raise_file_limit();
     let listener = (0..cpus.len())
         .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
         .collect::<Result<Vec<_>, _>>()
@@ -239,10 +238,8 @@ fn start_thread(
     let work = move || {
         let _alarm = PanicNotice(notices.clone());
         // Without a receiver the main thread has given up and set `stop`.
-        let _ = ready.send(cpu.is_some_and(pin));
-        // The kernel may otherwise fire timers 50 us late, to save wake-ups. Refused: they stay
-        // late.
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        let _ = ready.send(cpu.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
+        set_exact_timers();
         let served = EventLoop::new(Arc::clone(&shared), listener, thread)
             .and_then(|mut events| events.run());
         if let Err(error) = served {
@@ -282,26 +279,4 @@ impl Drop for PanicNotice {
             ));
         }
     }
-}
-
-fn pin(cpu: usize) -> bool {
-    if cpu >= CpuSet::MAX_CPU {
-        return false;
-    }
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set).is_ok()
-}
-
-/// Raises the soft limit of descriptors to the hard one. Refused, the server has fewer connections,
-/// which it counts.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            ..limit
-        },
-    );
 }

@@ -3,11 +3,11 @@
 
 use std::mem::MaybeUninit;
 
+use prony_common::chunked::{BadChunk, Chunked};
+
 /// Longest request head that is read; a longer one is answered with 431.
 pub const HEAD_LIMIT_BYTES: usize = 64 * 1024;
 const HEADERS_LIMIT: usize = 100;
-/// Longest run of chunk extensions or trailers that is read.
-const CHUNK_LINE_LIMIT_BYTES: usize = 16 * 1024;
 
 /// Why a request cannot be read; the connection is closed after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,127 +139,58 @@ fn decimal(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Where the reader of a chunked body stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Chunk {
-    Size { value: u64, digits: u8 },
-    Extension { value: u64 },
-    SizeEnd { value: u64 },
-    Data { left: u64 },
-    DataEnd { line_feed: bool },
-    TrailerStart,
-    Trailer,
-    End,
-}
-
 /// Reads the body of one request, however the bytes are cut up.
 #[derive(Debug, Clone)]
-pub struct BodyReader {
-    state: State,
-    /// Bytes of extensions and trailers so far.
-    side_bytes: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Length { left: u64 },
-    Chunked(Chunk),
-    Done,
+pub enum BodyReader {
+    /// So many bytes are still to come.
+    Length(u64),
+    Chunked(Chunked),
 }
 
 impl BodyReader {
     pub fn new(framing: Framing) -> Self {
-        let state = match framing {
-            Framing::None | Framing::Length(0) => State::Done,
-            Framing::Length(left) => State::Length { left },
-            Framing::Chunked => State::Chunked(Chunk::Size {
-                value: 0,
-                digits: 0,
-            }),
-        };
-        Self {
-            state,
-            side_bytes: 0,
+        match framing {
+            Framing::None => Self::Length(0),
+            Framing::Length(left) => Self::Length(left),
+            Framing::Chunked => Self::Chunked(Chunked::strict()),
         }
     }
 
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        match self {
+            Self::Length(left) => *left == 0,
+            Self::Chunked(chunked) => chunked.is_done(),
+        }
     }
 
-    /// Takes body bytes from `input`, hands the content to `sink`, and returns how many bytes of
-    /// `input` belonged to the body.
+    /// Takes body bytes from `input`, hands the content to `sink`, and returns how many bytes of `input` belonged to
+    /// the body.
     pub fn read(
         &mut self,
         input: &[u8],
         mut sink: impl FnMut(&[u8]),
     ) -> Result<usize, RequestError> {
-        let mut at = 0;
-        while at < input.len() {
-            match self.state {
-                State::Done => break,
-                State::Length { left } | State::Chunked(Chunk::Data { left }) => {
-                    let take = left.min((input.len() - at) as u64) as usize;
-                    sink(&input[at..at + take]);
-                    at += take;
-                    self.state = match (self.state, left - take as u64) {
-                        (State::Length { .. }, 0) => State::Done,
-                        (State::Length { .. }, left) => State::Length { left },
-                        (_, 0) => State::Chunked(Chunk::DataEnd { line_feed: false }),
-                        (_, left) => State::Chunked(Chunk::Data { left }),
-                    };
+        match self {
+            Self::Length(left) => {
+                let take = (*left).min(input.len() as u64) as usize;
+                if take > 0 {
+                    sink(&input[..take]);
+                    *left -= take as u64;
                 }
-                State::Chunked(chunk) => {
-                    self.state = self.action(chunk, input[at])?;
-                    at += 1;
-                }
+                Ok(take)
             }
+            Self::Chunked(chunked) => chunked.read(input, sink).map_err(|bad| match bad {
+                BadChunk::Malformed => RequestError::Framing,
+                BadChunk::TooLong => RequestError::HeadTooLong,
+            }),
         }
-        Ok(at)
-    }
-
-    /// One byte of chunked framing.
-    fn action(&mut self, chunk: Chunk, byte: u8) -> Result<State, RequestError> {
-        if matches!(chunk, Chunk::Extension { .. } | Chunk::Trailer) {
-            self.side_bytes += 1;
-            if self.side_bytes > CHUNK_LINE_LIMIT_BYTES {
-                return Err(RequestError::HeadTooLong);
-            }
-        }
-        let next = match (chunk, byte) {
-            (Chunk::Size { value, digits }, _) if byte.is_ascii_hexdigit() && digits < 16 => {
-                let digit = (byte as char).to_digit(16).unwrap_or(0);
-                Chunk::Size {
-                    value: (value << 4) | u64::from(digit),
-                    digits: digits + 1,
-                }
-            }
-            (Chunk::Size { digits: 0, .. }, _) => return Err(RequestError::Framing),
-            (Chunk::Size { value, .. } | Chunk::Extension { value }, b'\r') => {
-                Chunk::SizeEnd { value }
-            }
-            (Chunk::Size { value, .. }, b';' | b' ' | b'\t') => Chunk::Extension { value },
-            (Chunk::Extension { value }, _) if byte != b'\n' => Chunk::Extension { value },
-            (Chunk::SizeEnd { value: 0 }, b'\n') => Chunk::TrailerStart,
-            (Chunk::SizeEnd { value }, b'\n') => Chunk::Data { left: value },
-            (Chunk::DataEnd { line_feed: false }, b'\r') => Chunk::DataEnd { line_feed: true },
-            (Chunk::DataEnd { line_feed: true }, b'\n') => Chunk::Size {
-                value: 0,
-                digits: 0,
-            },
-            (Chunk::TrailerStart, b'\r') => Chunk::End,
-            (Chunk::Trailer, b'\n') => Chunk::TrailerStart,
-            (Chunk::TrailerStart | Chunk::Trailer, _) => Chunk::Trailer,
-            (Chunk::End, b'\n') => return Ok(State::Done),
-            _ => return Err(RequestError::Framing),
-        };
-        Ok(State::Chunked(next))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prony_common::chunked::MAX_OVERHEAD_BYTES;
     use proptest::prelude::*;
 
     fn head(text: &str) -> Result<Option<Head<'_>>, RequestError> {
@@ -401,7 +332,7 @@ mod tests {
                 "{wire:?}"
             );
         }
-        let endless = format!("4;{}", "x".repeat(CHUNK_LINE_LIMIT_BYTES + 1));
+        let endless = format!("4;{}", "x".repeat(MAX_OVERHEAD_BYTES as usize + 1));
         assert_eq!(
             read_all(Framing::Chunked, &[endless.as_bytes()]),
             Err(RequestError::HeadTooLong)

@@ -2,7 +2,6 @@
 //! Nothing here knows of sockets, users or clocks.
 
 pub mod captured;
-pub mod chunked;
 pub mod expect;
 pub mod head;
 pub mod memory;

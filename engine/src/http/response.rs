@@ -1,11 +1,11 @@
 //! Reads answers from the bytes of a connection, in whatever pieces they arrive. The common case, a whole answer in one
 //! piece, allocates nothing; memory for anything else exists only while such an answer is under way.
 
-use super::chunked::Chunked;
 use super::expect::{BodyCheck, Expectation, Unmet};
 use super::head::{BadAnswer, Framing, Head, HeadCache, read_head};
 use super::memory::{Held, UsedUp};
 use crate::http::captured::CapturedResponse;
+use prony_common::chunked::Chunked;
 
 /// What must be known of the request to read its answer.
 pub struct Exchange<'a> {
@@ -148,7 +148,7 @@ impl ResponseReader {
             }
             let left = match head.framing {
                 Framing::Length(bytes) => Left::Bytes(bytes),
-                Framing::Chunked => Left::Chunked(Chunked::default()),
+                Framing::Chunked => Left::Chunked(Chunked::lenient()),
                 Framing::UntilClose => Left::UntilClose,
             };
             let body = Body {

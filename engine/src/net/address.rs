@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
+
 /// The longest path of a Unix socket; a zero byte follows it.
 pub const UNIX_PATH_BYTES: usize = 107;
 
@@ -10,8 +12,7 @@ pub const UNIX_PATH_BYTES: usize = 107;
 #[derive(Clone)]
 pub struct Address {
     shown: Shown,
-    raw: libc::sockaddr_storage,
-    length: libc::socklen_t,
+    any: SocketAddrAny,
 }
 
 #[derive(Clone)]
@@ -37,64 +38,18 @@ impl std::fmt::Display for Address {
 
 impl Address {
     pub fn new(shown: SocketAddr) -> Self {
-        // SAFETY: sockaddr_storage is plain data for which all zeros is a valid value.
-        let mut raw: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        let length = match shown {
-            SocketAddr::V4(v4) => {
-                let address = libc::sockaddr_in {
-                    sin_family: libc::AF_INET as libc::sa_family_t,
-                    sin_port: v4.port().to_be(),
-                    sin_addr: libc::in_addr {
-                        s_addr: u32::from_ne_bytes(v4.ip().octets()),
-                    },
-                    sin_zero: [0; 8],
-                };
-                // SAFETY: sockaddr_storage is at least as large and as strictly aligned as sockaddr_in.
-                unsafe { (&raw mut raw).cast::<libc::sockaddr_in>().write(address) };
-                size_of::<libc::sockaddr_in>()
-            }
-            SocketAddr::V6(v6) => {
-                let address = libc::sockaddr_in6 {
-                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
-                    sin6_port: v6.port().to_be(),
-                    sin6_flowinfo: v6.flowinfo(),
-                    sin6_addr: libc::in6_addr {
-                        s6_addr: v6.ip().octets(),
-                    },
-                    sin6_scope_id: v6.scope_id(),
-                };
-                // SAFETY: sockaddr_storage is at least as large and as strictly aligned as sockaddr_in6.
-                unsafe { (&raw mut raw).cast::<libc::sockaddr_in6>().write(address) };
-                size_of::<libc::sockaddr_in6>()
-            }
-        };
         Self {
             shown: Shown::Ip(shown),
-            raw,
-            length: length as libc::socklen_t,
+            any: shown.into(),
         }
     }
 
     /// A Unix socket by its path; `None` for a path that is too long or holds a zero byte.
     pub fn unix(path: &str) -> Option<Self> {
-        if path.len() > UNIX_PATH_BYTES || path.bytes().any(|byte| byte == 0) {
-            return None;
-        }
-        let mut address = libc::sockaddr_un {
-            sun_family: libc::AF_UNIX as libc::sa_family_t,
-            sun_path: [0; UNIX_PATH_BYTES + 1],
-        };
-        for (place, byte) in address.sun_path.iter_mut().zip(path.bytes()) {
-            *place = byte as libc::c_char;
-        }
-        // SAFETY: sockaddr_storage is plain data for which all zeros is a valid value.
-        let mut raw: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        // SAFETY: sockaddr_storage is at least as large and as strictly aligned as sockaddr_un.
-        unsafe { (&raw mut raw).cast::<libc::sockaddr_un>().write(address) };
+        let address = SocketAddrUnix::new(path).ok()?;
         Some(Self {
             shown: Shown::Unix(path.to_owned()),
-            raw,
-            length: size_of::<libc::sockaddr_un>() as libc::socklen_t,
+            any: address.into(),
         })
     }
 
@@ -118,16 +73,21 @@ impl Address {
         matches!(self.shown, Shown::Unix(_))
     }
 
-    pub(super) fn family(&self) -> i32 {
-        i32::from(self.raw.ss_family)
+    pub(super) fn family(&self) -> AddressFamily {
+        self.any.address_family()
     }
 
+    pub(super) fn any(&self) -> &SocketAddrAny {
+        &self.any
+    }
+
+    /// As the kernel reads it, for as long as this value lives.
     pub(super) fn as_ptr(&self) -> *const libc::sockaddr {
-        (&raw const self.raw).cast()
+        self.any.as_ptr().cast()
     }
 
     pub(super) fn length(&self) -> libc::socklen_t {
-        self.length
+        self.any.addr_len()
     }
 }
 

@@ -2,24 +2,32 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 
 use super::accepted::Accepted;
-use super::sys::{Waker, checked, monotonic_ns, raise_file_limit, stream_socket, until};
+use super::sys::{Waker, monotonic_ns, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
 use crate::payload::Outgoing;
+use prony_common::process::raise_file_limit;
 
 /// Ready connections taken from the kernel at a time: with more, the last would wait too long for their turn.
 const BATCH: usize = 512;
 const BUFFER_BYTES: usize = 64 * 1024;
 const WAKE: u64 = u64::MAX;
-const NO_FD: RawFd = -1;
 /// In place of a fixed byte string: the bytes are among the owned ones.
 const OWNED: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Conn {
-    fd: RawFd,
+    /// `None`: closed.
+    socket: Option<OwnedFd>,
     /// Tells events of this connection from those of the one before at the same index.
     generation: u32,
     connecting: bool,
@@ -27,7 +35,7 @@ struct Conn {
     unsent: Option<(u32, u32)>,
 }
 
-/// See the module.
+/// One epoll set with its connections.
 pub struct Epoll {
     config: Config,
     /// Owned payloads that the kernel did not take completely.
@@ -36,47 +44,30 @@ pub struct Epoll {
     epoll: OwnedFd,
     waker: Waker,
     conns: Vec<Conn>,
-    ready: Vec<libc::epoll_event>,
+    ready: Vec<epoll::Event>,
     /// The next of `ready` to look at.
     at: usize,
     /// Events that needed no kernel.
     local: VecDeque<(ConnId, u32, i32)>,
     buffer: Box<[u8]>,
-    has_pwait2: bool,
     accepted: Accepted,
 }
 
 impl Epoll {
-    fn control(&self, operation: i32, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events, u64: data };
-        // SAFETY: the event is valid for the call.
-        checked(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) })
-            .map(drop)
-    }
-
     fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
         let address = &self.config.addresses[address];
         let socket = stream_socket(address, self.config.source(conn))?;
         let generation = self.conns[conn as usize].generation;
         let data = u64::from(generation) << 32 | u64::from(conn);
-        let interest = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
-        // SAFETY: the address is valid for its length.
-        let result = checked(unsafe {
-            libc::connect(socket.as_raw_fd(), address.as_ptr(), address.length())
-        });
-        if let Err(error) = result
-            && error.raw_os_error() != Some(libc::EINPROGRESS)
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        if let Err(error) = rustix::net::connect(&socket, address.any())
+            && error != Errno::INPROGRESS
         {
-            return Err(error);
+            return Err(error.into());
         }
-        self.control(
-            libc::EPOLL_CTL_ADD,
-            socket.as_raw_fd(),
-            interest as u32,
-            data,
-        )?;
+        epoll::add(&self.epoll, &socket, EventData::new_u64(data), interest)?;
         let slot = &mut self.conns[conn as usize];
-        slot.fd = socket.into_raw_fd();
+        slot.socket = Some(socket);
         slot.connecting = true;
         Ok(())
     }
@@ -86,7 +77,7 @@ impl Epoll {
         let config = &self.config;
         let bytes = &config.fixed[fixed as usize];
         let slot = &mut self.conns[conn as usize];
-        match write_some(slot.fd, bytes, from as usize) {
+        match write_some(slot.socket.as_ref(), bytes, from as usize) {
             Ok(to) => {
                 slot.unsent = (to < bytes.len()).then_some((fixed, to as u32));
                 if to == bytes.len() {
@@ -106,7 +97,7 @@ impl Epoll {
         slot.unsent = None;
         let mut from = from as usize;
         let code = loop {
-            match write_some(slot.fd, outgoing.bytes(), from) {
+            match write_some(slot.socket.as_ref(), outgoing.bytes(), from) {
                 Ok(to) if to < outgoing.bytes().len() => {
                     slot.unsent = Some((OWNED, to as u32));
                     self.owned.insert(conn, outgoing);
@@ -129,94 +120,59 @@ impl Epoll {
         self.local.push_back((conn, slot.generation, code));
     }
 
-    fn wait_for_events(&mut self, until_ns: Option<u64>) -> i32 {
+    fn wait_for_events(&mut self, until_ns: Option<u64>) -> Result<(), Errno> {
         let timeout = until_ns.map(until);
-        let epoll = self.epoll.as_raw_fd();
-        let events = self.ready.as_mut_ptr();
-        let capacity = BATCH as i32;
-        if self.has_pwait2 {
-            let spec = timeout.map(|timeout| libc::timespec {
-                tv_sec: timeout.as_secs() as libc::time_t,
-                tv_nsec: timeout.subsec_nanos().into(),
-            });
-            let spec = spec
-                .as_ref()
-                .map_or(std::ptr::null(), |spec| spec as *const libc::timespec);
-            let no_mask = std::ptr::null::<libc::sigset_t>();
-            // SAFETY: the buffer holds `capacity` events; the time is valid or null; there is no signal mask.
-            let result = unsafe {
-                libc::syscall(
-                    libc::SYS_epoll_pwait2,
-                    epoll,
-                    events,
-                    capacity,
-                    spec,
-                    no_mask,
-                    0usize,
+        match epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.ready),
+            span(timeout).as_ref(),
+        ) {
+            // Before Linux 5.11: whole milliseconds, rounded up so that the loop does not spin before the time.
+            Err(Errno::NOSYS) => {
+                let ms = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000).min(60_000);
+                let rounded = timeout.map(|timeout| Duration::from_millis(ms(timeout) as u64));
+                epoll::wait(
+                    &self.epoll,
+                    spare_capacity(&mut self.ready),
+                    span(rounded).as_ref(),
                 )
-            };
-            if result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
-                return result as i32;
             }
-            self.has_pwait2 = false;
+            result => result,
         }
-        // Before Linux 5.11: whole milliseconds, rounded up so that the loop does not spin before the time.
-        let ms = timeout.map_or(-1, |timeout| {
-            timeout.as_nanos().div_ceil(1_000_000).min(60_000) as i32
-        });
-        // SAFETY: the buffer holds `capacity` events.
-        unsafe { libc::epoll_wait(epoll, events, capacity, ms) }
+        .map(drop)
     }
 
     /// The first event of a connection that was connecting.
     fn finish_connect(&mut self, conn: ConnId) -> Event {
-        let mut code: i32 = 0;
-        let mut length = size_of::<i32>() as libc::socklen_t;
-        let fd = self.conns[conn as usize].fd;
-        // SAFETY: both pointers are valid and the length is that of the value.
-        let result = unsafe {
-            libc::getsockopt(
-                fd,
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut code).cast(),
-                &raw mut length,
-            )
+        let slot = &mut self.conns[conn as usize];
+        let error = match slot.socket.as_ref().map(sockopt::socket_error) {
+            Some(Ok(Ok(()))) => {
+                slot.connecting = false;
+                return Event::Connected(conn);
+            }
+            Some(Ok(Err(error)) | Err(error)) => error,
+            None => Errno::BADF,
         };
-        if result == 0 && code == 0 {
-            self.conns[conn as usize].connecting = false;
-            Event::Connected(conn)
-        } else {
-            Event::ConnectFailed(conn, if code == 0 { libc::EIO } else { code })
-        }
+        Event::ConnectFailed(conn, error.raw_os_error())
     }
 
     /// Reads once. `None`: there was nothing.
     fn receive(&mut self, conn: ConnId) -> Option<Event> {
-        let fd = self.conns[conn as usize].fd;
+        let socket = self.conns[conn as usize].socket.as_ref()?;
         loop {
-            // SAFETY: the buffer is valid for its length.
-            let result =
-                unsafe { libc::recv(fd, self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0) };
-            if result > 0 {
-                return Some(Event::Received(Received {
-                    conn,
-                    buffer: 0,
-                    length: result as u32,
-                }));
-            }
-            if result == 0 {
-                return Some(Event::Closed(conn));
-            }
-            match io::Error::last_os_error().raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::EAGAIN) => return None,
-                code => {
-                    return Some(Event::Broken(
+            match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Some(Event::Closed(conn)),
+                Ok((length, _)) => {
+                    return Some(Event::Received(Received {
                         conn,
-                        Direction::Read,
-                        code.unwrap_or(libc::EIO),
-                    ));
+                        buffer: 0,
+                        length: length as u32,
+                    }));
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return None,
+                Err(error) => {
+                    return Some(Event::Broken(conn, Direction::Read, error.raw_os_error()));
                 }
             }
         }
@@ -226,7 +182,7 @@ impl Epoll {
         while let Some((conn, generation, code)) = self.local.pop_front() {
             let slot = &self.conns[conn as usize];
             if slot.generation == generation {
-                return Some(if slot.fd == NO_FD {
+                return Some(if slot.socket.is_none() {
                     Event::ConnectFailed(conn, code)
                 } else {
                     Event::Broken(conn, Direction::Write, code)
@@ -237,22 +193,23 @@ impl Epoll {
     }
 }
 
+fn span(timeout: Option<Duration>) -> Option<Timespec> {
+    timeout.map(|timeout| Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: timeout.subsec_nanos().into(),
+    })
+}
+
 /// Writes from `from` on until the kernel takes no more: up to where, or the `errno`.
 #[inline]
-fn write_some(fd: RawFd, bytes: &[u8], mut from: usize) -> Result<usize, i32> {
+fn write_some(socket: Option<&OwnedFd>, bytes: &[u8], mut from: usize) -> Result<usize, i32> {
+    let socket = socket.ok_or(libc::EBADF)?;
     while from < bytes.len() {
-        let rest = &bytes[from..];
-        // SAFETY: the slice is valid for its length.
-        let result =
-            unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
-        if result >= 0 {
-            from += result as usize;
-            continue;
-        }
-        match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EAGAIN) => break,
-            code => return Err(code.unwrap_or(libc::EIO)),
+        match rustix::net::send(socket, &bytes[from..], SendFlags::NOSIGNAL) {
+            Ok(sent) => from += sent,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(error) => return Err(error.raw_os_error()),
         }
     }
     Ok(from)
@@ -265,37 +222,33 @@ impl Driver for Epoll {
 
     fn new(config: Config) -> io::Result<Self> {
         raise_file_limit();
-        // SAFETY: no pointers are involved.
-        let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waker = Waker::new()?;
+        epoll::add(
+            &epoll,
+            waker.as_fd(),
+            EventData::new_u64(WAKE),
+            EventFlags::IN,
+        )?;
         let closed = |_| Conn {
-            fd: NO_FD,
+            socket: None,
             generation: 0,
             connecting: false,
             unsent: None,
         };
-        let driver = Self {
+        Ok(Self {
             conns: (0..config.connections).map(closed).collect(),
             accepted: Accepted::new(&config),
             config,
             owned: HashMap::new(),
             spare: Vec::new(),
             epoll,
-            waker: Waker::new()?,
+            waker,
             ready: Vec::with_capacity(BATCH),
             at: 0,
             local: VecDeque::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            has_pwait2: true,
-        };
-        driver.control(
-            libc::EPOLL_CTL_ADD,
-            driver.waker.fd(),
-            libc::EPOLLIN as u32,
-            WAKE,
-        )?;
-        Ok(driver)
+        })
     }
 
     fn connect(&mut self, conn: ConnId, address: usize) {
@@ -338,11 +291,8 @@ impl Driver for Epoll {
             self.owned.remove(&conn);
         }
         slot.connecting = false;
-        if slot.fd != NO_FD {
-            // SAFETY: the descriptor belongs to this slot alone. Closing also takes it out of the epoll set.
-            unsafe { libc::close(slot.fd) };
-            slot.fd = NO_FD;
-        }
+        // Closing also takes it out of the epoll set.
+        slot.socket = None;
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
@@ -353,18 +303,10 @@ impl Driver for Epoll {
         } else {
             Some(monotonic_ns())
         };
-        let count = self.wait_for_events(until_ns);
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted {
-                Ok(())
-            } else {
-                Err(error)
-            };
+        match self.wait_for_events(until_ns) {
+            Ok(()) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        // SAFETY: the kernel wrote `count` events into the capacity.
-        unsafe { self.ready.set_len(count as usize) };
-        Ok(())
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -372,7 +314,7 @@ impl Driver for Epoll {
             let Some(event) = self.ready.get(self.at) else {
                 return self.next_local();
             };
-            let (events, data) = (event.events, event.u64);
+            let (events, data) = (event.flags, event.data.u64());
             if data == WAKE {
                 self.at += 1;
                 self.waker.clear();
@@ -380,7 +322,7 @@ impl Driver for Epoll {
             }
             let conn = data as u32;
             let slot = &self.conns[conn as usize];
-            if slot.generation != (data >> 32) as u32 || slot.fd == NO_FD {
+            if slot.generation != (data >> 32) as u32 || slot.socket.is_none() {
                 self.at += 1;
                 continue;
             }
@@ -389,16 +331,16 @@ impl Driver for Epoll {
                 return Some(self.finish_connect(conn));
             }
             if let Some((fixed, from)) = slot.unsent
-                && events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
+                && events.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
             {
-                self.ready[self.at].events &= !(libc::EPOLLOUT as u32);
+                self.ready[self.at].flags = events.difference(EventFlags::OUT);
                 match self.owned.remove(&conn) {
                     Some(outgoing) if fixed == OWNED => self.write_owned(conn, outgoing, from),
                     _ => self.write(conn, fixed, from),
                 }
             }
-            let ended = events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0;
-            if !ended && events & libc::EPOLLIN as u32 == 0 {
+            let ended = events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+            if !ended && !events.contains(EventFlags::IN) {
                 self.at += 1;
                 continue;
             }
@@ -425,13 +367,5 @@ impl Driver for Epoll {
 
     fn waker(&self) -> Waker {
         self.waker.clone()
-    }
-}
-
-impl Drop for Epoll {
-    fn drop(&mut self) {
-        for conn in 0..self.conns.len() {
-            self.close(conn as ConnId);
-        }
     }
 }

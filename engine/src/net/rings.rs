@@ -3,9 +3,10 @@
 
 use std::io;
 
-use super::sys::{Waker, raise_file_limit};
+use super::sys::Waker;
 use super::uring::Uring;
 use super::{Config, ConnId, Driver, Event, Payload, Received};
+use prony_common::process::raise_file_limit;
 
 /// The kernel's own limit of direct descriptors per ring is higher; tables of this size are found at once.
 const MOST: usize = 1 << 16;

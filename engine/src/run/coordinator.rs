@@ -17,12 +17,13 @@ use crate::job::Job;
 use crate::log::{Log, LogReport, Started};
 use crate::measure::schedule::Span;
 use crate::net::address::Address;
-use crate::net::sys::{monotonic_ns, set_affinity, unix_ns};
+use crate::net::sys::{monotonic_ns, unix_ns};
 use crate::plan::{Command, Window};
 use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport};
 use crate::script::Script;
 use crate::units::ms;
 use crate::worker::{News, Order};
+use prony_common::process::set_affinity;
 
 /// Notice that threads get before an instant all of them must keep.
 const NOTICE_NS: u64 = 5_000_000;

@@ -11,8 +11,10 @@ mod window;
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
 
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
 use crate::check::PlanError;
-use crate::net::sys::StopSignals;
 use crate::report::{ErrorEvent, Event, Finished};
 use crate::worker::News;
 use coordinator::Coordinator;
@@ -40,10 +42,12 @@ enum Message {
 
 /// Runs one plan.
 pub fn command(_args: Args) -> ExitCode {
-    let signals = StopSignals::block();
     let (sender, inbox) = channel();
     let output = Output::start(sender.clone());
-    wait_for_signals(signals, sender.clone());
+    if let Err(error) = tell_signals(sender.clone()) {
+        eprintln!("prony-engine: signals cannot be received: {error}");
+        return ExitCode::from(EXIT_INTERNAL);
+    }
     input::start(sender.clone());
     let done = match prepare(&sender, &inbox) {
         Outcome::Prepared(prepared, early) => {
@@ -86,13 +90,14 @@ fn refuse(output: &Output, refusal: &PlanError) -> ExitCode {
     ExitCode::from(EXIT_PLAN)
 }
 
-fn wait_for_signals(signals: StopSignals, sender: Sender<Message>) {
+fn tell_signals(sender: Sender<Message>) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::spawn(move || {
-        loop {
-            signals.wait();
+        for _ in signals.forever() {
             if sender.send(Message::Signal).is_err() {
                 return;
             }
         }
     });
+    Ok(())
 }

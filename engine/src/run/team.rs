@@ -13,12 +13,13 @@ use crate::net::epoll::Epoll;
 use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
 use crate::net::rings::{Rings, most_per_ring};
-use crate::net::sys::{Waker, set_affinity, set_exact_timers};
+use crate::net::sys::Waker;
 use crate::net::tls::Tls;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
 use crate::report::ThreadReady;
 use crate::worker::{News, Order, Post, run};
+use prony_common::process::{set_affinity, set_exact_timers};
 
 /// The driver of a run and why it is this one.
 #[derive(Debug, Clone)]

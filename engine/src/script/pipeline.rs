@@ -56,7 +56,7 @@ fn body_bytes(headers: &[httparse::Header<'_>], rest: &[u8]) -> Option<usize> {
             .map(|header| String::from_utf8_lossy(header.value).trim().to_lowercase())
     };
     if value("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked")) {
-        let mut chunks = crate::http::chunked::Chunked::default();
+        let mut chunks = prony_common::chunked::Chunked::lenient();
         let used = chunks.read(rest, |_| {}).ok()?;
         return chunks.is_done().then_some(used);
     }

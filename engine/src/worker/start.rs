@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::Worker;
 use super::messages::{News, Order, Post};
 use crate::job::Job;
-use crate::net::sys::ask_for_exact_timers;
 use crate::net::{Config, Driver};
 
 /// Runs a thread to its end; what goes wrong is told to the coordinator.
@@ -75,9 +74,6 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
     let Ok(Order::Start { at_ns, window }) = post.orders.recv() else {
         return Ok(());
     };
-    if job.open.is_some() {
-        ask_for_exact_timers();
-    }
     let mut worker = Worker::new(driver, Arc::clone(job), post, users, at_ns);
     if let Some(span) = window {
         worker.schedule.set_window(span);

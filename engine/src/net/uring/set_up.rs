@@ -9,7 +9,8 @@ use super::{BUFFER_GROUP, Conn, MAX_DIRECT, QUEUE, Uring};
 use crate::net::Config;
 use crate::net::accepted::{Accepted, Told};
 use crate::net::buffers::BufferRing;
-use crate::net::sys::{Waker, raise_file_limit};
+use crate::net::sys::Waker;
+use prony_common::process::raise_file_limit;
 
 impl Uring {
     /// One of several rings of a thread says without being asked whether it has work, and has shorter queues.

@@ -1,11 +1,16 @@
 //! The chunked coding of RFC 9112, section 7.1, read from pieces of any size. It knows nothing of heads.
 
 /// The extensions of one chunk, and all trailers together, may not be longer than this.
-const MAX_OVERHEAD_BYTES: u32 = 64 * 1024;
+pub const MAX_OVERHEAD_BYTES: u32 = 64 * 1024;
 
-/// Not the chunked coding.
+/// Why it is not read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadChunk;
+pub enum BadChunk {
+    /// Not the chunked coding.
+    Malformed,
+    /// More extensions or trailers than [`MAX_OVERHEAD_BYTES`].
+    TooLong,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -15,6 +20,8 @@ enum State {
     },
     /// After the digits, up to the line feed.
     Extension,
+    /// After the carriage return of a size's line, where only a line feed may follow.
+    SizeLineFeed,
     Data,
     /// After the data: an optional carriage return, then a line feed.
     DataEnd,
@@ -34,19 +41,29 @@ pub struct Chunked {
     state: State,
     left: u64,
     overhead: u32,
+    strict: bool,
 }
 
-impl Default for Chunked {
-    fn default() -> Self {
+impl Chunked {
+    /// As a client reads answers: a line may also end with a line feed alone.
+    pub fn lenient() -> Self {
         Self {
             state: State::Size { digits: 0 },
             left: 0,
             overhead: 0,
+            strict: false,
         }
     }
-}
 
-impl Chunked {
+    /// As a server reads requests: a line ends with a carriage return and a line feed. What others read in another way is how
+    /// requests are smuggled.
+    pub fn strict() -> Self {
+        Self {
+            strict: true,
+            ..Self::lenient()
+        }
+    }
+
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
@@ -78,14 +95,18 @@ impl Chunked {
         let next = match (self.state, byte) {
             (State::Size { digits }, _) if byte.is_ascii_hexdigit() => {
                 if digits == 16 {
-                    return Err(BadChunk);
+                    return Err(BadChunk::Malformed);
                 }
-                let value = (byte as char).to_digit(16).ok_or(BadChunk)?;
+                let value = (byte as char).to_digit(16).ok_or(BadChunk::Malformed)?;
                 self.left = self.left << 4 | u64::from(value);
                 return Ok(State::Size { digits: digits + 1 });
             }
-            (State::Size { digits: 0 }, _) => return Err(BadChunk),
-            (State::Size { .. }, b'\n') | (State::Extension, b'\n') => {
+            (State::Size { digits: 0 }, _) => return Err(BadChunk::Malformed),
+            (State::Size { .. } | State::Extension, b'\r') if self.strict => State::SizeLineFeed,
+            (State::Size { .. } | State::Extension, b'\n') if self.strict => {
+                return Err(BadChunk::Malformed);
+            }
+            (State::Size { .. } | State::Extension | State::SizeLineFeed, b'\n') => {
                 if self.left == 0 {
                     State::TrailerStart
                 } else {
@@ -96,6 +117,9 @@ impl Chunked {
                 State::Extension
             }
             (State::DataEnd, b'\r') => State::DataLineFeed,
+            (State::DataEnd | State::TrailerStart, b'\n') if self.strict => {
+                return Err(BadChunk::Malformed);
+            }
             (State::DataEnd | State::DataLineFeed, b'\n') => {
                 self.overhead = 0;
                 State::Size { digits: 0 }
@@ -105,12 +129,12 @@ impl Chunked {
             (State::TrailerStart, _) => State::Trailer,
             (State::Trailer, b'\n') => State::TrailerStart,
             (State::Trailer, _) => State::Trailer,
-            _ => return Err(BadChunk),
+            _ => return Err(BadChunk::Malformed),
         };
         if matches!(next, State::Extension | State::Trailer) {
             self.overhead += 1;
             if self.overhead > MAX_OVERHEAD_BYTES {
-                return Err(BadChunk);
+                return Err(BadChunk::TooLong);
             }
         }
         Ok(next)
@@ -122,7 +146,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&[u8]]) -> Result<(Vec<u8>, usize, bool), BadChunk> {
-        let mut chunked = Chunked::default();
+        let mut chunked = Chunked::lenient();
         let mut body = Vec::new();
         let mut used = 0;
         for piece in pieces {
@@ -161,9 +185,25 @@ mod tests {
             b"11112222333344445\r\n",
             b"0\r\n\rX",
         ] {
-            assert_eq!(read(&[bad]), Err(BadChunk), "{bad:?}");
+            assert_eq!(read(&[bad]), Err(BadChunk::Malformed), "{bad:?}");
         }
         let endless = [b"1;".as_slice(), &vec![b'a'; 70_000]].concat();
-        assert_eq!(read(&[&endless]), Err(BadChunk));
+        assert_eq!(read(&[&endless]), Err(BadChunk::TooLong));
+    }
+
+    #[test]
+    fn a_strict_reader_takes_no_line_feed_alone_and_the_same_bodies() {
+        let strict = |input: &[u8]| {
+            let mut body = Vec::new();
+            let mut chunked = Chunked::strict();
+            let used = chunked.read(input, |part| body.extend_from_slice(part))?;
+            Ok((body, used, chunked.is_done()))
+        };
+        let good = b"5;a=b\r\nhello\r\n6\r\n world\r\n0\r\nX: y\r\n\r\n";
+        assert_eq!(strict(good), read(&[good]));
+        for bad in ["5\n", "5;a\n", "5\r\r", "5\r\nhello\n", "0\r\n\n"] {
+            assert_eq!(strict(bad.as_bytes()), Err(BadChunk::Malformed), "{bad:?}");
+            assert!(read(&[bad.as_bytes()]).is_ok(), "{bad:?}");
+        }
     }
 }
