@@ -21,10 +21,10 @@ use crate::plan::{ArrivalSpacing, Ending, Load, Plan, RatesPlan, Reuse, Session,
 use crate::population::Populations;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
-use crate::scenario::redirect::Origin;
+use crate::scenario::redirect::TargetOrigin;
 use crate::scenario::request::RenderContext;
 use crate::scenario::vars::Vars;
-use crate::script::Script;
+use crate::script::{GiveUp, Script};
 use crate::sources;
 use crate::target::{MOST_ADDRESSES, Target};
 use crate::tls::config::ClientTls;
@@ -112,7 +112,7 @@ pub struct OpenJob {
 pub struct Job {
     pub addresses: Arc<[Address]>,
     /// What a redirect may name.
-    pub origin: Origin,
+    pub origin: TargetOrigin,
     pub sources: Arc<[Address]>,
     /// How TLS is spoken; without it requests go out in plain.
     pub tls: Option<Arc<ClientTls>>,
@@ -159,7 +159,8 @@ pub struct Job {
 }
 
 impl Job {
-    pub fn new(plan: &Plan, threads: usize) -> Result<Self, PlanError> {
+    /// `give_up`: what to do when a script waits where it cannot be ended.
+    pub fn new(plan: &Plan, threads: usize, give_up: GiveUp) -> Result<Self, PlanError> {
         let mut target = Target::resolve(&plan.target)?;
         let tls = match (&plan.target.tls, target.secure) {
             (None, false) => None,
@@ -177,7 +178,7 @@ impl Job {
         let faults = Faults::new(&plan.injected_faults);
         let shape = Shape::new(&plan.load, faults);
         let populations = Populations::new(plan);
-        let script = load_script(plan, &target, threads)?;
+        let script = load_script(plan, &target, threads, give_up)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
         let per_thread = script
             .as_ref()
@@ -258,7 +259,7 @@ impl Job {
                 &target.addresses,
             )?),
             addresses: Arc::from(target.addresses),
-            origin: Origin {
+            origin: TargetOrigin {
                 secure: target.secure,
                 authority: target.authority,
             },
@@ -319,11 +320,17 @@ impl Job {
     }
 }
 
-fn load_script(plan: &Plan, target: &Target, threads: usize) -> Result<Option<Script>, PlanError> {
+fn load_script(
+    plan: &Plan,
+    target: &Target,
+    threads: usize,
+    give_up: GiveUp,
+) -> Result<Option<Script>, PlanError> {
     let (Some(script), [scenario]) = (&plan.script, &plan.scenarios[..]) else {
         return Ok(None);
     };
-    Script::load(script, scenario.requests()[0], target, threads).map(Some)
+    let step = scenario.requests()[0];
+    Script::load(script, step, target, threads, give_up).map(Some)
 }
 
 /// Where each thread of the script connects to, once the script has said it for any: then the target's addresses are those.

@@ -12,7 +12,8 @@ use crate::http::expect::Expectation;
 use crate::http::head::HeadCache;
 use crate::http::response::{Answer, Exchange, ResponseReader};
 use crate::plan::Expect;
-use crate::scenario::template::{Place, Scope, Template};
+use crate::scenario::filter::RequestPart;
+use crate::scenario::template::{Scope, Template};
 use crate::scenario::vars::{Shape, Shared, Vars};
 use prony_common::chunked::Chunked;
 
@@ -213,7 +214,7 @@ pub fn template(text: &str) {
     if text.contains("string") {
         return; // Up to a mebibyte of random letters each: nothing new to learn from them.
     }
-    let render = |place: Place| {
+    let render = |place: RequestPart| {
         let shared = Shared {
             sequences: (0..scope.sequences()).map(|_| AtomicU64::new(0)).collect(),
             ..Shared::default()
@@ -232,15 +233,18 @@ pub fn template(text: &str) {
     };
     // A UUID is another one in every run, whatever the seed.
     if !text.contains("uuid") {
-        for place in [Place::Path, Place::Header, Place::Body] {
+        for place in [RequestPart::Path, RequestPart::Header, RequestPart::Body] {
             assert_eq!(render(place), render(place));
         }
     }
     if !text.contains(['\r', '\n']) {
-        assert!(!render(Place::Header).contains(&b'\n'));
+        assert!(!render(RequestPart::Header).contains(&b'\n'));
     }
     if template.is_literal() {
-        assert_eq!(render(Place::Body), text.replace("$${", "${").as_bytes());
+        assert_eq!(
+            render(RequestPart::Body),
+            text.replace("$${", "${").as_bytes()
+        );
     }
 }
 

@@ -11,14 +11,14 @@ pub type Answer = (u16, u64);
 
 /// Counts per answer and per status.
 #[derive(Debug, Clone, Default)]
-pub struct Answers {
+pub struct ResponseCounts {
     /// The answer that came last and how often in a row: a run of equal answers costs one comparison each.
     last: Option<(Answer, u64)>,
     counts: HashMap<Answer, u64>,
     others: BTreeMap<u16, u64>,
 }
 
-impl Answers {
+impl ResponseCounts {
     #[inline]
     pub fn count(&mut self, status: u16, body_bytes: u64) {
         match &mut self.last {
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn the_most_frequent_come_first_and_none_is_lost() {
-        let mut answers = Answers::default();
+        let mut answers = ResponseCounts::default();
         for round in 0..10u64 {
             answers.count(200, 5);
             answers.count(200, 5);
             answers.count(404, 9);
             answers.count(200, 100 + round);
         }
-        let mut sum = Answers::default();
+        let mut sum = ResponseCounts::default();
         sum.add(&answers);
         sum.add(&answers);
         let (most, others) = sum.most_frequent(2);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn memory_stays_bounded_with_ever_new_lengths() {
-        let mut answers = Answers::default();
+        let mut answers = ResponseCounts::default();
         for length in 0..100_000 {
             answers.count(200, length);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answers::Answers;
+use super::answers::ResponseCounts;
 use super::histogram::{Digits, Durations};
 use crate::http::expect::Unmet;
 use crate::http::head::BadAnswer;
@@ -85,7 +85,7 @@ pub struct Counters {
     pub failed: u64,
     pub abandoned: u64,
     errors: [u64; ErrorKind::ALL.len()],
-    pub answers: Answers,
+    pub answers: ResponseCounts,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections_opened: u64,
@@ -139,7 +139,7 @@ impl Default for Counters {
             failed: 0,
             abandoned: 0,
             errors: [0; ErrorKind::ALL.len()],
-            answers: Answers::default(),
+            answers: ResponseCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
             connections_opened: 0,

@@ -43,14 +43,14 @@ impl Share {
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     rate: Arc<Rate>,
-    place: Place,
+    progress: Progress,
     threads: f64,
     /// `u64::MAX` when no more come.
     next_ns: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Progress {
     Constant { next: u64 },
     Poisson { level: f64, rng: SmallRng },
     Even { level: f64 },
@@ -58,28 +58,28 @@ enum Place {
 
 impl Arrivals {
     pub fn new(rate: Arc<Rate>, spacing: Spacing, share: Share, seed: u64) -> Self {
-        let place = match spacing {
-            Spacing::Constant => Place::Constant {
+        let progress = match spacing {
+            Spacing::Constant => Progress::Constant {
                 next: share.thread as u64,
             },
-            Spacing::Poisson => Place::Poisson {
+            Spacing::Poisson => Progress::Poisson {
                 level: 0.0,
                 rng: SmallRng::seed_from_u64(
                     seed.wrapping_mul(0xd134_2543_de82_ef95)
                         .wrapping_add(share.thread as u64),
                 ),
             },
-            Spacing::Even => Place::Even {
+            Spacing::Even => Progress::Even {
                 level: share.thread as f64,
             },
         };
         let mut arrivals = Self {
             rate,
-            place,
+            progress,
             threads: share.threads as f64,
             next_ns: 0,
         };
-        if let Place::Poisson { level, rng } = &mut arrivals.place {
+        if let Progress::Poisson { level, rng } = &mut arrivals.progress {
             let gap: f64 = Exp1.sample(rng);
             *level = gap * arrivals.threads;
         }
@@ -96,21 +96,21 @@ impl Arrivals {
     /// Goes on to the arrival after the next.
     #[inline]
     pub fn advance(&mut self) {
-        match &mut self.place {
-            Place::Constant { next } => *next += self.threads as u64,
-            Place::Poisson { level, rng } => {
+        match &mut self.progress {
+            Progress::Constant { next } => *next += self.threads as u64,
+            Progress::Poisson { level, rng } => {
                 let gap: f64 = Exp1.sample(rng);
                 *level += gap * self.threads;
             }
-            Place::Even { level } => *level += self.threads,
+            Progress::Even { level } => *level += self.threads,
         }
         self.settle();
     }
 
     fn settle(&mut self) {
-        let level = match &self.place {
-            Place::Constant { next } => *next as f64,
-            Place::Poisson { level, .. } | Place::Even { level } => *level,
+        let level = match &self.progress {
+            Progress::Constant { next } => *next as f64,
+            Progress::Poisson { level, .. } | Progress::Even { level } => *level,
         };
         self.next_ns = self.rate.when_ns(level).unwrap_or(u64::MAX);
     }

@@ -103,6 +103,12 @@ fn all(line: &str) -> Result<Box<Prepared>, PlanError> {
     } else {
         team::Chosen::for_faults()
     };
-    let job = Arc::new(Job::new(&plan, threads)?);
+    let job = Arc::new(Job::new(&plan, threads, give_up)?);
     Ok(Box::new(Prepared { plan, job, driver }))
+}
+
+/// The run cannot be ended in order.
+fn give_up(why: &str) -> ! {
+    eprintln!("prony-engine: {why}");
+    std::process::exit(super::EXIT_INTERNAL.into())
 }

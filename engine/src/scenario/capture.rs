@@ -5,9 +5,10 @@ use std::time::SystemTime;
 use rand::Rng;
 use serde_json::Value;
 
+use super::capture_source::{CaptureSource, check_pointer, regex};
+use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
-use super::origin::{Origin, check_pointer, regex};
-use super::template::{BadTemplate, Place, Scope, Template};
+use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
@@ -30,7 +31,7 @@ pub struct Look {
 #[derive(Debug)]
 struct Compiled {
     slot: usize,
-    from: Origin,
+    from: CaptureSource,
     which: Which,
     default: Option<Box<[u8]>>,
     optional: bool,
@@ -205,7 +206,7 @@ impl Look {
             || self.is_met(&seen.body, json.as_ref())
                 && self.filled.iter().all(|(pointer, filled)| {
                     let mut wanted = Vec::new();
-                    filled.render(Place::Body, shared, vars, rng, &mut wanted);
+                    filled.render(RequestPart::Body, shared, vars, rng, &mut wanted);
                     let found = json.as_ref().and_then(|json| json.pointer(pointer));
                     found.is_some() && found == serde_json::from_slice(&wanted).ok().as_ref()
                 });
@@ -243,7 +244,7 @@ impl Compiled {
         if capture.optional && capture.default.is_some() {
             return Err("has a default and is optional, expected one of them".to_owned());
         }
-        let from = Origin::compile(capture)?;
+        let from = CaptureSource::compile(capture)?;
         let name = &capture.name;
         Ok(Self {
             slot: slot(name),

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use rand::Rng;
 
-use super::template::{BadTemplate, Place, Scope, Template};
+use super::filter::RequestPart;
+use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::plan::{Comparison, Condition, Operator};
 
@@ -78,7 +79,7 @@ fn text(text: &str, side: &str, scope: &mut Scope) -> Result<Template, String> {
 
 fn written(text: &Template, shared: &Shared, vars: &mut Vars, rng: &mut impl Rng) -> Vec<u8> {
     let mut out = Vec::new();
-    text.render(Place::Body, shared, vars, rng, &mut out);
+    text.render(RequestPart::Body, shared, vars, rng, &mut out);
     out
 }
 

@@ -2,7 +2,15 @@
 
 use serde_json::Value;
 
-use super::template::Place;
+/// Where a rendered value goes: what could break the frame around it is taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestPart {
+    /// Blanks, control characters and what is not ASCII are written as `%xx`.
+    Path,
+    /// Control characters become blanks: a value cannot begin another header.
+    Header,
+    Body,
+}
 
 /// What a placeholder asks for beside its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,20 +88,22 @@ impl Filter {
 }
 
 /// Rewrites what was rendered from `from` on where its filters, one after the other, or its place ask for it.
-pub fn make_safe(out: &mut Vec<u8>, from: usize, place: Place, filters: &[Filter]) {
+pub fn make_safe(out: &mut Vec<u8>, from: usize, place: RequestPart, filters: &[Filter]) {
     for filter in filters {
         filter.rewrite(out, from);
     }
     match place {
-        Place::Path => percent_encode(out, from, |byte| byte.is_ascii_graphic() && byte != b'#'),
-        Place::Header => {
+        RequestPart::Path => {
+            percent_encode(out, from, |byte| byte.is_ascii_graphic() && byte != b'#')
+        }
+        RequestPart::Header => {
             for byte in &mut out[from..] {
                 if *byte < b' ' && *byte != b'\t' || *byte == 0x7f {
                     *byte = b' ';
                 }
             }
         }
-        Place::Body => {}
+        RequestPart::Body => {}
     }
 }
 

@@ -4,13 +4,13 @@
 pub mod assemble;
 pub mod cache;
 pub mod capture;
+pub mod capture_source;
 pub mod compile;
 pub mod condition;
 pub mod cookies;
 pub mod feeder;
 pub mod filter;
 pub mod names;
-pub mod origin;
 pub mod program;
 pub mod redirect;
 pub mod reported;

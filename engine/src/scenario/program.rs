@@ -8,9 +8,10 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use serde_json::Value;
 
+use super::capture_source::written;
 use super::condition::Test;
-use super::origin::written;
-use super::template::{Place, Template};
+use super::filter::RequestPart;
+use super::template::Template;
 use super::vars::{Shared, Vars};
 use crate::pace::think::ThinkTime;
 use crate::plan::Rounding;
@@ -208,7 +209,7 @@ impl Program {
                 Op::Walked => return Stop::Walked,
                 Op::Set(slot, text) => {
                     let mut value = Vec::new();
-                    text.render(Place::Body, shared, vars, rng, &mut value);
+                    text.render(RequestPart::Body, shared, vars, rng, &mut value);
                     vars.set(*slot, value);
                 }
                 Op::Pause(think) => {

@@ -30,7 +30,7 @@ impl Walker {
         for (slot, text) in &scenarios.variables {
             let mut value = Vec::new();
             text.render(
-                Place::Body,
+                RequestPart::Body,
                 &scenarios.shared,
                 &mut vars,
                 &mut rng,

@@ -4,7 +4,7 @@ use url::{Position, Url};
 
 /// The target, as a `Location` may name it.
 #[derive(Debug, Clone, Default)]
-pub struct Origin {
+pub struct TargetOrigin {
     pub secure: bool,
     /// Host and port as in the target's URL.
     pub authority: String,
@@ -24,7 +24,7 @@ pub fn becomes_get(status: u16, method: &[u8]) -> bool {
     }
 }
 
-impl Origin {
+impl TargetOrigin {
     /// The path and query that a `Location` stands for, after a request for the path `from` (WHATWG URL, as browsers do). `host` is
     /// what the request named, which may be another name of the same server. The error says where it leads instead.
     pub fn resolve(&self, location: &[u8], from: &str, host: &str) -> Result<String, String> {
@@ -124,7 +124,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn resolved(location: &str, from: &str) -> Result<String, String> {
-        let origin = Origin {
+        let origin = TargetOrigin {
             secure: false,
             authority: "h:8080".to_owned(),
         };
@@ -171,7 +171,7 @@ mod tests {
             let refusal = resolved(location, "/").unwrap_err();
             assert!(refusal.contains(part), "{refusal}");
         }
-        let secure = Origin {
+        let secure = TargetOrigin {
             secure: true,
             authority: "[::1]".to_owned(),
         };
@@ -227,7 +227,7 @@ mod tests {
         /// Whatever a server says, what is asked for is a path in one word, or nothing is.
         #[test]
         fn any_location_is_a_path_or_refused(location in proptest::collection::vec(any::<u8>(), 0..40), from in "/[a-z/.?]{0,12}") {
-            let origin = Origin { secure: false, authority: "h".to_owned() };
+            let origin = TargetOrigin { secure: false, authority: "h".to_owned() };
             if let Ok(path) = origin.resolve(&location, &from, "h") {
                 prop_assert!(path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()), "{}", path);
             }

@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime};
 
 use rand::Rng;
 
+use super::filter::RequestPart;
 use super::redirect::Sent;
-use super::template::{Place, Template};
+use super::template::Template;
 use super::vars::{Shared, Vars};
 use crate::payload::{Outgoing, Rest};
 use crate::plan::{CachePlan, CacheRules, HttpVersion};
@@ -133,7 +134,7 @@ impl Request {
             .and_then(|cache| cache.drawn.take())
         {
             Some(drawn) => out.extend_from_slice(&drawn),
-            None => context.write(&self.path, Place::Path, &mut out),
+            None => context.write(&self.path, RequestPart::Path, &mut out),
         }
         let path = path_from..out.len();
         out.extend_from_slice(self.version_line());
@@ -143,7 +144,7 @@ impl Request {
             }
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
-            context.write(&header.value, Place::Header, &mut out);
+            context.write(&header.value, RequestPart::Header, &mut out);
             out.extend_from_slice(b"\r\n");
         }
         if self.validators_at >= self.headers.len() {
@@ -179,7 +180,7 @@ impl Request {
             return false;
         }
         let mut path = Vec::new();
-        context.write(&self.path, Place::Path, &mut path);
+        context.write(&self.path, RequestPart::Path, &mut path);
         let cache = context.vars.cache.get_or_insert_default();
         let fresh = cache.is_fresh(&path, SystemTime::now() + after);
         cache.drawn = (!fresh).then_some(path);
@@ -252,7 +253,7 @@ impl Request {
         let length = match &self.body {
             None => 0,
             Some(Content::Text(template)) => {
-                context.write(template, Place::Body, &mut text);
+                context.write(template, RequestPart::Body, &mut text);
                 text.len() as u64
             }
             Some(Content::File(file, length)) => {
@@ -279,7 +280,7 @@ impl Request {
 }
 
 impl<R: Rng> RenderContext<'_, R> {
-    fn write(&mut self, template: &Template, place: Place, out: &mut Vec<u8>) {
+    fn write(&mut self, template: &Template, place: RequestPart, out: &mut Vec<u8>) {
         template.render(place, self.shared, self.vars, self.rng, out);
     }
 }

@@ -7,18 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rand::Rng;
 
 use super::feeder::NO_ROW;
-use super::filter::{Filter, make_safe};
+use super::filter::{Filter, RequestPart, make_safe};
 use super::vars::{Shared, Vars};
-
-/// Where a rendered value goes: what could break the frame around it is taken out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Blanks, control characters and what is not ASCII are written as `%xx`.
-    Path,
-    /// Control characters become blanks: a value cannot begin another header.
-    Header,
-    Body,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -210,7 +200,7 @@ impl Template {
     /// Appends the rendered bytes. A captured value that is not there renders as nothing; who sends looks at [`Self::needs`] first.
     pub fn render(
         &self,
-        place: Place,
+        place: RequestPart,
         shared: &Shared,
         vars: &mut Vars,
         rng: &mut impl Rng,

@@ -43,7 +43,7 @@ impl Rendered {
         })
     }
 
-    fn bytes(&mut self, place: Place) -> Vec<u8> {
+    fn bytes(&mut self, place: RequestPart) -> Vec<u8> {
         let mut out = Vec::new();
         self.template
             .render(place, &self.shared, &mut self.vars, &mut self.rng, &mut out);
@@ -51,7 +51,7 @@ impl Rendered {
     }
 
     fn next(&mut self) -> String {
-        String::from_utf8(self.bytes(Place::Body)).unwrap()
+        String::from_utf8(self.bytes(RequestPart::Body)).unwrap()
     }
 }
 
@@ -117,13 +117,16 @@ fn random_values_are_within_their_bounds() {
 
 #[test]
 fn captured_values_are_made_safe_for_their_place() {
-    let at = |text: &str, place: Place| Rendered::new(text).unwrap().bytes(place);
-    assert_eq!(at("${id}", Place::Body), b"a \"7\"\r\n\xff");
-    assert_eq!(at("${id}", Place::Header), b"a \"7\"  \xff");
-    assert_eq!(at("/${id}", Place::Path), b"/a%20\"7\"%0D%0A%FF");
-    assert_eq!(at("${id | url}", Place::Body), b"a%20%227%22%0D%0A%FF");
-    assert_eq!(at("${id | form}", Place::Path), b"a+%227%22%0D%0A%FF");
-    let json = String::from_utf8(at("\"${id|json}\"", Place::Body)).unwrap();
+    let at = |text: &str, place: RequestPart| Rendered::new(text).unwrap().bytes(place);
+    assert_eq!(at("${id}", RequestPart::Body), b"a \"7\"\r\n\xff");
+    assert_eq!(at("${id}", RequestPart::Header), b"a \"7\"  \xff");
+    assert_eq!(at("/${id}", RequestPart::Path), b"/a%20\"7\"%0D%0A%FF");
+    assert_eq!(
+        at("${id | url}", RequestPart::Body),
+        b"a%20%227%22%0D%0A%FF"
+    );
+    assert_eq!(at("${id | form}", RequestPart::Path), b"a+%227%22%0D%0A%FF");
+    let json = String::from_utf8(at("\"${id|json}\"", RequestPart::Body)).unwrap();
     assert_eq!(
         serde_json::from_str::<String>(&json).unwrap(),
         "a \"7\"\r\n\u{fffd}"
@@ -201,7 +204,7 @@ proptest! {
     #[test]
     fn any_text_compiles_or_is_refused(text in "([a-z ${}|=0-9é-]|\\$\\{|sequence|random|int|string|uuid|id| -?[0-9]{1,20}|choice|text|at /)*") {
         if let Ok(mut rendered) = Rendered::new(&text) {
-            for place in [Place::Path, Place::Header, Place::Body] {
+            for place in [RequestPart::Path, RequestPart::Header, RequestPart::Body] {
                 rendered.bytes(place);
             }
         }
@@ -212,10 +215,10 @@ proptest! {
     fn no_value_breaks_out_of_its_line(value in proptest::collection::vec(any::<u8>(), 0..30)) {
         let mut rendered = Rendered::new("${id}").unwrap();
         rendered.vars.captured[0] = Some(value.into());
-        for place in [Place::Path, Place::Header] {
+        for place in [RequestPart::Path, RequestPart::Header] {
             let bytes = rendered.bytes(place);
             prop_assert!(!bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
-            prop_assert!(place == Place::Header || !bytes.contains(&b' '));
+            prop_assert!(place == RequestPart::Header || !bytes.contains(&b' '));
         }
     }
 }

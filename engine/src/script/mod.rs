@@ -23,6 +23,7 @@ use pipeline::{Request, read_requests};
 use shared::{Part, Shared, ThreadShared};
 use stats::Stats;
 use thread::ThreadObject;
+pub use watch::GiveUp;
 use watch::{Call, Watchdog};
 
 /// One thread of the script.
@@ -77,6 +78,7 @@ impl Script {
         step: &Step,
         target: &Target,
         threads: usize,
+        give_up: GiveUp,
     ) -> Result<Self, PlanError> {
         let shared = Arc::new(Shared::default());
         let source = std::fs::read(&plan.file).map_err(|error| {
@@ -85,19 +87,23 @@ impl Script {
                 plan.file.display()
             ))
         })?;
-        Self::start(plan, &source, step, target, threads, &shared)
+        let limit = Duration::from_nanos(ms_to_ns(plan.call_timeout_ms));
+        let watchdog = Watchdog::start(limit, give_up);
+        watchdog
+            .and_then(|watchdog| {
+                Self::start(plan, &source, (step, target), threads, &shared, watchdog)
+            })
             .map_err(|error| PlanError(sentence(&error)))
     }
 
     fn start(
         plan: &ScriptPlan,
         source: &[u8],
-        step: &Step,
-        target: &Target,
+        (step, target): (&Step, &Target),
         threads: usize,
         shared: &Arc<Shared>,
+        watchdog: Watchdog,
     ) -> Result<Self, Error> {
-        let watchdog = Watchdog::start(Duration::from_nanos(ms_to_ns(plan.call_timeout_ms)))?;
         let open = || Interpreter::open(plan, source, step, target, shared, &watchdog);
         let main = open()?;
         let count = (plan.threads as usize).max(threads);

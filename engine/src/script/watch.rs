@@ -11,7 +11,6 @@ use mlua::{Error, Lua};
 
 use super::luajit::{TRAPPED, Trap};
 use super::sentence;
-use crate::run::EXIT_INTERNAL;
 
 /// The watching thread looks so often within the longest time of a call.
 const LOOKS: u32 = 4;
@@ -60,6 +59,9 @@ impl Call {
         }
     }
 }
+
+/// Ends the run out of order, for the reason given: a call cannot be ended.
+pub type GiveUp = fn(&str) -> !;
 
 /// One interpreter that is watched.
 #[derive(Debug)]
@@ -147,13 +149,13 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn start(limit: Duration) -> Result<Self, Error> {
+    pub fn start(limit: Duration, give_up: GiveUp) -> Result<Self, Error> {
         let watched = Arc::default();
         let (stop, stopped) = channel();
         let list = Arc::clone(&watched);
         let thread = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || watch(&list, limit, &stopped))
+            .spawn(move || watch(&list, limit, &stopped, give_up))
             .map_err(|error| {
                 Error::runtime(format!(
                     "the thread that watches the script cannot be started: {error}"
@@ -198,7 +200,12 @@ struct Sight {
     since: Option<Instant>,
 }
 
-fn watch(list: &Mutex<Vec<Arc<Watched>>>, limit: Duration, stopped: &Receiver<()>) {
+fn watch(
+    list: &Mutex<Vec<Arc<Watched>>>,
+    limit: Duration,
+    stopped: &Receiver<()>,
+    give_up: GiveUp,
+) {
     let mut sights: Vec<Sight> = Vec::new();
     while stopped.recv_timeout(limit / LOOKS) == Err(RecvTimeoutError::Timeout) {
         let list = list.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -218,19 +225,12 @@ fn watch(list: &Mutex<Vec<Arc<Watched>>>, limit: Duration, stopped: &Receiver<()
             if state & IS_TRAPPED == 0 && ran >= limit {
                 watched.end_call(now.0, state);
             } else if state & IS_TRAPPED != 0 && ran >= 2 * limit {
-                give_up(watched, state);
+                // What does not even come to its next instruction waits in a function of the system or of C.
+                let what = Call::of(state).map_or_else(String::new, |call| watched.too_long(call));
+                give_up(&format!(
+                    "the script waits in a function outside of Lua and cannot be ended: {what}"
+                ));
             }
         }
     }
-}
-
-/// What does not even come to its next instruction waits in a function of the system or of C. The run cannot be ended in order.
-fn give_up(watched: &Watched, state: u32) -> ! {
-    if let Some(call) = Call::of(state) {
-        eprintln!(
-            "prony-engine: the script waits in a function outside of Lua and cannot be ended: {}",
-            watched.too_long(call)
-        );
-    }
-    std::process::exit(EXIT_INTERNAL.into())
 }

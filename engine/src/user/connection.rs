@@ -1,7 +1,6 @@
 //! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in particular.
 
-use super::move_on::Move;
-use super::phase::{NOT_SINCE, Phase};
+use super::phase::{Move, NOT_SINCE, Phase};
 use super::{Action, Next, Users};
 use crate::measure::counters::ErrorKind;
 use crate::record::Record;

@@ -39,7 +39,7 @@ use values::UserValues;
 
 /// Something that happened to a user.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum UserEvent<'a> {
     Connected,
     /// The handshake ended well, and requests may be sent.
     Secured(Secured),
@@ -186,7 +186,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// `secures`: a connection is of use only after [`Event::Secured`].
+    /// `secures`: a connection is of use only after [`UserEvent::Secured`].
     pub fn new(
         job: &Arc<Job>,
         place: Share,
@@ -239,17 +239,25 @@ impl Users {
 
     /// What a user does after an event.
     #[inline]
-    pub fn on(&mut self, index: u32, event: Event<'_>, now_ns: u64, record: &mut Record) -> Action {
+    pub fn on(
+        &mut self,
+        index: u32,
+        event: UserEvent<'_>,
+        now_ns: u64,
+        record: &mut Record,
+    ) -> Action {
         match event {
-            Event::Received(bytes) => self.on_received(index, bytes, now_ns, record),
-            Event::Timer { due_ns } => self.on_timer(index, due_ns, now_ns, record),
-            Event::Connected => self.on_connected(index, now_ns, record),
-            Event::Secured(secured) => self.on_secured(index, secured, now_ns, record),
-            Event::Unsecured(reason) => self.on_unsecured(index, reason, now_ns, record),
-            Event::ConnectFailed(kind) => self.fail_to_connect(index, kind, now_ns, record),
-            Event::Refused(reason) => self.on_refused(index, reason, now_ns, record),
-            Event::Closed { sending } => self.on_closed(index, sending, now_ns, record),
-            Event::Broken { kind, sending } => self.on_broken(index, kind, sending, now_ns, record),
+            UserEvent::Received(bytes) => self.on_received(index, bytes, now_ns, record),
+            UserEvent::Timer { due_ns } => self.on_timer(index, due_ns, now_ns, record),
+            UserEvent::Connected => self.on_connected(index, now_ns, record),
+            UserEvent::Secured(secured) => self.on_secured(index, secured, now_ns, record),
+            UserEvent::Unsecured(reason) => self.on_unsecured(index, reason, now_ns, record),
+            UserEvent::ConnectFailed(kind) => self.fail_to_connect(index, kind, now_ns, record),
+            UserEvent::Refused(reason) => self.on_refused(index, reason, now_ns, record),
+            UserEvent::Closed { sending } => self.on_closed(index, sending, now_ns, record),
+            UserEvent::Broken { kind, sending } => {
+                self.on_broken(index, kind, sending, now_ns, record)
+            }
         }
     }
 

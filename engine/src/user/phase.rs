@@ -26,6 +26,28 @@ pub enum Phase {
     Ended,
 }
 
+/// How a user goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    /// To the request of this step, in the next iteration where one has ended, after the pauses on the way.
+    To { step: u16, pause_ns: u64 },
+    /// To an iteration, which begins with this step, after one that has sent nothing, and after a pause.
+    Later { step: u16, pause_ns: u64 },
+    /// It has ended, after the last step of its scenario.
+    Walked,
+    /// It has ended before: a value was missing, or no row is left for it.
+    Stuck,
+    /// What comes next depends on an answer that has not come.
+    Waits,
+}
+
+impl Move {
+    #[inline]
+    pub const fn to(step: u16) -> Self {
+        Self::To { step, pause_ns: 0 }
+    }
+}
+
 /// No cycle is open.
 pub const NOT_SINCE: u64 = 0;
 

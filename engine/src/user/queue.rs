@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::move_on::Move;
+use super::phase::Move;
 
 /// A request that was sent.
 #[derive(Debug, Clone)]

@@ -1,8 +1,7 @@
 //! What a user sends when its turn has come: one request, or with pipelining and scripts several in one piece, as far as they do not
 //! depend on an answer that has not come.
 
-use super::move_on::Move;
-use super::phase::{NOT_SINCE, Phase};
+use super::phase::{Move, NOT_SINCE, Phase};
 use super::queue::Pending;
 use super::{Action, Users};
 use crate::job::WRITTEN_ANEW;

@@ -11,9 +11,9 @@ use crate::http::captured::CapturedResponse;
 use crate::job::{Job, StepJob};
 use crate::pace::arrivals::Share;
 use crate::payload::Outgoing;
+use crate::scenario::filter::RequestPart;
 use crate::scenario::program::{Cursor, Passed, Stop, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
-use crate::scenario::template::Place;
 use crate::scenario::vars::Vars;
 
 /// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in it can end.
@@ -128,7 +128,13 @@ impl UserValues {
             }
             for (slot, text) in job.scenarios.variables.iter().filter(|_| starts) {
                 let mut value = Vec::new();
-                text.render(Place::Body, &job.scenarios.shared, vars, rng, &mut value);
+                text.render(
+                    RequestPart::Body,
+                    &job.scenarios.shared,
+                    vars,
+                    rng,
+                    &mut value,
+                );
                 vars.set(*slot, value);
             }
         }

@@ -1,7 +1,6 @@
 //! How a user goes through its scenario: it arrives, begins a request, thinks, goes on, ends.
 
-use super::move_on::Move;
-use super::phase::{NOT_SINCE, Phase};
+use super::phase::{Move, NOT_SINCE, Phase};
 use super::{Action, Next, Users};
 use crate::fault::Fault;
 use crate::measure::counters::ErrorKind;

@@ -6,7 +6,7 @@ use super::Worker;
 use super::pool::Free;
 use crate::measure::counters::ErrorKind;
 use crate::net::{self, Direction, Driver};
-use crate::user::{Action, Bytes, Event, Next};
+use crate::user::{Action, Bytes, Next, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
     #[inline]
@@ -22,7 +22,7 @@ impl<D: Driver> Worker<'_, D> {
                         false => None,
                     },
                 };
-                let event = Event::Received(bytes);
+                let event = UserEvent::Received(bytes);
                 let action = self.users.on(index, event, self.now_ns, &mut self.record);
                 self.driver.release(received);
                 return self.act(index, action);
@@ -30,19 +30,19 @@ impl<D: Driver> Worker<'_, D> {
             net::Event::Connected(conn) => {
                 // The timer was that of connecting.
                 self.wheel.unset(conn);
-                (conn, Event::Connected)
+                (conn, UserEvent::Connected)
             }
             net::Event::Secured(conn, secured) => {
                 self.wheel.unset(conn);
-                (conn, Event::Secured(secured))
+                (conn, UserEvent::Secured(secured))
             }
-            net::Event::Unsecured(conn, reason) => (conn, Event::Unsecured(*reason)),
+            net::Event::Unsecured(conn, reason) => (conn, UserEvent::Unsecured(*reason)),
             net::Event::ConnectFailed(conn, code) => {
-                (conn, Event::ConnectFailed(self.refusal(code)))
+                (conn, UserEvent::ConnectFailed(self.refusal(code)))
             }
             net::Event::Closed(conn) => {
                 let sending = self.driver.is_sending(conn);
-                (conn, Event::Closed { sending })
+                (conn, UserEvent::Closed { sending })
             }
             net::Event::Broken(conn, direction, _) => {
                 let sending = self.driver.is_sending(conn);
@@ -50,13 +50,13 @@ impl<D: Driver> Worker<'_, D> {
                     Direction::Read => ErrorKind::Read,
                     Direction::Write => ErrorKind::Write,
                 };
-                (conn, Event::Broken { kind, sending })
+                (conn, UserEvent::Broken { kind, sending })
             }
             net::Event::Refused(conn, code) => {
                 let why = io::Error::from_raw_os_error(code);
                 let reason =
                     format!("the load generator could not hand a request to its own kernel: {why}");
-                (conn, Event::Refused(reason))
+                (conn, UserEvent::Refused(reason))
             }
             net::Event::Woken => {
                 self.take_orders();
@@ -90,7 +90,7 @@ impl<D: Driver> Worker<'_, D> {
         if self.open.is_some() && self.users.is_vacant(index) {
             return self.warm_again(index);
         }
-        let event = Event::Timer { due_ns };
+        let event = UserEvent::Timer { due_ns };
         let action = self.users.on(index, event, self.now_ns, &mut self.record);
         self.act(index, action)
     }

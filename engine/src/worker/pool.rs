@@ -15,7 +15,7 @@ pub enum Free {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Entry {
     next: u32,
     previous: u32,
     /// `None`: an arrival holds it.
@@ -33,7 +33,7 @@ struct List {
 /// would be.
 #[derive(Debug)]
 pub struct Pool {
-    places: Vec<Place>,
+    places: Vec<Entry>,
     lists: [List; 3],
 }
 
@@ -45,7 +45,7 @@ impl Pool {
             tail: NONE,
             count: 0,
         };
-        let held = Place {
+        let held = Entry {
             next: NONE,
             previous: NONE,
             free: None,
@@ -71,7 +71,7 @@ impl Pool {
         } else {
             self.places[tail as usize].next = index;
         }
-        self.places[index as usize] = Place {
+        self.places[index as usize] = Entry {
             next: NONE,
             previous: tail,
             free: Some(free),

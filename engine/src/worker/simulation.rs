@@ -205,7 +205,7 @@ fn simulate_thread(
     });
     edit(&mut plan);
     let plan = read_plan(&plan.to_string()).unwrap();
-    let job = Arc::new(Job::new(&plan, place.threads).unwrap());
+    let job = Arc::new(Job::new(&plan, place.threads, |why| panic!("{why}")).unwrap());
     let segments: Arc<Mutex<Vec<Segment>>> = Arc::default();
     let (orders, inbox) = channel();
     let sink = Arc::clone(&segments);

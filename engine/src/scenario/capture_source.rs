@@ -10,7 +10,7 @@ use crate::plan::{Capture, Part};
 
 /// A place that a capture looks at.
 #[derive(Debug)]
-pub enum Origin {
+pub enum CaptureSource {
     Pointer(String),
     Path(Box<JsonPath>),
     Header(String),
@@ -88,7 +88,7 @@ impl Wanted {
     }
 }
 
-impl Origin {
+impl CaptureSource {
     /// The error says what is wrong with the capture.
     pub fn compile(capture: &Capture) -> Result<Self, String> {
         if (capture.group.is_some() || capture.template.is_some()) && capture.regex.is_none() {
@@ -277,10 +277,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn origin(capture: Value) -> Result<Origin, String> {
+    fn origin(capture: Value) -> Result<CaptureSource, String> {
         let mut capture = capture;
         capture["name"] = "a".into();
-        Origin::compile(&serde_json::from_value(capture).unwrap())
+        CaptureSource::compile(&serde_json::from_value(capture).unwrap())
     }
 
     fn found(capture: Value, body: &str, most: usize) -> Vec<String> {
