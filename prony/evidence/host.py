@@ -57,7 +57,7 @@ class CpuPartition(Record):
     server: tuple[int, ...]
     client: tuple[int, ...]
     services: tuple[int, ...] = ()
-    """Set apart for what the server stands on; empty: a service shares the server's."""
+    """Set apart for backing services; empty: they share the server's."""
     shared: bool = False
     note: str = ""
 

@@ -120,8 +120,8 @@ class ServerWindow(Record):
 
 
 class ServiceUse(Record):
-    """What a server stands on (a database, a cache), and what it used over the measured window; none of it
-    is counted as the server's.
+    """A backing service (a database, a cache), and what it used over the measured window; none of it is
+    counted as the server's.
     """
 
     name: str

@@ -172,7 +172,7 @@ class Evidence(Record):
     start_up: StartUp | None = None
     server_window: ServerWindow | None = None
     services: tuple[ServiceUse, ...] = ()
-    """What the server stands on."""
+    """Backing services."""
     host_window: HostWindow | None = None
     host_rows: tuple[HostRow, ...] = ()
     """The machine second by second over the whole trial, in the engine's time."""

@@ -37,7 +37,7 @@ def partition(
     least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are taken
     as they are after a check; a CPU that does not exist or is not allowed, an empty set and an overlap are
     UsageErrors. `shared` is true when some core has to serve both sides. With `services` a core is set apart
-    for what a server stands on, where there is one left or the server has more than one that nobody named;
+    for backing services, where there is one left or the server has more than one that nobody named;
     without it the services share the server's.
     """
     topology = read_topology() if topology is None else topology

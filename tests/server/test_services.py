@@ -1,4 +1,4 @@
-"""What a server stands on: started before it, watched beside it, gone after it, missed with a sentence."""
+"""Backing services: started before their server, watched beside it, gone after it, missed with a sentence."""
 
 from __future__ import annotations
 
