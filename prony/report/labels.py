@@ -62,6 +62,26 @@ SHORT: dict[str, Label] = {
 }
 
 
+CELL_UNITS = {
+    "per_user_per_s": "1/s",
+    "users_simulated": "users",
+    "connections_per_request": "1/request",
+    "think_actual_share": "of target",
+    "failed_share": "of requests",
+    "completed": "requests",
+    "offered_requests": "requests",
+    "blocked": "arrivals",
+    "due_unsent": "requests",
+}
+"""Of the figures that the judge does not list, as they are stored."""
+
+
+def stored_unit(figure: str) -> str:
+    """The unit of the stored value, which a label may scale."""
+    known = FIGURE.get(figure)
+    return known.unit if known is not None else CELL_UNITS.get(figure, unit_of(figure))
+
+
 def label(figure: str) -> Label:
     """The label of a figure; one that nobody knows keeps its own name."""
     if figure in SHORT:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import csv
 import io
 
-from prony.judge.figures import FIGURE
 from prony.report.exports import Exported, Format
-from prony.report.labels import unit_of
+from prony.report.labels import stored_unit
 from prony.report.result import PartView, ResultView, TrialView
 
 COLUMNS = (
@@ -42,7 +41,7 @@ def write(view: ResultView) -> Exported:
                 writer.writerow((*_named(view, part, trial), "", "", ""))
                 continue
             for figure, value in figures.items():
-                writer.writerow((*_named(view, part, trial), figure, repr(value), _unit(figure)))
+                writer.writerow((*_named(view, part, trial), figure, repr(value), stored_unit(figure)))
     return Exported(text.getvalue())
 
 
@@ -68,11 +67,6 @@ def _named(view: ResultView, part: PartView, trial: TrialView) -> tuple[object, 
         "repeated" if repeated else record.kind,
         trial.status.value,
     )
-
-
-def _unit(figure: str) -> str:
-    known = FIGURE.get(figure)
-    return known.unit if known is not None else unit_of(figure)
 
 
 FORMAT = Format("a row per trial and figure", write)

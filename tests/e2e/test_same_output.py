@@ -1,0 +1,76 @@
+"""`prony results show` prints exactly what stood on the terminal when the command ended, and the page and the
+JSON are those of the command: whatever is shown is derived from what is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import SHORTEST, Lab
+from tests.load.test_load_models import server
+from tests.verdicts import demanded_code
+
+PLAN = """
+title: One server
+servers: [one]
+workloads: hello
+parts:
+  - {name: fixed, trials: 1, loads: {users: [1, 4]}, measured: {duration_s: 1}}
+  - {name: open, trials: 1, loads: {rate_per_s: 100}, measured: {duration_s: 1}}
+"""
+SHORT = ("--window", "1s", "--warmup", "1s")
+SLOW = ("--delay", "fixed:10ms")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("load", "URL", "-c", "4", "--warmup", "1s", "-d", "2s", "--parts"),
+        ("load", "URL", "--rate", "50", "--warmup", "1s", "-d", "2s"),
+        ("sweep", "URL", "--users", "1,2,4,8", *SHORT),
+        ("capacity", "URL", "--slo", "p50<500ms", "--start", "50", "--highest", "100", *SHORT),
+        ("compare", "one", "two", *SHORTEST, "--trials", "1"),
+        ("run", "plan.yaml"),
+    ],
+    ids=lambda words: "-".join(words[:3:2]),
+)
+def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tuple[str, ...]) -> None:
+    lab.server("one", "--work", "50us")
+    lab.server("two", "--work", "100us")
+    (lab.folder / "plan.yaml").write_text(PLAN)
+    page = lab.folder / "page.html"
+    with server(*SLOW) as url:
+        called = [url + "/" if word == "URL" else word for word in words]
+        report = () if words[0] == "load" else ("--report", str(page))
+        done = lab.run(*called, *report)
+    search = lab.json("results", "show", "latest")["parts"][0]["search"]
+    held_per_s = None if search is None else search["held_per_s"]
+    assert done.returncode == demanded_code(lab.db, held_per_s=held_per_s), done.stderr
+    again = lab.run("results", "show", "latest", "--report", str(lab.folder / "again.html"))
+    assert again.stdout.encode() == done.stdout.encode()
+    assert again.returncode == done.returncode
+    if report:
+        assert (lab.folder / "again.html").read_bytes() == page.read_bytes()
+    listed = lab.json("results", "list")["experiments"]
+    assert [one["command"] for one in listed] == [words[0]], "one experiment, whatever it was"
+
+
+def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab) -> None:
+    """Real exports of what the commands stored before there was one plan."""
+    folder = Path(__file__).parents[1] / "experiment" / "schema1"
+    files = sorted(folder.glob("*.gz"))
+    assert len(files) >= 9
+    for file in files:
+        assert lab.run("results", "import", str(file)).returncode == 0
+    listed = lab.json("results", "list")["experiments"]
+    assert {one["command"] for one in listed} >= {"compare", "load", "sweep", "capacity", "run"}
+    for one in listed:
+        shown = lab.run("results", "show", one["id"])
+        assert one["id"] in shown.stdout, shown.stderr
+        assert json.loads(lab.run("results", "show", one["id"], "--json").stdout)["schema"] == 2
+        table = lab.run("results", "csv", one["id"]).stdout.splitlines()
+        assert len(table) > one["trials"] or len(table) == 1 + one["trials"]
+        assert lab.run("report", one["id"], "-o", f"{one['id']}.html").returncode == 0
