@@ -66,7 +66,7 @@ impl Write for Counted {
     }
 }
 
-/// See the module.
+/// The file of a request log, and what it takes to write its rows.
 pub struct LogFile {
     path: PathBuf,
     csv: csv::Writer<Counted>,

@@ -11,9 +11,9 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 
-use super::accepted::Accepted;
+use super::send_times::SendTimes;
 use super::sys::{Waker, monotonic_ns, stream_socket, until};
-use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 use crate::payload::Outgoing;
 use prony_common::process::raise_file_limit;
 
@@ -50,7 +50,7 @@ pub struct Epoll {
     /// Events that needed no kernel.
     local: VecDeque<(ConnId, u32, i32)>,
     buffer: Box<[u8]>,
-    accepted: Accepted,
+    accepted: SendTimes,
 }
 
 impl Epoll {
@@ -143,27 +143,27 @@ impl Epoll {
     }
 
     /// The first event of a connection that was connecting.
-    fn finish_connect(&mut self, conn: ConnId) -> Event {
+    fn finish_connect(&mut self, conn: ConnId) -> NetEvent {
         let slot = &mut self.conns[conn as usize];
         let error = match slot.socket.as_ref().map(sockopt::socket_error) {
             Some(Ok(Ok(()))) => {
                 slot.connecting = false;
-                return Event::Connected(conn);
+                return NetEvent::Connected(conn);
             }
             Some(Ok(Err(error)) | Err(error)) => error,
             None => Errno::BADF,
         };
-        Event::ConnectFailed(conn, error.raw_os_error())
+        NetEvent::ConnectFailed(conn, error.raw_os_error())
     }
 
     /// Reads once. `None`: there was nothing.
-    fn receive(&mut self, conn: ConnId) -> Option<Event> {
+    fn receive(&mut self, conn: ConnId) -> Option<NetEvent> {
         let socket = self.conns[conn as usize].socket.as_ref()?;
         loop {
             match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Some(Event::Closed(conn)),
+                Ok((0, _)) => return Some(NetEvent::Closed(conn)),
                 Ok((length, _)) => {
-                    return Some(Event::Received(Received {
+                    return Some(NetEvent::Received(Received {
                         conn,
                         buffer: 0,
                         length: length as u32,
@@ -172,20 +172,24 @@ impl Epoll {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return None,
                 Err(error) => {
-                    return Some(Event::Broken(conn, Direction::Read, error.raw_os_error()));
+                    return Some(NetEvent::Broken(
+                        conn,
+                        Direction::Read,
+                        error.raw_os_error(),
+                    ));
                 }
             }
         }
     }
 
-    fn next_local(&mut self) -> Option<Event> {
+    fn next_local(&mut self) -> Option<NetEvent> {
         while let Some((conn, generation, code)) = self.local.pop_front() {
             let slot = &self.conns[conn as usize];
             if slot.generation == generation {
                 return Some(if slot.socket.is_none() {
-                    Event::ConnectFailed(conn, code)
+                    NetEvent::ConnectFailed(conn, code)
                 } else {
-                    Event::Broken(conn, Direction::Write, code)
+                    NetEvent::Broken(conn, Direction::Write, code)
                 });
             }
         }
@@ -238,7 +242,7 @@ impl Driver for Epoll {
         };
         Ok(Self {
             conns: (0..config.connections).map(closed).collect(),
-            accepted: Accepted::new(&config),
+            accepted: SendTimes::new(&config),
             config,
             owned: HashMap::new(),
             spare: Vec::new(),
@@ -309,7 +313,7 @@ impl Driver for Epoll {
         }
     }
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<NetEvent> {
         loop {
             let Some(event) = self.ready.get(self.at) else {
                 return self.next_local();
@@ -318,7 +322,7 @@ impl Driver for Epoll {
             if data == WAKE {
                 self.at += 1;
                 self.waker.clear();
-                return Some(Event::Woken);
+                return Some(NetEvent::Woken);
             }
             let conn = data as u32;
             let slot = &self.conns[conn as usize];
@@ -346,7 +350,7 @@ impl Driver for Epoll {
             }
             let event = self.receive(conn);
             // A short read emptied the socket; the next bytes make a new edge. The end has no bytes to show: read until it.
-            let emptied = !matches!(&event, Some(Event::Received(received))
+            let emptied = !matches!(&event, Some(NetEvent::Received(received))
                 if received.length as usize == self.buffer.len() || ended);
             if emptied {
                 self.at += 1;

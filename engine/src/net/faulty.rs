@@ -4,7 +4,7 @@
 use std::io;
 
 use super::sys::Waker;
-use super::{Config, ConnId, Driver, Event, Payload, Received};
+use super::{Config, ConnId, Driver, NetEvent, Payload, Received};
 use crate::fault::Faults;
 
 /// The driver `D`, with faults.
@@ -64,7 +64,7 @@ impl<D: Driver> Driver for Faulty<D> {
         self.driver.wait(until_ns)
     }
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<NetEvent> {
         self.driver.next()
     }
 

@@ -1,15 +1,14 @@
 //! Connections as bytes: connect, send, receive, close, wait. Two drivers behind one trait; nothing here knows of HTTP, users
 //! or measurements. All `unsafe` of the engine's load side is in this folder.
 
-mod accepted;
 pub mod address;
 mod buffers;
 pub mod epoll;
 pub mod faulty;
 pub mod probe;
 pub mod rings;
+mod send_times;
 pub mod sys;
-mod tags;
 pub mod tls;
 pub mod uring;
 
@@ -60,7 +59,7 @@ fn source(sources: &[Address], conn: ConnId) -> Option<&Address> {
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Event {
+pub enum NetEvent {
     Connected(ConnId),
     /// Of a driver that secures: the handshake ended well, and requests may be sent.
     Secured(ConnId, Secured),
@@ -83,7 +82,7 @@ pub enum Event {
     Woken,
 }
 
-impl Event {
+impl NetEvent {
     /// The connection it is about.
     pub fn conn(&self) -> Option<ConnId> {
         match self {
@@ -134,10 +133,10 @@ pub trait Driver: Sized {
     const NAME: &'static str;
     /// How many sends are worth handing over together.
     const SEND_GROUP: usize;
-    /// Whether bytes are fetched one connection at a time, so that each [`Event::Received`] has a time of its own. Otherwise all
+    /// Whether bytes are fetched one connection at a time, so that each [`NetEvent::Received`] has a time of its own. Otherwise all
     /// events of a batch had happened when [`Driver::wait`] returned.
     const FETCHES_LATE: bool;
-    /// Whether a connection must be secured before it is of use: [`Event::Connected`] is then followed by [`Event::Secured`].
+    /// Whether a connection must be secured before it is of use: [`NetEvent::Connected`] is then followed by [`NetEvent::Secured`].
     const SECURES: bool = false;
 
     fn new(config: Config) -> io::Result<Self>;
@@ -182,7 +181,7 @@ pub trait Driver: Sized {
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()>;
 
     /// The next event of the batch.
-    fn next(&mut self) -> Option<Event>;
+    fn next(&mut self) -> Option<NetEvent>;
 
     fn bytes(&self, received: &Received) -> &[u8];
 

@@ -13,7 +13,7 @@ use super::address::Address;
 use super::epoll::Epoll;
 use super::sys::monotonic_ns;
 use super::uring::Uring;
-use super::{Config, Driver, Event, Payload};
+use super::{Config, Driver, NetEvent, Payload};
 use crate::fault::Faults;
 
 /// What one driver's probe found.
@@ -88,7 +88,7 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
             .map_err(explain("waiting failed"))?;
         while let Some(event) = driver.next() {
             match event {
-                Event::Connected(_) => {
+                NetEvent::Connected(_) => {
                     driver.send(0, Payload::Fixed(0));
                     driver.flush().map_err(explain("sending failed"))?;
                     let (mut peer, _) = listener.accept().map_err(explain("accepting failed"))?;
@@ -100,25 +100,27 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
                     peer.write_all(&request)
                         .map_err(explain("answering failed"))?;
                 }
-                Event::Received(bytes) => {
+                NetEvent::Received(bytes) => {
                     received.extend_from_slice(driver.bytes(&bytes));
                     driver.release(bytes);
                 }
-                Event::Closed(_) if received == b"ping" => {
+                NetEvent::Closed(_) if received == b"ping" => {
                     driver.close(0);
                     return Ok(());
                 }
-                Event::Closed(_) => return Err("the bytes received are not those sent".to_owned()),
-                Event::ConnectFailed(_, code) if is_out_of_ports(Some(code)) => return Ok(()),
-                Event::ConnectFailed(_, code)
-                | Event::Broken(_, _, code)
-                | Event::Refused(_, code) => {
+                NetEvent::Closed(_) => {
+                    return Err("the bytes received are not those sent".to_owned());
+                }
+                NetEvent::ConnectFailed(_, code) if is_out_of_ports(Some(code)) => return Ok(()),
+                NetEvent::ConnectFailed(_, code)
+                | NetEvent::Broken(_, _, code)
+                | NetEvent::Refused(_, code) => {
                     return Err(format!(
                         "a round over loopback failed: {}",
                         io::Error::from_raw_os_error(code)
                     ));
                 }
-                Event::Woken | Event::Secured(..) | Event::Unsecured(..) => {}
+                NetEvent::Woken | NetEvent::Secured(..) | NetEvent::Unsecured(..) => {}
             }
         }
     }

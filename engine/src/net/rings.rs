@@ -5,7 +5,7 @@ use std::io;
 
 use super::sys::Waker;
 use super::uring::Uring;
-use super::{Config, ConnId, Driver, Event, Payload, Received};
+use super::{Config, ConnId, Driver, NetEvent, Payload, Received};
 use prony_common::process::raise_file_limit;
 
 /// The kernel's own limit of direct descriptors per ring is higher; tables of this size are found at once.
@@ -129,7 +129,7 @@ impl Driver for Rings {
         Ok(())
     }
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<NetEvent> {
         loop {
             let ring = self.rings.get_mut(self.at)?;
             let Some(event) = ring.next() else {
@@ -138,18 +138,20 @@ impl Driver for Rings {
             };
             let base = self.at as u32 * self.per_ring;
             return Some(match event {
-                Event::Connected(conn) => Event::Connected(base + conn),
-                Event::Secured(conn, secured) => Event::Secured(base + conn, secured),
-                Event::Unsecured(conn, reason) => Event::Unsecured(base + conn, reason),
-                Event::ConnectFailed(conn, code) => Event::ConnectFailed(base + conn, code),
-                Event::Received(received) => Event::Received(Received {
+                NetEvent::Connected(conn) => NetEvent::Connected(base + conn),
+                NetEvent::Secured(conn, secured) => NetEvent::Secured(base + conn, secured),
+                NetEvent::Unsecured(conn, reason) => NetEvent::Unsecured(base + conn, reason),
+                NetEvent::ConnectFailed(conn, code) => NetEvent::ConnectFailed(base + conn, code),
+                NetEvent::Received(received) => NetEvent::Received(Received {
                     conn: base + received.conn,
                     ..received
                 }),
-                Event::Closed(conn) => Event::Closed(base + conn),
-                Event::Broken(conn, direction, code) => Event::Broken(base + conn, direction, code),
-                Event::Refused(conn, code) => Event::Refused(base + conn, code),
-                Event::Woken => Event::Woken,
+                NetEvent::Closed(conn) => NetEvent::Closed(base + conn),
+                NetEvent::Broken(conn, direction, code) => {
+                    NetEvent::Broken(base + conn, direction, code)
+                }
+                NetEvent::Refused(conn, code) => NetEvent::Refused(base + conn, code),
+                NetEvent::Woken => NetEvent::Woken,
             });
         }
     }

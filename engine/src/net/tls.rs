@@ -9,11 +9,11 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
 use super::sys::Waker;
-use super::{Config, ConnId, Direction, Driver, Event, Payload, Received};
+use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 use crate::payload::Outgoing;
-use crate::tls::session::Session;
+use crate::tls::session::TlsSession;
 
-/// See the module.
+/// The driver `D`, with TLS on each of its connections.
 pub struct Tls<D> {
     wire: D,
     config: Arc<ClientConfig>,
@@ -21,14 +21,14 @@ pub struct Tls<D> {
     fixed: Arc<[Vec<u8>]>,
     conns: Vec<Option<Box<Conn>>>,
     /// What is left to say of the last event of the driver beneath.
-    pending: VecDeque<Event>,
-    /// Bytes of the wire while they are opened, and the plain bytes of the last [`Event::Received`].
+    pending: VecDeque<NetEvent>,
+    /// Bytes of the wire while they are opened, and the plain bytes of the last [`NetEvent::Received`].
     sealed: Vec<u8>,
     plain: Vec<u8>,
 }
 
 struct Conn {
-    session: Session,
+    session: TlsSession,
     /// What TLS has to send, kept to go out with the next request: it then costs no call and no packet of its own.
     outgoing: Vec<u8>,
 }
@@ -41,10 +41,10 @@ impl<D: Driver> Tls<D> {
     }
 
     /// The driver beneath has connected: begins the handshake.
-    fn begin(&mut self, conn: ConnId) -> Event {
+    fn begin(&mut self, conn: ConnId) -> NetEvent {
         let mut outgoing = self.wire.spare();
         outgoing.clear();
-        match Session::begin(Arc::clone(&self.config), self.name.clone(), &mut outgoing) {
+        match TlsSession::begin(Arc::clone(&self.config), self.name.clone(), &mut outgoing) {
             Ok(session) => {
                 self.conns[conn as usize] = Some(Box::new(Conn {
                     session,
@@ -55,10 +55,10 @@ impl<D: Driver> Tls<D> {
             }
             Err(error) => self.pending.push_back(unsecured(conn, error.to_string())),
         }
-        Event::Connected(conn)
+        NetEvent::Connected(conn)
     }
 
-    fn received(&mut self, received: Received) -> Option<Event> {
+    fn received(&mut self, received: Received) -> Option<NetEvent> {
         let conn = received.conn;
         self.sealed.clear();
         self.sealed.extend_from_slice(self.wire.bytes(&received));
@@ -78,17 +78,17 @@ impl<D: Driver> Tls<D> {
                 }
                 if opened.secured {
                     let secured = slot.session.secured();
-                    self.pending.push_back(Event::Secured(conn, secured));
+                    self.pending.push_back(NetEvent::Secured(conn, secured));
                 }
                 if !self.plain.is_empty() {
-                    self.pending.push_back(Event::Received(Received {
+                    self.pending.push_back(NetEvent::Received(Received {
                         conn,
                         buffer: 0,
                         length: self.plain.len() as u32,
                     }));
                 }
                 if opened.ended {
-                    self.pending.push_back(Event::Closed(conn));
+                    self.pending.push_back(NetEvent::Closed(conn));
                 }
             }
             Err(error) => {
@@ -154,8 +154,8 @@ impl<D: Driver> Tls<D> {
     }
 }
 
-fn unsecured(conn: ConnId, reason: String) -> Event {
-    Event::Unsecured(conn, Box::new(reason))
+fn unsecured(conn: ConnId, reason: String) -> NetEvent {
+    NetEvent::Unsecured(conn, Box::new(reason))
 }
 
 /// The library's words, and what they mean where they do not say it.
@@ -236,19 +236,19 @@ impl<D: Driver> Driver for Tls<D> {
         self.wire.wait(until_ns)
     }
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<NetEvent> {
         if let Some(event) = self.pending.pop_front() {
             return Some(event);
         }
         loop {
             let event = match self.wire.next()? {
-                Event::Connected(conn) => Some(self.begin(conn)),
-                Event::Received(received) => self.received(received),
-                Event::Closed(conn) if self.is_securing(conn) => Some(unsecured(
+                NetEvent::Connected(conn) => Some(self.begin(conn)),
+                NetEvent::Received(received) => self.received(received),
+                NetEvent::Closed(conn) if self.is_securing(conn) => Some(unsecured(
                     conn,
                     "the server closed the connection during the handshake".to_owned(),
                 )),
-                Event::Broken(conn, direction, code) if self.is_securing(conn) => {
+                NetEvent::Broken(conn, direction, code) if self.is_securing(conn) => {
                     let what = match direction {
                         Direction::Read => "reading",
                         Direction::Write => "writing",

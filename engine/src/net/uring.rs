@@ -5,6 +5,7 @@ mod completions;
 mod handover;
 mod sends;
 mod set_up;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -18,12 +19,12 @@ use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
 
 use self::sends::Owned;
-use super::accepted::{Accepted, Told};
+use self::tags::*;
 use super::address::Address;
 use super::buffers::BufferRing;
+use super::send_times::{CompletionTimes, SendTimes};
 use super::sys::{Waker, monotonic_ns, stream_socket};
-use super::tags::*;
-use super::{Config, ConnId, Driver, Event, Payload, Received, source};
+use super::{Config, ConnId, Driver, NetEvent, Payload, Received, source};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
@@ -85,14 +86,15 @@ pub struct Uring {
     grew: bool,
     /// Failures that no completion tells, each with the generation of its connection.
     local: VecDeque<(ConnId, u32, Local)>,
-    accepted: Accepted,
-    told: Told,
+    accepted: SendTimes,
+    completion_times: CompletionTimes,
 }
 
 impl Uring {
     /// By when the completion that is being told had happened.
     fn happened_ns(&self) -> u64 {
-        self.told.happened_ns(self.completions.len() - self.at)
+        self.completion_times
+            .happened_ns(self.completions.len() - self.at)
     }
 
     fn tag(&self, operation: u64, conn: ConnId) -> u64 {
@@ -205,7 +207,7 @@ impl Driver for Uring {
         if self.accepted.is_kept() {
             // A send that the kernel takes at once has completed by now.
             let waiting = self.drained.len() + self.ring.completion().len();
-            self.told.see(waiting);
+            self.completion_times.see(waiting);
         }
         Ok(())
     }
@@ -259,13 +261,13 @@ impl Driver for Uring {
         self.completions.append(&mut self.drained);
         self.completions.extend(self.ring.completion());
         if self.accepted.is_kept() {
-            self.told.fetch(self.completions.len());
+            self.completion_times.fetch(self.completions.len());
         }
         Ok(())
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<NetEvent> {
         while let Some(entry) = self.completions.get(self.at) {
             let entry = entry.clone();
             self.at += 1;
@@ -277,8 +279,8 @@ impl Driver for Uring {
         while let Some((conn, generation, what)) = self.local.pop_front() {
             if self.conns[conn as usize].generation == generation {
                 return Some(match what {
-                    Local::ConnectFailed(code) => Event::ConnectFailed(conn, code),
-                    Local::Refused(code) => Event::Refused(conn, code),
+                    Local::ConnectFailed(code) => NetEvent::ConnectFailed(conn, code),
+                    Local::Refused(code) => NetEvent::Refused(conn, code),
                 });
             }
         }

@@ -62,7 +62,7 @@ struct UpToMark {
     failed: u64,
 }
 
-/// See the module.
+/// What the threads have recorded so far.
 pub struct Collector {
     started_ns: u64,
     threads: usize,

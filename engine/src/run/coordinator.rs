@@ -28,7 +28,7 @@ use prony_common::process::set_affinity;
 /// Notice that threads get before an instant all of them must keep.
 const NOTICE_NS: u64 = 5_000_000;
 
-/// See the module.
+/// One run, from the start of its threads to its report.
 pub struct Coordinator<'a> {
     output: &'a Output,
     prepared: Prepared,

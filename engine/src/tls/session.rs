@@ -27,8 +27,8 @@ pub struct Opened {
     pub urgent: bool,
 }
 
-/// See the module.
-pub struct Session {
+/// The TLS state of one connection.
+pub struct TlsSession {
     connection: UnbufferedClientConnection,
     /// The beginning of a record whose rest has not come.
     partial: Vec<u8>,
@@ -44,7 +44,7 @@ enum Reached {
     Closed,
 }
 
-impl Session {
+impl TlsSession {
     /// Begins a handshake; its first bytes go to `out`.
     pub fn begin(
         config: Arc<ClientConfig>,

@@ -5,14 +5,14 @@ use std::io;
 use super::Worker;
 use super::pool::Free;
 use crate::measure::counters::ErrorKind;
-use crate::net::{self, Direction, Driver};
+use crate::net::{Direction, Driver, NetEvent};
 use crate::user::{Action, Bytes, Next, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
     #[inline]
-    pub(super) fn handle(&mut self, event: net::Event) -> io::Result<()> {
+    pub(super) fn handle(&mut self, event: NetEvent) -> io::Result<()> {
         let (index, event) = match event {
-            net::Event::Received(received) => {
+            NetEvent::Received(received) => {
                 let index = received.conn;
                 let bytes = Bytes {
                     bytes: self.driver.bytes(&received),
@@ -27,24 +27,24 @@ impl<D: Driver> Worker<'_, D> {
                 self.driver.release(received);
                 return self.act(index, action);
             }
-            net::Event::Connected(conn) => {
+            NetEvent::Connected(conn) => {
                 // The timer was that of connecting.
                 self.wheel.unset(conn);
                 (conn, UserEvent::Connected)
             }
-            net::Event::Secured(conn, secured) => {
+            NetEvent::Secured(conn, secured) => {
                 self.wheel.unset(conn);
                 (conn, UserEvent::Secured(secured))
             }
-            net::Event::Unsecured(conn, reason) => (conn, UserEvent::Unsecured(*reason)),
-            net::Event::ConnectFailed(conn, code) => {
+            NetEvent::Unsecured(conn, reason) => (conn, UserEvent::Unsecured(*reason)),
+            NetEvent::ConnectFailed(conn, code) => {
                 (conn, UserEvent::ConnectFailed(self.refusal(code)))
             }
-            net::Event::Closed(conn) => {
+            NetEvent::Closed(conn) => {
                 let sending = self.driver.is_sending(conn);
                 (conn, UserEvent::Closed { sending })
             }
-            net::Event::Broken(conn, direction, _) => {
+            NetEvent::Broken(conn, direction, _) => {
                 let sending = self.driver.is_sending(conn);
                 let kind = match direction {
                     Direction::Read => ErrorKind::Read,
@@ -52,13 +52,13 @@ impl<D: Driver> Worker<'_, D> {
                 };
                 (conn, UserEvent::Broken { kind, sending })
             }
-            net::Event::Refused(conn, code) => {
+            NetEvent::Refused(conn, code) => {
                 let why = io::Error::from_raw_os_error(code);
                 let reason =
                     format!("the load generator could not hand a request to its own kernel: {why}");
                 (conn, UserEvent::Refused(reason))
             }
-            net::Event::Woken => {
+            NetEvent::Woken => {
                 self.take_orders();
                 return Ok(());
             }

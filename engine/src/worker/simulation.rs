@@ -23,7 +23,7 @@ use crate::measure::recorder::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::schedule::Span;
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
-use crate::net::{Config, ConnId, Driver, Event, Received, sys::Waker};
+use crate::net::{Config, ConnId, Driver, NetEvent, Received, sys::Waker};
 use crate::pace::arrivals::Share;
 use crate::payload::Payload;
 use crate::worker::News;
@@ -62,7 +62,7 @@ struct Simulated {
     /// Waits in a row that did not have to wait.
     looks: u32,
     due: BinaryHeap<Reverse<(u64, Due)>>,
-    batch: VecDeque<Event>,
+    batch: VecDeque<NetEvent>,
     service: Service,
     refusal: Refusal,
 }
@@ -136,16 +136,16 @@ impl Driver for Simulated {
         {
             self.due.pop();
             self.batch.push_back(match due {
-                Due::Connected(conn) => Event::Connected(conn),
-                Due::Refused(conn, code) => Event::ConnectFailed(conn, code),
-                Due::NotSent(conn, code) => Event::Refused(conn, code),
-                Due::Answered(conn) => Event::Received(Received::whole(conn, ANSWER)),
+                Due::Connected(conn) => NetEvent::Connected(conn),
+                Due::Refused(conn, code) => NetEvent::ConnectFailed(conn, code),
+                Due::NotSent(conn, code) => NetEvent::Refused(conn, code),
+                Due::Answered(conn) => NetEvent::Received(Received::whole(conn, ANSWER)),
             });
         }
         Ok(())
     }
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<NetEvent> {
         self.batch.pop_front()
     }
 

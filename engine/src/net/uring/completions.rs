@@ -4,8 +4,8 @@ use io_uring::types::Fixed;
 use io_uring::{cqueue, opcode};
 
 use super::{BUFFER_GROUP, Uring};
-use crate::net::tags::*;
-use crate::net::{ConnId, Direction, Event, Received};
+use crate::net::uring::tags::*;
+use crate::net::{ConnId, Direction, NetEvent, Received};
 
 impl Uring {
     pub(super) fn receive(&mut self, conn: ConnId) {
@@ -15,7 +15,7 @@ impl Uring {
         self.conns[conn as usize].receiving = self.push_for(conn, entry);
     }
 
-    fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
+    fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<NetEvent> {
         let buffer = cqueue::buffer_select(flags);
         let ended = !cqueue::more(flags);
         if ended {
@@ -27,7 +27,7 @@ impl Uring {
             if ended {
                 self.receive(conn);
             }
-            return Some(Event::Received(Received {
+            return Some(NetEvent::Received(Received {
                 conn,
                 buffer,
                 length: result as u32,
@@ -37,7 +37,7 @@ impl Uring {
             self.buffers.put(buffer);
         }
         match -result {
-            0 => Some(Event::Closed(conn)),
+            0 => Some(NetEvent::Closed(conn)),
             // All buffers were in use. Many connections say so at once; one growth is for all of them.
             code @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                 if code == libc::ENOBUFS && !std::mem::replace(&mut self.grew, true) {
@@ -46,7 +46,7 @@ impl Uring {
                 self.receive(conn);
                 None
             }
-            code => Some(Event::Broken(conn, Direction::Read, code)),
+            code => Some(NetEvent::Broken(conn, Direction::Read, code)),
         }
     }
 
@@ -68,13 +68,13 @@ impl Uring {
         }
     }
 
-    pub(super) fn event(&mut self, entry: &cqueue::Entry) -> Option<Event> {
+    pub(super) fn event(&mut self, entry: &cqueue::Entry) -> Option<NetEvent> {
         let (operation, generation, index) = untag(entry.user_data());
         let (result, flags) = (entry.result(), entry.flags());
         let conn = match operation {
             WAKE => {
                 self.arm_waker();
-                return Some(Event::Woken);
+                return Some(NetEvent::Woken);
             }
             EVENTFD => {
                 if !cqueue::more(flags) {
@@ -96,15 +96,15 @@ impl Uring {
                 self.conns[conn as usize].connecting = false;
                 if result == 0 {
                     self.receive(conn);
-                    Some(Event::Connected(conn))
+                    Some(NetEvent::Connected(conn))
                 } else {
-                    Some(Event::ConnectFailed(conn, -result))
+                    Some(NetEvent::ConnectFailed(conn, -result))
                 }
             }
             SEND => {
                 // A send that reports no success and failed was not counted; its connection is of no more use.
                 self.sent(conn);
-                (result < 0).then_some(Event::Broken(conn, Direction::Write, -result))
+                (result < 0).then_some(NetEvent::Broken(conn, Direction::Write, -result))
             }
             SEND_OWNED => self.sent_owned(index, conn, result),
             _ => None,

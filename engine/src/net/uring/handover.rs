@@ -4,10 +4,10 @@
 //! EBUSY (completions wait to be fetched) and EAGAIN (no memory for a request) pass: completions are taken out of the queue, to be
 //! told with the next batch, and the kernel is asked again, a bounded number of times, which [`Driver::take_put_off`] counts. What is
 //! in the queue by then stays there for the next attempt. An operation for which there is no place in the queue is refused to its
-//! connection ([`Event::Refused`]), or kept where no connection waits for it. Nothing is dropped. Any other error ends the run.
+//! connection ([`NetEvent::Refused`]), or kept where no connection waits for it. Nothing is dropped. Any other error ends the run.
 //!
 //! [`Driver::take_put_off`]: crate::net::Driver::take_put_off
-//! [`Event::Refused`]: crate::net::Event::Refused
+//! [`NetEvent::Refused`]: crate::net::NetEvent::Refused
 
 use std::io;
 use std::time::Duration;

@@ -6,8 +6,8 @@ use io_uring::squeue::Flags;
 use io_uring::types::Fixed;
 
 use super::Uring;
-use crate::net::tags::*;
-use crate::net::{ConnId, Direction, Event};
+use crate::net::uring::tags::*;
+use crate::net::{ConnId, Direction, NetEvent};
 use crate::payload::Outgoing;
 
 /// A payload of one send alone.
@@ -74,7 +74,7 @@ impl Uring {
     }
 
     /// A send of owned bytes ended: goes on with what follows them, or gives their place back.
-    pub(super) fn sent_owned(&mut self, place: u32, conn: ConnId, result: i32) -> Option<Event> {
+    pub(super) fn sent_owned(&mut self, place: u32, conn: ConnId, result: i32) -> Option<NetEvent> {
         let owned = self.owned.get_mut(place as usize)?.as_mut()?;
         let more = if result < 0 {
             Err(-result)
@@ -95,7 +95,7 @@ impl Uring {
         self.free_owned(place);
         self.sent(conn);
         let code = more.err()?;
-        Some(Event::Broken(conn, Direction::Write, code))
+        Some(NetEvent::Broken(conn, Direction::Write, code))
     }
 
     /// Nothing of what this connection still had to send is to follow.

@@ -7,8 +7,8 @@ use io_uring::IoUring;
 
 use super::{BUFFER_GROUP, Conn, MAX_DIRECT, QUEUE, Uring};
 use crate::net::Config;
-use crate::net::accepted::{Accepted, Told};
 use crate::net::buffers::BufferRing;
+use crate::net::send_times::{CompletionTimes, SendTimes};
 use crate::net::sys::Waker;
 use prony_common::process::raise_file_limit;
 
@@ -39,7 +39,7 @@ impl Uring {
             .or_else(|_| builder.build(queue))?;
         let direct = connections.min(MAX_DIRECT).min(raise_file_limit() as usize);
         ring.submitter().register_files_sparse(direct as u32)?;
-        let accepted = Accepted::new(&config);
+        let accepted = SendTimes::new(&config);
         let buffers = BufferRing::new(&ring.submitter(), BUFFER_GROUP)?;
         let mut driver = Self {
             ring,
@@ -66,7 +66,7 @@ impl Uring {
             grew: false,
             local: VecDeque::new(),
             accepted,
-            told: Told::default(),
+            completion_times: CompletionTimes::default(),
         };
         driver.arm_waker();
         Ok(driver)

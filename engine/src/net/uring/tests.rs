@@ -31,7 +31,7 @@ fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
 }
 
 /// The events of so many milliseconds.
-fn events(driver: &mut Uring, ms: u64) -> Vec<Event> {
+fn events(driver: &mut Uring, ms: u64) -> Vec<NetEvent> {
     let until_ns = monotonic_ns() + ms * MS;
     let mut all = Vec::new();
     while monotonic_ns() < until_ns {
@@ -47,7 +47,7 @@ fn connect(driver: &mut Uring, conn: ConnId) {
     driver.connect(conn, 0);
     let connected = events(driver, 20);
     assert!(
-        matches!(connected[..], [Event::Connected(of)] if of == conn),
+        matches!(connected[..], [NetEvent::Connected(of)] if of == conn),
         "{connected:?}"
     );
 }
@@ -93,7 +93,10 @@ fn a_kernel_that_takes_nothing_refuses_what_has_no_place_and_keeps_the_rest() {
     let refused = events(&mut driver, 50);
     assert_eq!(refused.len(), 3, "{refused:?}");
     for event in refused {
-        assert!(matches!(event, Event::Refused(0, libc::EBUSY)), "{event:?}");
+        assert!(
+            matches!(event, NetEvent::Refused(0, libc::EBUSY)),
+            "{event:?}"
+        );
     }
     assert_eq!(driver.take_put_off(), 4 * 16);
     assert!(driver.backlog.is_empty());
@@ -133,14 +136,14 @@ fn two_owned_sends_that_fail_are_no_failure_of_the_next_connection_at_their_inde
     driver.close(0);
     driver.connect(0, 0);
     let told = events(&mut driver, 50);
-    assert!(matches!(told[..], [Event::Connected(0)]), "{told:?}");
+    assert!(matches!(told[..], [NetEvent::Connected(0)]), "{told:?}");
     assert!(!driver.is_sending(0));
     assert_eq!(driver.free.len(), 2);
     let (mut second, _) = listener.accept().unwrap();
     drop(first);
     second.write_all(b"hello").unwrap();
     let told = events(&mut driver, 20);
-    assert!(matches!(told[..], [Event::Received(_)]), "{told:?}");
+    assert!(matches!(told[..], [NetEvent::Received(_)]), "{told:?}");
 }
 
 #[test]

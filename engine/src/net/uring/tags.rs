@@ -1,6 +1,6 @@
 //! What io_uring is told with an entry and says again with its completion: which operation it was, and of which connection.
 
-use super::ConnId;
+use crate::net::ConnId;
 
 pub(super) const CONNECT: u64 = 1;
 pub(super) const SEND: u64 = 2;

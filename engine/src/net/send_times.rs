@@ -9,13 +9,13 @@ use super::{Config, ConnId};
 /// Not yet.
 const NOT: u64 = 0;
 
-/// See the module.
+/// By connection: when its last send was taken.
 #[derive(Debug, Default)]
-pub(super) struct Accepted {
+pub(super) struct SendTimes {
     at_ns: Vec<u64>,
 }
 
-impl Accepted {
+impl SendTimes {
     pub(super) fn new(config: &Config) -> Self {
         let count = if config.times_sends {
             config.connections.max(1)
@@ -61,7 +61,7 @@ impl Accepted {
 
 /// By when completions had happened that are fetched in batches.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct CompletionTimes {
     /// Completions fetched since the start, the present batch included.
     fetched: u64,
     fetched_ns: u64,
@@ -69,7 +69,7 @@ pub(super) struct Told {
     seen: VecDeque<(u64, u64)>,
 }
 
-impl Told {
+impl CompletionTimes {
     /// So many completions wait to be fetched now.
     pub(super) fn see(&mut self, waiting: usize) {
         let count = self.fetched + waiting as u64;
