@@ -86,7 +86,9 @@ class Lab:
         done = self.run(*words, "--json")
         assert done.stdout, done.stderr
         loaded: dict[str, Any] = json.loads(done.stdout)
-        expected = demanded_code(self.db, loaded["id"], loaded.get("held_per_s")) if "id" in loaded else 0
+        searches = (part["search"] for part in loaded.get("parts", ()) if part.get("search"))
+        held_per_s = next((search["held_per_s"] for search in searches), None)
+        expected = demanded_code(self.db, loaded["id"], held_per_s) if "id" in loaded else 0
         assert done.returncode == expected, done.stderr
         return loaded
 
