@@ -38,7 +38,6 @@ def test_a_ready_plan_runs_in_miniature(lab: Lab, plan: str) -> None:
     (part,) = (part for part in shown["parts"] if part["cells"])
     assert len(part["cells"]) == cells
     for cell in part["cells"]:
-        assert cell["verdict"] in ("valid", "suspect", "invalid", "unknown")
         assert cell["why"] or cell["verdict"] == "valid", "what is not valid says why"
         if cell["counting_trials"]:  # a busy machine may rightly make a trial invalid
             assert set(cell["figures"]) >= ALWAYS

@@ -123,7 +123,6 @@ def test_a_report_shows_cells_published_figures_and_what_was_left_out(small: Lab
     cells = {cell["id"]: cell for cell in parts["fixed"]["cells"]}
     assert cells["fixed/one/hello/closed-4"]["published"][0]["figures"] == {"requests_per_s": 123}
     for cell in cells.values():
-        assert cell["verdict"] in ("valid", "suspect", "invalid", "unknown")
         assert cell["ended_trials"] == 1
         assert bool(cell["figures"]) == (cell["counting_trials"] > 0)
     text = page.read_text()

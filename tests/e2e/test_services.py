@@ -43,7 +43,7 @@ def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
     stored = {entry.record.server: entry for entry in store.trials(store.experiment("latest").id)}
     records = {name: entry.record for name, entry in stored.items()}
     assert stored["one"].figures["service_rss_mib"] > 0
-    assert stored["one"].figures["service_cpu_share"] >= 0
+    assert "service_cpu_share" in stored["one"].figures
     assert "service_cpu_share" not in stored["plain"].figures
     assert records["plain"].evidence.services == ()
     evidence = records["one"].evidence

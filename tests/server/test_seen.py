@@ -50,7 +50,9 @@ def test_listeners_are_found_by_port_and_address(bound: str, asked: str, seen: b
             assert each.uid == os.getuid()
             assert sockets.owner_of(each) == os.getpid()
             assert sockets.owned_by([each.inode], [os.getpid()]) == {each.inode}
-            assert sockets.owned_by([each.inode], [os.getppid()]) in (set(), None)
+            parent = os.getppid()
+            readable = os.access(f"/proc/{parent}/fd", os.R_OK)
+            assert sockets.owned_by([each.inode], [parent]) == (set() if readable else None)
 
 
 def test_a_free_port_is_free_and_outside_the_ephemeral_range() -> None:
@@ -215,7 +217,5 @@ def test_the_nearest_group_with_a_quota_counts(
     assert throttle.between(found, None) is None
 
 
-def test_counters_of_this_process_are_zero_or_more_or_unknown() -> None:
-    found = throttle.throttle(os.getpid())
-    assert found is None or found.throttled_periods >= 0
+def test_a_process_that_is_gone_has_no_counters() -> None:
     assert throttle.throttle(2**22 + 1) is None, "no such process"
