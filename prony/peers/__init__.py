@@ -1,6 +1,5 @@
-"""Other load generators, one adapter each: how it is asked for a load, and what it claims afterwards.
-
-An adapter must not know what was measured about it.
+"""Other load generators, one adapter each: its command, and what it claims. An adapter must not know what was
+measured about it.
 """
 
 from prony.peers.ab import Ab

@@ -8,7 +8,7 @@ from pathlib import Path
 from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
 
 ENOUGH_REQUESTS = 5_000_000
-"""-t alone ends after 50,000 requests; this many do not end before the time does."""
+"""-t alone ends after 50,000 requests; this many never complete first."""
 
 
 class Ab:

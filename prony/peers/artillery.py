@@ -9,7 +9,7 @@ from pathlib import Path
 from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
 
 LOCAL = Path("tools/peers/node_modules/.bin/artillery")
-"""Where `make peers` puts it, seen from the checkout."""
+"""Installed by `make peers`, relative to the checkout."""
 
 
 class Artillery:

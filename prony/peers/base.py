@@ -1,6 +1,5 @@
-"""What every adapter of another load generator offers: build the command, run it, read what it claims.
-
-Must not know any tool.
+"""The interface of an adapter for another load generator: build the command, run it, read its claim. Must not
+know any tool.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Protocol
 
 
 class Offered(Protocol):
-    """A way of offering load, alike to every tool."""
+    """A load that every tool can be asked for."""
 
     @property
     def connections(self) -> int:
-        """Open at once."""
+        """Concurrent connections."""
         ...
 
     @property
@@ -33,13 +32,13 @@ class Offered(Protocol):
 
     @property
     def rate_per_s(self) -> int | None:
-        """Requests per second; None: a closed loop, as fast as the answers come."""
+        """Requests per second; None: a closed loop."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a tool is asked for: a load on a server, for whole seconds that begin with a warm-up."""
+    """A load on a server for a tool: whole seconds that begin with a warm-up."""
 
     case: Offered
     url: str
@@ -52,32 +51,32 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program to run and what it reads on its standard input, which then stays open."""
+    """A command line and its standard input, which then stays open."""
 
     argv: tuple[str, ...]
     stdin: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Name -> text: written into the folder in which it is started."""
+    """Name -> text: files written into its working directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a tool says about its own run."""
+    """A tool's own figures of its run."""
 
     requests: int
-    """Requests that it says were answered, over its whole life."""
+    """Completed requests, by its own count, over its whole life."""
     errors: int = 0
     per_s: float | None = None
-    """Requests per second, as it prints them; None where it prints none."""
+    """Requests per second, as it prints them; None where it does not."""
     abandoned: int = 0
-    """Requests that it says it left in flight at the end."""
+    """Requests left in flight at the end, by its own count."""
     send_lag_p50_us: float | None = None
-    """Open loop: how much later than intended it sent, by its own account."""
+    """Open loop: its send lag, by its own account."""
     send_lag_p99_us: float | None = None
 
 
 class NotOffered(Exception):
-    """The tool does not do this case; `str()` is the reason in one sentence."""
+    """The tool cannot offer this load; `str()` is the reason in one sentence."""
 
 
 class Tool(Protocol):
@@ -85,16 +84,16 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is called in tables and in --tools."""
+        """Its name in tables and in --tools."""
         ...
 
     @property
     def install(self) -> str:
-        """How to get it."""
+        """How to install it."""
         ...
 
     def find(self) -> Path | None:
-        """Its program, None when it is not here."""
+        """Its program; None when it is not installed."""
         ...
 
     def version(self, program: Path) -> str:
@@ -102,11 +101,11 @@ class Tool(Protocol):
         ...
 
     def command(self, program: Path, request: Request) -> Command:
-        """How to ask it. Raises NotOffered."""
+        """Its command. Raises NotOffered."""
         ...
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
-        """What it says. Raises NotOffered when it refused, ValueError when its output cannot be read."""
+        """Its claim. Raises NotOffered when it refused, ValueError when its output cannot be parsed."""
         ...
 
 
@@ -117,7 +116,7 @@ def on_path(name: str) -> Path | None:
 
 
 def output_of(program: Path, *arguments: str) -> str:
-    """What a program prints when asked for something like its version; empty when it cannot be asked."""
+    """Output of a command such as `--version`; empty when it fails."""
     try:
         done = subprocess.run(
             [program, *arguments],
@@ -133,5 +132,5 @@ def output_of(program: Path, *arguments: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something."""
+    """The last non-empty line."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")

@@ -1,4 +1,4 @@
-"""Apache JMeter without its window: closed loops, a thread for each user."""
+"""Apache JMeter without its GUI: closed loops, a thread per user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
 
 LOCAL = Path("tools/peers/jmeter/bin/jmeter")
-"""Where `make peers` puts it, seen from the checkout."""
+"""Installed by `make peers`, relative to the checkout."""
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0">
   <hashTree>

@@ -1,4 +1,4 @@
-"""What the kernel says about a process: its CPU time and its memory. Must not know what the process does."""
+"""A process's CPU time and memory by the kernel's count. Must not know what the process does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from prony.errors import EnvironmentFault
 from prony.host.proc import key_values, read_text
 
 _CPUCLOCK_SCHED = 2
-"""The clock of a process that counts the nanoseconds its threads really ran (linux/posix-timers.h)."""
+"""A process's CPU-time clock in nanoseconds (linux/posix-timers.h)."""
 _POLL_S = 0.05
 
 
 def process_cpu_s(pid: int) -> float | None:
-    """CPU seconds of all threads of a process so far, also of those that ended; None when it is gone."""
+    """CPU seconds of all threads so far, ended ones included; None when the process has gone."""
     try:
         return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED) / 1e9
     except OSError:
@@ -34,9 +34,8 @@ def process_gone(pid: int) -> bool:
 
 
 def peak_rss_bytes(pid: int) -> int | None:
-    """The most memory that the process has had resident so far; None when it is gone.
-
-    Not `ru_maxrss`: that one begins with what the parent had at the fork.
+    """Peak resident memory so far; None when the process has gone. Not `ru_maxrss`, which starts with the
+    parent's memory at the fork.
     """
     status = read_text(f"/proc/{pid}/status")
     peak = key_values(status).get("VmHWM", "") if status else ""
@@ -52,7 +51,7 @@ def start_pinned(
     stderr: IO[bytes] | int,
     folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program that may run on these CPUs alone, and its children too. Raises EnvironmentFault."""
+    """Start a program pinned to these CPUs, with its children. Raises EnvironmentFault."""
     allowed = {cpus} if isinstance(cpus, int) else set(cpus)
     try:
         # No threads run here, so code between fork and exec is harmless; `taskset` would be one more exec.
@@ -77,11 +76,11 @@ class Ended:
     cpu_s: float
     t_monotonic_s: float
     peak_rss_bytes: int | None
-    """As last seen, at most 50 ms before its end."""
+    """Last reading, at most 50 ms before its end."""
 
 
 def wait(process: subprocess.Popen[bytes], timeout_s: float) -> Ended | None:
-    """Wait for the end; None when it did not come in time, and the process was killed."""
+    """Wait for the process to end; None when it had to be killed at the timeout."""
     deadline = time.monotonic() + timeout_s
     peak: int | None = None
     killed = False

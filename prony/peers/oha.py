@@ -9,9 +9,9 @@ from pathlib import Path
 from prony.peers.base import Claim, Command, Request, last_line, on_path, output_of
 
 LOCAL = Path("tools/peers/oha/bin/oha")
-"""Where `make peers` puts it, seen from the checkout."""
+"""Installed by `make peers`, relative to the checkout."""
 DEADLINE = "aborted due to deadline"
-"""What it calls the requests that were in flight at the end of its time."""
+"""Its name for requests that were in flight at the end."""
 
 
 class Oha:

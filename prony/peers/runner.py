@@ -1,4 +1,4 @@
-"""Runs a tool as it asks to be run, and takes its claim. Must not know any tool, or what a claim is worth."""
+"""Runs a tool and reads its claim. Must not know any tool, or what a claim is worth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prony.peers.base import Claim, NotOffered, Request, Tool
 from prony.peers.kernel import start_pinned, wait
 
 END_GRACE_S = 20.0
-"""After the time that it was asked for; what has not ended then is killed."""
+"""Time allowed beyond the requested one; then it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Ran:
     failure: str | None
     """Why there is no claim, in one sentence."""
     cpu_s: float | None
-    """Of the tool and its children over their whole life, by the kernel; None when it had to be killed."""
+    """CPU of the tool and its children over their whole life, by the kernel; None when it was killed."""
     wall_s: float
 
 
 def run(tool: Tool, program: Path, request: Request, cpus: Sequence[int]) -> Ran:
-    """Run it on these CPUs, in a folder of its own. Raises NotOffered and EnvironmentFault."""
+    """Run it on these CPUs, in its own directory. Raises NotOffered and EnvironmentFault."""
     command = tool.command(program, request)
     with tempfile.TemporaryDirectory(prefix="prony-peer-") as name:
         folder = Path(name)
@@ -57,7 +57,7 @@ def run(tool: Tool, program: Path, request: Request, cpus: Sequence[int]) -> Ran
 
 
 def _make_sure_it_ended(process: subprocess.Popen[bytes]) -> None:
-    """Also its children: it leads a session of its own."""
+    """Kill it and its children: it leads its own session."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.returncode is None:

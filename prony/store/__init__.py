@@ -1,4 +1,4 @@
-"""The catalogue of results. `Store` is the way in; the rest of the package is its inside."""
+"""The catalogue of results: start at `Store`."""
 
 from prony.store.catalogue import Store
 from prony.store.rows import ExperimentRow, ExperimentStatus, StoredJudgement, StoredTrial

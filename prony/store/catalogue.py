@@ -31,27 +31,24 @@ from prony.store.rows import ExperimentRow, ExperimentStatus, RawExperiment, Sto
 LATEST = "latest"
 
 _PROBE_BYTES = 256 * 1024
-"""What `check_writable` writes for a moment: more than a long trial's record, so that it finds room
-afterwards.
-"""
+"""Size of `check_writable`'s probe: more than a long trial's record, so that one still fits afterwards."""
 
 _ID_ATTEMPTS = 64
 
 
 class Store:
-    """An open catalogue. Every method raises StoreError, with one sentence, when the database refuses."""
+    """An open catalogue. Every method raises StoreError, in one sentence, when the database fails."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._running: dict[str, dict[str, Any]] = {}
-        """Rows of the experiments that this process runs, for a trial that cannot be stored."""
+        """Rows of the experiments that this process runs, for saving a trial that cannot be stored."""
 
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:
-        """Open a file or an SQLAlchemy URL (default: `$PRONY_DB`, else the user's data folder); made when
-        absent.
-
-        Refuses, untouched, whatever is not Prony's, and a schema that is newer than this program.
+        """Open a file or an SQLAlchemy URL (default: `$PRONY_DB`, else the user's data directory), creating
+        it when absent. Refuses, without changing it, a file that is not Prony's and a schema newer than this
+        program.
         """
         return cls(Database.open(target))
 
@@ -61,14 +58,16 @@ class Store:
         return self._database.where
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._database.close()
 
     # -- writing
     # ---------------------------------------------------------------------------------------------------
 
     def check_writable(self) -> None:
-        """Write and delete a probe, so that an experiment does not find out after its first trial."""
+        """Write and delete a probe, so that a full disk or missing permission is found before the first
+        trial.
+        """
         name = f"probe-{uuid.uuid4().hex}"
         with self._database.faults():
             with self._database.writing() as connection:
@@ -164,7 +163,7 @@ class Store:
                 ) from None
 
     def update_plan(self, experiment_id: str, spec: Mapping[str, Any]) -> None:
-        """Store the plan anew: it has grown by cells. Trials stay as they are."""
+        """Replace the stored plan, which has grown by cells. Trials stay as they are."""
         query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
         with self._database.faults(), self._database.writing() as connection:
             connection.execute(query.values(spec=json.dumps(spec)))
@@ -172,7 +171,7 @@ class Store:
             self._running[experiment_id]["spec"] = json.dumps(spec)
 
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
-        """Say how an experiment ended."""
+        """Record how an experiment ended."""
         query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
         with self._database.faults(), self._database.writing() as connection:
             connection.execute(query.values(status=status, ended=datetime.now(UTC).isoformat()))
@@ -194,7 +193,7 @@ class Store:
     # ---------------------------------------------------------------------------------------------------
 
     def experiments(self) -> list[ExperimentRow]:
-        """All experiments, the newest first."""
+        """All experiments, newest first."""
         count = (
             select(func.count())
             .select_from(schema.trials)
@@ -208,8 +207,7 @@ class Store:
             return [self._experiment(row) for row in connection.execute(query)]
 
     def experiment(self, which: str) -> ExperimentRow:
-        """One experiment by its id, a unique beginning of it (or of the part after the dash), or `latest`.
-
+        """One experiment by its id, a unique prefix of it (or of the part after the dash), or `latest`.
         Raises UsageError when there is none or more than one.
         """
         rows = self.experiments()
@@ -288,13 +286,12 @@ class Store:
     # -------------------------------------------------------------------------------------------------------
 
     def raw(self, experiment_id: str) -> RawExperiment:
-        """An experiment (its full id) as its rows are, for another store."""
+        """The raw rows of an experiment (full id), for another store."""
         return moving.raw(self._database, experiment_id)
 
     def add_raw(self, found: RawExperiment) -> int:
-        """Add what is not there yet, in one transaction; returns how many trials that were.
-
-        Raises StoreError, changing nothing, when another experiment or trial has the same id.
+        """Add what is new, in one transaction; returns the number of new trials. Raises StoreError, changing
+        nothing, when another experiment or trial has the same id.
         """
         return moving.add(self._database, found)
 

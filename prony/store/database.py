@@ -1,5 +1,5 @@
-"""One database of Prony's: opened, made or brought up to date when it must be, and its transactions. Must not
-know experiments and trials.
+"""A database of Prony's: opens, creates or migrates it, and its transactions. Must not know experiments and
+trials.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlit
 
 
 class Database:
-    """A file or server whose tables are Prony's."""
+    """A file or server with Prony's tables."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
 
     @classmethod
     def open(cls, target: str | Path | None) -> Self:
-        """Make the tables where there are none. Raises StoreError for whatever is not Prony's, and leaves it
-        alone.
+        """Create the tables where there are none. Raises StoreError, changing nothing, for a database that is
+        not Prony's.
         """
         database = cls(locate(target))
         database._prepare()
@@ -41,7 +41,7 @@ class Database:
         return self._location.where
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._location.engine.dispose()
 
     @contextmanager
@@ -54,13 +54,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads; what the database refuses is a StoreError."""
+        """A read-only transaction; database errors become StoreError."""
         with self.faults(), self._location.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """What the database refuses is a StoreError, in one sentence."""
+        """Turns database errors into StoreError, in one sentence."""
         try:
             yield
         except SQLAlchemyError as error:
@@ -99,7 +99,7 @@ class Database:
             )
 
     def _schema_version(self, connection: Connection) -> int | None:
-        """The version found; None when there are no tables yet. A newer or unclear one is a StoreError."""
+        """The schema version; None when there are no tables yet. A newer or unclear one raises StoreError."""
         tables = set(inspect(connection).get_table_names())
         if schema.about.name not in tables:
             taken = tables & set(schema.metadata.tables)

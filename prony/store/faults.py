@@ -1,4 +1,4 @@
-"""One sentence for everything that a database can refuse. Must not retry or mend anything."""
+"""One sentence for every database error. Must not retry or repair anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SQLITE = {
     "SQLITE_IOERR": "reading or writing it failed; check the disk and its free space",
     "SQLITE_TOOBIG": "one record is larger than the database takes",
 }
-"""By the beginning of SQLite's own name for the error (sqlite_errorname); the longest beginning wins."""
+"""By prefix of SQLite's error name (sqlite_errorname); the longest prefix wins."""
 
 _SQLSTATE = {
     "53100": "the server's disk is full; make room and try again",
@@ -30,7 +30,7 @@ _SQLSTATE = {
     "42501": "this user may not write there; grant it the rights",
     "08": "the server cannot be reached",
 }
-"""By the beginning of the SQLSTATE (PostgreSQL)."""
+"""By prefix of the SQLSTATE (PostgreSQL)."""
 
 
 def explained(error: SQLAlchemyError, where: str) -> StoreError:

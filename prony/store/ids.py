@@ -1,13 +1,11 @@
-"""Ids of experiments: short, in the order of time, easy to type. Must not know the database."""
+"""Ids of experiments: short, sortable by time, easy to type. Must not know the database."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's base 32: no i, l, o, u, and in the order of ASCII, so that text order is the order of the
-numbers.
-"""
+"""Crockford's base 32: no i, l, o, u, in ASCII order, so that text order is numeric order."""
 
 LETTERS = 4
 _PER_DAY = len(ALPHABET) ** LETTERS
@@ -16,9 +14,8 @@ _MISTYPED = str.maketrans("ilo", "110")
 
 
 def experiment_id(moment: datetime, later: int = 0) -> str:
-    """`261121-9k3f`: the date and, in four letters, the time of day in UTC to 82 ms.
-
-    `later` moves it on by so many steps when the id is taken (within the same day).
+    """`261121-9k3f`: the date and, in four letters, the time of day in UTC to 82 ms. `later` adds steps when
+    the id is taken (within the same day).
     """
     utc = moment.astimezone(UTC)
     seconds = utc.hour * 3600 + utc.minute * 60 + utc.second + utc.microsecond / 1e6
@@ -31,7 +28,7 @@ def experiment_id(moment: datetime, later: int = 0) -> str:
 
 
 def as_typed(text: str) -> str:
-    """What a person meant: lower case, and the letters that the alphabet lacks read as the digits they look
-    like.
+    """A typed id normalised: lower case, and letters outside the alphabet read as the digits they
+    resemble.
     """
     return text.strip().lower().translate(_MISTYPED)

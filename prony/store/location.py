@@ -20,15 +20,15 @@ from sqlalchemy.pool import NullPool
 from prony.errors import StoreError
 
 BUSY_S = 15.0
-"""How long a writer waits for another one."""
+"""How long a writer waits for another."""
 
 WRITES = "prony_writes"
-"""Execution option of a connection that is going to write: it takes SQLite's write lock at its start, so that
-two writers wait for each other instead of failing half-way.
+"""Execution option of a writing connection: it takes SQLite's write lock at its start, so that two writers
+wait for each other instead of failing midway.
 """
 
 APPLICATION_ID = 0x50524F4E
-"""`PRON` in the header of a file that is Prony's: it is known without opening it as a database."""
+"""`PRON` in the header of Prony's files: identifies them without opening them as a database."""
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
@@ -125,9 +125,7 @@ def _may_write(path: Path) -> bool:
 
 
 def _read_header(path: Path) -> bytes:
-    """The beginning of the file, empty when there is none; what is no SQLite file or unreadable is a
-    StoreError.
-    """
+    """The file's header, empty when there is no file; StoreError when it is unreadable or not SQLite."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER_BYTES)
@@ -192,9 +190,7 @@ def _begin(connection: Connection) -> None:
 
 
 def sqlite_tables(path: str) -> list[str] | None:
-    """The tables of an SQLite file, read without any chance of changing it; None when it is not there or
-    empty.
-    """
+    """The tables of an SQLite file, read without changing it; None when it is absent or empty."""
     if not Path(path).exists() or Path(path).stat().st_size == 0:
         return None
     mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"

@@ -1,5 +1,5 @@
-"""An experiment's rows as they are, out of one database and into another. Must not understand records: they
-may have been written by another version.
+"""An experiment's raw rows, out of one database and into another. Must not interpret records: another version
+may have written them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from prony.store.database import Database
 from prony.store.rows import ExperimentStatus, RawExperiment
 
 IMPORTED = "imported"
-"""The owner of an experiment that ran elsewhere."""
+"""The owner of an experiment from another machine."""
 
 
 def raw(database: Database, experiment_id: str) -> RawExperiment:
-    """An experiment (its full id) as its rows are, for another store."""
+    """The raw rows of an experiment (full id), for another store."""
     chosen = schema.trials.c.experiment_id == experiment_id
     with database.reading() as connection:
         experiment = connection.execute(
@@ -38,9 +38,8 @@ def raw(database: Database, experiment_id: str) -> RawExperiment:
 
 
 def add(database: Database, found: RawExperiment) -> int:
-    """Add what is not there yet, in one transaction; returns how many trials that were.
-
-    Raises StoreError, changing nothing, when another experiment or trial has the same id.
+    """Add what is new, in one transaction; returns the number of new trials. Raises StoreError, changing
+    nothing, when another experiment or trial has the same id.
     """
     identifier = str(found.experiment["id"])
     trials_of = schema.trials.c.experiment_id == identifier
@@ -84,7 +83,7 @@ def add(database: Database, found: RawExperiment) -> int:
 
 
 def status_of(row: Row[Any]) -> ExperimentStatus:
-    """What the row says, unless who ran it has gone."""
+    """The status of the row; `interrupted` when the process that ran it has gone."""
     status: ExperimentStatus = row.status
     return "interrupted" if status == "running" and owner.is_gone(row.owner) else status
 

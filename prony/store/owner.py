@@ -15,9 +15,7 @@ def this_process() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """True only when it is certain that the process has ended: it ran on this host and is not
-    there any more.
-    """
+    """True only when the process has certainly ended: it ran on this host and is not there any more."""
     host, _, rest = owner.partition("|")
     if host != socket.gethostname() or not Path("/proc/self/stat").exists():
         return False

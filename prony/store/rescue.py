@@ -1,6 +1,4 @@
-"""Saves a trial that the database would not take as a file of its own, and reads such a file back. Saving
-must not fail with anything but None.
-"""
+"""Saves a trial that the database refused as a file, and reads such a file back. Saving must not raise."""
 
 from __future__ import annotations
 
@@ -28,10 +26,9 @@ MARK = "prony_rescue"
 def save(
     experiment: Mapping[str, Any] | None, trial: Mapping[str, Any], judgement: Mapping[str, Any]
 ) -> Path | None:
-    """Write the rows that were not stored as JSON to the first folder that takes them; None when none does.
-
-    `experiment`: None when this process does not know the row; the file then goes only into a store that has
-    the experiment.
+    """Write the rows as JSON to the first writable directory; None when there is none. `experiment`: None
+    when this process does not know the row; the file can then be imported only into a store that has the
+    experiment.
     """
     content = {
         MARK: FORMAT,

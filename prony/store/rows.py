@@ -1,4 +1,4 @@
-"""What the store gives back: values, detached from the database."""
+"""The store's return values, detached from the database. Must not know SQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ExperimentStatus = Literal["running", "finished", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
-    """One experiment. `status` is `interrupted` also when its process died without a word."""
+    """One experiment. `status` is `interrupted` also when its process died."""
 
     id: str
     name: str
@@ -28,12 +28,12 @@ class ExperimentRow:
     quick: bool
     prony_version: str
     trials: int
-    """How many trials are stored."""
+    """Number of stored trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawExperiment:
-    """An experiment as its rows are, columns by name: what goes from one store to another."""
+    """The raw rows of an experiment, columns by name, for another store."""
 
     experiment: dict[str, Any]
     trials: tuple[dict[str, Any], ...]
@@ -60,7 +60,7 @@ class StoredTrial:
 
     @property
     def first(self) -> StoredJudgement:
-        """How the trial was judged when it ended."""
+        """The judgement made when the trial ended."""
         return self.judgements[0]
 
     @property
@@ -70,5 +70,5 @@ class StoredTrial:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures that go with the newest judgement."""
+        """The figures of the newest judgement."""
         return self.judgements[-1].figures

@@ -26,14 +26,12 @@ from sqlalchemy import (
 SCHEMA_VERSION = 1
 
 MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
-"""From a version to the next one, by the version it starts from; every one runs inside the opening
-transaction.
-"""
+"""Migrations, by the version they start from; each runs inside the opening transaction."""
 
 RECORD_FORMAT = "json+zlib"
 
 _LOCK = 0x50524F4E
-"""An advisory lock is a number that the programs agree on; this is `PRON`."""
+"""Key of the advisory lock: `PRON`."""
 
 metadata = MetaData()
 
@@ -43,7 +41,7 @@ about = Table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""What makes a database Prony's: `version`, `created_by`."""
+"""Identifies a database as Prony's: `version`, `created_by`."""
 
 experiments = Table(
     "experiments",
@@ -98,11 +96,11 @@ judgements = Table(
     Column("figures", Text, nullable=False),
     Index("judgements_by_trial", "trial_id"),
 )
-"""One row per judging of a trial; the newest counts, the older ones stay."""
+"""One row per judgement of a trial; the newest counts, older ones stay."""
 
 
 def lock(connection: Connection) -> None:
-    """Let one program at a time make or change the tables, until the transaction ends (SQLite does so by
+    """Let one program at a time create or migrate the tables, until the transaction ends (SQLite does so by
     itself).
     """
     if connection.dialect.name == "postgresql":
@@ -127,7 +125,7 @@ def version_of(connection: Connection) -> int | None:
 
 
 def migrate(connection: Connection, found: int) -> None:
-    """Bring an older schema to the present version, step by step."""
+    """Migrate an older schema to the current version, step by step."""
     for version in range(found, SCHEMA_VERSION):
         MIGRATIONS[version](connection)
     connection.execute(update(about).where(about.c.name == "version").values(value=str(SCHEMA_VERSION)))

@@ -1,8 +1,6 @@
-"""One experiment as one file: JSON lines, compressed, histograms included; written on one machine, read on
-another.
-
-The first line says what it is, each further line is a trial with its judgements, the last one holds a
-checksum over all the others. Must not know what the records mean beyond that they can be read.
+"""One experiment as one file: compressed JSON lines, histograms included, for another machine. The first line
+is the header, each further one a trial with its judgements, the last one a checksum over all others. Must not
+interpret records beyond reading them.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ from prony.store.schema import RECORD_FORMAT
 FORMAT = "prony-results"
 VERSION = 1
 _LOCAL = frozenset({"owner"})
-"""Columns that mean nothing on another machine."""
+"""Columns without meaning on another machine."""
 MOST_LINE_BYTES = 1 << 30
-"""A longer line is not a trial; it is refused before it fills the memory."""
+"""A longer line is not a trial; it is refused before it fills memory."""
 
 
 def write(store: Store, experiment_id: str, path: Path) -> int:
-    """Write one experiment (its full id) to `path`, wholly or not at all; returns the number of trials."""
+    """Write one experiment (full id) to `path`, completely or not at all; returns the number of trials."""
     found = store.raw(experiment_id)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -75,10 +73,9 @@ def _lines(found: RawExperiment) -> Iterator[dict[str, Any]]:
 
 
 def read(store: Store, path: Path) -> tuple[str, int]:
-    """Take an experiment from a file into the store: its id, and how many trials were new.
-
-    Reading the same file again changes nothing. Raises UsageError for a file that is no such export, and
-    StoreError when it contradicts what is stored; the store is then as it was.
+    """Import an experiment: its id, and the number of new trials. Importing a file again changes nothing.
+    Raises UsageError for a file that is no such export, and StoreError when it contradicts what is stored;
+    the store is then unchanged.
     """
     rescued = _rescued(path)
     found = _parsed(path) if rescued is None else _with_experiment(store, rescued, path)
@@ -86,7 +83,7 @@ def read(store: Store, path: Path) -> tuple[str, int]:
 
 
 def _rescued(path: Path) -> RawExperiment | None:
-    """The one trial of a file that was written when the database refused it; None for any other file."""
+    """The trial of a rescue file; None for any other file."""
     try:
         with path.open("rb") as file:
             if file.read(1) != b"{":
