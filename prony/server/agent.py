@@ -1,6 +1,6 @@
-"""Asks the agent inside a JVM for a reading of the MXBeans. Must not know how the JVM was started.
+"""Reads the MXBeans through the agent inside a JVM. Must not know how the JVM was started.
 
-The connection is kept between readings; whatever goes wrong gives None, and the next reading connects anew.
+The connection is kept between readings; an error gives None, and the next reading reconnects.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from pydantic import ValidationError
 from prony.evidence.server import JvmSnapshot
 
 LONGEST_SOCKET_PATH = 107
-"""Bytes that fit into sockaddr_un beside the closing zero."""
+"""Longest path that fits into sockaddr_un, without the closing zero."""
 TIMEOUT_S = 2.0
-"""A JVM that is stopped for a full collection answers late; one that takes longer has no reading for this
-moment.
-"""
+"""A JVM in a full garbage collection responds late; a slower one has no reading for this moment."""
 LONGEST_ANSWER_BYTES = 1 << 20
 
 
@@ -33,8 +31,8 @@ class AgentClient:
         self._socket: socket.socket | None = None
 
     def snapshot(self) -> JvmSnapshot | None:
-        """The counters of this moment (its time is the middle between question and answer); None when there
-        are none.
+        """The current counters (their time is the middle between request and response); None when there are
+        none.
         """
         with self._lock:
             try:
@@ -44,7 +42,7 @@ class AgentClient:
                 return None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         with self._lock:
             self._hang_up()
 

@@ -1,5 +1,4 @@
-"""What the agent costs the server it sits in: the same server with and without it, in turn, compared at the
-same moments.
+"""Cost of the agent: the same server with and without it, alternately, compared at the same moments.
 
 `python -m prony.server.agent_cost [SERVER] [PAIRS]` prints the table of docs/servers.md. Both kinds are
 started on all CPUs, pair by pair in changing order, and read at ready and again after readings (with) or a
@@ -49,7 +48,7 @@ def observe(built: Built, agent: bool) -> dict[str, float]:
 
 
 def _meter(server: RunningServer, name: str) -> float:
-    """What Actuator says about one meter: an observer that is the same in both kinds of run."""
+    """One Actuator meter: an observer that is the same in both kinds of run."""
     answer = http_probe(server.host, server.port, path=f"/actuator/metrics/{name}")
     return float(json.loads(answer.body)["measurements"][0]["value"])
 

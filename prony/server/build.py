@@ -29,7 +29,7 @@ from prony.server.spec import BuildKeys, JdkRange, ServerSpec
 from prony.server.tool import Tool
 
 AGENT = "agent"
-"""The folder of the agent beside the servers, and the name of its build."""
+"""The agent's directory beside the servers, and the name of its build."""
 NOT_SOURCES = {
     "target",
     "build",
@@ -41,18 +41,18 @@ NOT_SOURCES = {
     ".settings",
     ".vscode",
 }
-"""Folders that tools and editors leave behind."""
+"""Directories that tools and editors leave behind."""
 NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
-"""What says how to run a server: a change there needs no build (the keys that matter are in the
-build key).
+"""Files that say how to run a server: a change there needs no build (the keys that matter are in the build
+key).
 """
 WHOLE = "app"
-"""The name of an artifact that is the whole folder."""
+"""Name of an artifact that is the whole directory."""
 KEPT_PER_NAME = 3
 KEPT_LOGS = 60
 
 OnLine = Callable[[str, str], None]
-"""Called with a server's name and a line about its build while it is built."""
+"""Called with a server's name and a line of progress during its build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class Built:
     from_cache: bool = True
     seconds: float = 0.0
     programs: Mapping[str, str] = field(default_factory=dict)
-    """Placeholders that the build tool gives, such as `node`."""
+    """Placeholders from the build tool, such as `node`."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the runtime that the build tool found, for the server's identity."""
+    """Versions of the runtime that the build tool found, for the server's identity."""
 
 
 def quiet(name: str, line: str) -> None:
-    """Nobody wants to know."""
+    """No progress output."""
 
 
 def build(
@@ -111,8 +111,8 @@ def build(
 
 
 def lacking(spec: ServerSpec) -> str | None:
-    """What this machine lacks to build and start a server (a JDK, a tool, the program of a service), with
-    what to do; None when nothing. Builds nothing. Raises UsageError for an unknown service.
+    """What this host lacks to build and start a server (a JDK, a tool, a service's program), with what to do;
+    None when nothing. Builds nothing. Raises UsageError for an unknown service.
     """
     compiled = spec.build is not None and spec.build.tool == "maven"
     services = find_services(spec.services, spec.name, spec.folder.parent)
@@ -126,7 +126,7 @@ def lacking(spec: ServerSpec) -> str | None:
 
 
 def _prepare(spec: ServerSpec, override: str | None, there: Sequence[Jdk]) -> tuple[Jdk | None, Tool | None]:
-    """The JDK that it runs on and the tool that builds it, each None when there is none."""
+    """The server's JDK and build tool, each None when there is none."""
     own = choose(spec.jdk, jdks=there, override=override) if spec.on_jvm else None
     match spec.build.tool if spec.build is not None else None:
         case "maven":
@@ -154,7 +154,7 @@ def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) ->
 
 
 def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override: str | None = None) -> Jdk:
-    """The JDK to build with: the one it will run on when that has a compiler, else an older one that has."""
+    """The JDK to build with: the one it runs on when that has a compiler, else an older one that has."""
     if own is None:
         return choose(wanted, jdks=there, compiler=True, override=override)
     if own.has_compiler:
@@ -193,9 +193,7 @@ def _build_one(name: str, keys: BuildKeys, tool: Tool, on_line: OnLine) -> tuple
 
 
 def source_key(source: Path, keys: BuildKeys, tool_key: Sequence[str]) -> str:
-    """16 hex digits over everything that decides what is built: paths and contents of the sources, keys,
-    tool.
-    """
+    """16 hex digits over everything that decides the build: paths and contents of the sources, keys, tool."""
     digest = hashlib.sha256()
     for part in (keys.tool, *keys.args, keys.artifact, *tool_key):
         digest.update(part.encode() + b"\0")
@@ -213,7 +211,7 @@ def _sources(source: Path) -> Iterator[Path]:
 
 
 def _make(name: str, keys: BuildKeys, source: Path, tool: Tool, work: Path, on_line: OnLine) -> Path:
-    """Run the tool in a copy of the sources and return what it made."""
+    """Run the tool in a copy of the sources and return the artifact."""
     log = cache_dir("logs") / f"build-{name}.log"
     for path in _sources(source):
         copy = work / path.relative_to(source)
@@ -233,7 +231,7 @@ def _make(name: str, keys: BuildKeys, source: Path, tool: Tool, work: Path, on_l
 
 
 def _keep(made: Path, artifact: Path, facts: dict[str, object]) -> None:
-    """Put the artifact into the cache in one step: whoever sees it sees all of it."""
+    """Move the artifact into the cache atomically."""
     folder = artifact.parent
     half = folder.with_name(f".{folder.name}.work-done")
     shutil.rmtree(half, ignore_errors=True)
@@ -257,7 +255,7 @@ def _clear(paths: Iterator[Path] | Sequence[Path]) -> None:
 
 @contextmanager
 def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file; the kernel gives it back when this process ends, however it ends."""
+    """Hold the lock file; the kernel releases it when this process ends."""
     with lock.open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

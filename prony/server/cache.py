@@ -1,4 +1,4 @@
-"""Where builds, logs and small memories are kept between runs. Must not know what is in them."""
+"""The cache directory for builds, logs and small facts. Must not know what is in it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _not_writable(folder: Path, why: str) -> EnvironmentFault:
 
 
 def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
-    """The entries that match, the newest `keep` left out: what may be removed."""
+    """The matching entries without the newest `keep`: those that may be removed."""
     entries = []
     for path in folder.glob(pattern):
         try:

@@ -1,7 +1,5 @@
-"""Which servers can be started: finds their `server.yaml`, adds what they inherit, and explains what is wrong
-with one.
-
-Must not know how a server is built or run.
+"""The catalogue of servers: finds their `server.yaml`, resolves inheritance, and explains errors. Must not
+know how a server is built or run.
 """
 
 from __future__ import annotations
@@ -19,22 +17,20 @@ from prony.server.spec import Layer, ServerSpec, Variant, overlay
 SERVER_FILE = "server.yaml"
 DEFAULTS_FILE = "defaults.yaml"
 Lines = dict[tuple[object, ...], int]
-"""Where each key stands (`prony.plan.yamlfile.read_mapping`)."""
+"""The line of each key (`prony.plan.yamlfile.read_mapping`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The servers below some folders. Files are read when a server is asked for, so a broken one harms no
-    other.
-    """
+    """The servers below some directories. Files are read on demand, so a broken one harms no other."""
 
     roots: tuple[Path, ...]
     files: Mapping[str, Path]
-    """Name -> its server.yaml; the first root that has a name wins."""
+    """Name -> its server.yaml; the first root with that name wins."""
 
     @classmethod
     def load(cls, roots: Sequence[Path] | None = None) -> Catalogue:
-        """The servers of these folders, by default those of `prony.plan.catalogue_roots`."""
+        """The servers of these directories, by default those of `prony.plan.catalogue_roots`."""
         places = tuple(catalogue_roots("servers") if roots is None else roots)
         files: dict[str, Path] = {}
         for root in places:
@@ -47,8 +43,8 @@ class Catalogue:
         return tuple(sorted(self.files))
 
     def specs(self) -> tuple[list[ServerSpec], list[UsageError]]:
-        """Every server that can be read, each followed by its variants and their combinations; and what is
-        wrong with the others.
+        """Every readable server, each followed by its variants and their combinations; and the errors of the
+        others.
         """
         good: list[ServerSpec] = []
         bad: list[UsageError] = []
@@ -117,7 +113,7 @@ class Catalogue:
     def _inherited(
         self, file: Path, keys: Mapping[str, object], lines: Lines, seen: tuple[str, ...]
     ) -> dict[str, object]:
-        """What the runtime named in `keys` (read from `file`) gives, its own inheritance included."""
+        """The defaults of the runtime named in `keys` (read from `file`), with what it inherits itself."""
         runtime = keys.get("runtime")
         if not isinstance(runtime, str):
             return {}
@@ -180,8 +176,8 @@ def _checked(
 
 
 def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Sequence[str]) -> list[str]:
-    """The variants that were named, in the order of the file. Raises UsageError for unknown ones and for
-    those that do not go together.
+    """The named variants, in the order of the file. Raises UsageError for unknown ones and for those that
+    exclude each other.
     """
     for word in words:
         if word not in variants:

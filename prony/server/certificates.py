@@ -23,7 +23,7 @@ LOOPBACK = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Where they lie: PEM files, and a PKCS#12 store with key and chain for a JVM."""
+    """Paths of the PEM files, and of a PKCS#12 store with key and chain for a JVM."""
 
     ca: Path
     cert: Path
@@ -33,7 +33,7 @@ class Certificates:
     password: str = PASSWORD
 
     def placeholders(self) -> dict[str, str]:
-        """As a command in a server.yaml names them."""
+        """As placeholders of a command in a server.yaml."""
         return {
             "tls_ca": str(self.ca),
             "tls_cert": str(self.cert),
@@ -44,7 +44,7 @@ class Certificates:
 
 
 def make(folder: Path, host: str = LOOPBACK[0]) -> Certificates:
-    """New ones in `folder` (created) for `localhost`, the loopback addresses and `host`."""
+    """Create them in `folder` (created) for `localhost`, the loopback addresses and `host`."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

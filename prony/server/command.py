@@ -31,8 +31,8 @@ change it without a trace in the results; what a server needs is named in its se
 
 
 def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
-    """The words of the command. Raises UsageError for an unknown placeholder, EnvironmentFault for a missing
-    program.
+    """The command line. Raises UsageError for an unknown placeholder, EnvironmentFault for a
+    missing program.
     """
     spec = built.spec
     known = placeholders(built, places)
@@ -55,8 +55,8 @@ def _option(name: str, value: Value, known: Mapping[str, str], file: Path) -> st
 
 
 def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
-    """The environment that the server gets: the inherited words, its own temp folder, and what its
-    server.yaml says.
+    """The server's environment: inherited variables, its own temporary directory, and its server.yaml's
+    `env`.
     """
     known = placeholders(built, places)
     own = {name: fill(value, known, built.spec.file) for name, value in built.spec.env.items()}
@@ -64,12 +64,12 @@ def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:
 
 
 def inherited(tmp: str) -> dict[str, str]:
-    """What every process of ours gets of our environment; `tmp` is its temporary folder."""
+    """The inherited environment of every launched process; `tmp` is its temporary directory."""
     return {name: os.environ[name] for name in INHERITED if name in os.environ} | {"TMPDIR": tmp}
 
 
 def placeholders(built: Built, places: Mapping[str, str]) -> dict[str, str]:
-    """Every placeholder and what stands for it; a setting may itself hold some."""
+    """Every placeholder and its value; a setting may itself contain placeholders."""
     known = {"python": sys.executable} | dict(built.programs) | dict(places) | {"dir": str(built.spec.folder)}
     if built.artifact is not None:
         known["artifact"] = str(built.artifact)

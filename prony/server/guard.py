@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_WITHOUT_LAB_S = 5.0
-"""How long a server may take to stop when nobody is left who could say otherwise."""
+"""How long a server may take to stop when the laboratory has gone."""
 KILL_PATIENCE_S = 10.0
 """How long to wait for killed processes to disappear (a process in an uninterruptible sleep may not)."""
 CHECK_EVERY_S = 0.02
@@ -45,7 +45,7 @@ class Guard:
         self.server_lives = False
 
     def run(self) -> int:
-        """Start the server, keep it until told otherwise, leave nothing behind."""
+        """Start the server, keep it until told to stop, leave no process behind."""
         wakeup, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -78,7 +78,7 @@ class Guard:
         return True
 
     def _become(self, tell: int) -> NoReturn:
-        """In the child: turn into the server. Only says something when it cannot."""
+        """In the child: exec the server. Reports only a failure."""
         try:
             os.setsid()
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -108,7 +108,7 @@ class Guard:
         os._exit(127)
 
     def _wait(self, wakeup: int) -> float:
-        """Sleep until the server shall stop; returns the grace that it is given."""
+        """Sleep until the server is to stop; returns its grace period."""
         sources = [0, wakeup] if self.lab is None else [0, wakeup, self.lab]
         while not self.commands.endswith(b"\n"):
             readable, _, _ = select.select(sources, [], [])
@@ -127,8 +127,8 @@ class Guard:
         return float(self.commands.removeprefix(b"stop "))
 
     def _end(self, grace_s: float) -> list[int]:
-        """SIGTERM to the server's group, and to what outlives it; SIGKILL after the grace. Returns what would
-        not die.
+        """SIGTERM to the server's group, and to what survives it; SIGKILL after the grace period. Returns the
+        survivors.
         """
         if self.server_lives:
             _kill(-self.server, signal.SIGTERM)
@@ -150,7 +150,7 @@ class Guard:
         return []
 
     def _reap(self) -> bool:
-        """Take note of everything that ended; True while there are processes left."""
+        """Reap every process that ended; True while there are processes left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -216,7 +216,7 @@ def _below(root: int) -> set[int]:
 
 
 def main() -> int:
-    """Take the order from standard input and carry it out."""
+    """Read the order from standard input and execute it."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

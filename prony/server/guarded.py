@@ -1,7 +1,5 @@
-"""A process that the laboratory started below a guard: whether it lives, what it uses, on which CPUs it runs,
-and that it is gone at the end.
-
-Must not know what it is for: servers under test and their services are both such processes.
+"""A process below a guard: whether it lives, what it uses, on which CPUs it runs, and that it is gone at the
+end. Must not know what it is for: servers under test and backing services are both such processes.
 """
 
 from __future__ import annotations
@@ -27,38 +25,34 @@ from prony.server import proc, sockets
 FINEST_POLL_S = 0.001
 COARSEST_POLL_S = 0.01
 POLLS_PER_ELAPSED = 200
-"""Start-up is polled every 1 to 10 ms, half a percent of the time that has passed: exact enough, and cheap
-for the process.
-"""
+"""Start-up is polled every 1 to 10 ms, at half a percent of the elapsed time: precise enough, and cheap."""
 LAST_LINES = 20
 STOP_MARGIN_S = 15.0
-"""On top of the grace: killed processes need time to go (see guard.KILL_PATIENCE_S)."""
+"""On top of the grace period: killed processes need time to go (see guard.KILL_PATIENCE_S)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GuardedProcess:
-    """One fresh process and everything that it started. Use it in a `with`: it is stopped however
-    that ends.
-    """
+    """One fresh process and its children. Use it in a `with`: it is always stopped at the end."""
 
     kind: ClassVar[str] = "process"
-    """What it is, for messages: `server` or `service`."""
+    """Its kind, for messages: `server` or `service`."""
 
     name: str
-    """As messages call it."""
+    """Its name in messages."""
     host: str
     port: int
     command: tuple[str, ...]
     log: Path
-    """Where its output goes; kept after it has stopped."""
+    """Its log file; kept after it has stopped."""
     scratch: Path
-    """Its working and temp folders; removed when it stops."""
+    """Its working and temporary directories; removed when it stops."""
     guard: subprocess.Popen[bytes]
     pid: int
     started_monotonic_s: float
-    """When it was executed."""
+    """Time of its exec."""
     clean: bool | None = None
-    """Whether everything was gone after the stop; None as long as it has not been stopped."""
+    """Whether nothing was left after the stop; None until it has been stopped."""
     _exited: tuple[int, float] | None = None
     _left: list[int] | None = None
     _said: bytearray = field(default_factory=bytearray)
@@ -79,13 +73,13 @@ class GuardedProcess:
         return None if owned is None else len(owned) == len(found)
 
     def _await_port(self, deadline_s: float) -> float:
-        """Wait until it listens on its port itself; the moment. Raises EnvironmentFault."""
+        """Wait until it listens on its port itself; returns that moment. Raises EnvironmentFault."""
         while not self.owns_port():
             self._poll(deadline_s, f"nothing listens on port {self.port}")
         return time.monotonic()
 
     def _poll(self, deadline_s: float, state: str) -> None:
-        """Wait a moment, unless the process has ended or the time is up."""
+        """Wait one polling interval; raises when the process has ended or the time is up."""
         elapsed_s = time.monotonic() - self.started_monotonic_s
         if not self.alive():
             raise EnvironmentFault(
@@ -102,7 +96,7 @@ class GuardedProcess:
         time.sleep(min(COARSEST_POLL_S, max(FINEST_POLL_S, elapsed_s / POLLS_PER_ELAPSED)))
 
     def _other_listener(self) -> str:
-        """Who else listens on our port, as a half-sentence."""
+        """The other process that listens on this port, as a clause; empty when there is none."""
         found = sockets.listeners(self.port, self.host)
         owned = sockets.owned_by((listener.inode for listener in found), self.pids()) or set()
         other = next((listener for listener in found if listener.inode not in owned), None)
@@ -132,7 +126,7 @@ class GuardedProcess:
         return proc.sample(self.pids(), reaper=self.guard.pid)
 
     def alive(self) -> bool:
-        """Whether the process that was started still runs."""
+        """Whether the launched process still runs."""
         self._listen_to_guard()
         return self._exited is None and self.guard.poll() is None and self.clean is None
 
@@ -189,7 +183,7 @@ class GuardedProcess:
         return not left and not self._left and not sockets.listeners(self.port, self.host)
 
     def _listen_to_guard(self) -> None:
-        """Take in what the guard has said so far."""
+        """Read the guard's messages so far."""
         with self._lock:
             assert self.guard.stdout is not None
             while not self.guard.stdout.closed:

@@ -1,6 +1,4 @@
-"""Finds the JDKs of this machine and picks the one that a server supports. Must not know any particular
-server.
-"""
+"""Finds the installed JDKs and picks the one that a server supports. Must not know any particular server."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ FOLDERS_OF_JDKS = (
     "~/.jenv/versions",
     "~/.jabba/jdk",
 )
-"""Where distributions, SDKMAN, IntelliJ, asdf, mise, jEnv and jabba put them."""
+"""Install directories of distributions, SDKMAN, IntelliJ, asdf, mise, jEnv and jabba."""
 HOW_TO_GET = (
     "install one, e.g. `apt-get install openjdk-{major}-jdk-headless` or `sdk install java {major}`, "
     "or set JAVA_HOME or PRONY_JDK to where one is"

@@ -1,5 +1,5 @@
-"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard. Must not know what
-it is loaded with.
+"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard. Must not know what it
+is loaded with.
 """
 
 from __future__ import annotations
@@ -102,10 +102,8 @@ def launch(
 def _jvm_flags(
     built: Built, cpus: Sequence[int], scratch: Path, log: Path, socket_path: Path | None
 ) -> list[str]:
-    """What the laboratory adds to the command of a JVM.
-
-    Without the processor count it would size itself for all CPUs: another collector, other pools. The report
-    of a crash goes beside the log, because the working folder does not outlive the server.
+    """The JVM flags that Prony adds. Without the processor count the JVM would size itself for all CPUs:
+    another collector, other pools. Crash reports go beside the log, because the working directory is removed.
     """
     if built.jdk is None:
         return []

@@ -80,7 +80,7 @@ def find(jdk: Jdk) -> Maven:
 
 
 def _version(command: Path, jdk: Jdk) -> str:
-    """Asking costs a JVM, so the answer is remembered for as long as the file stays the same."""
+    """Asking costs a JVM start, so the version is cached for as long as the file is unchanged."""
     stat = command.stat()
     identity = f"{command} {stat.st_mtime_ns} {stat.st_size}"
     memory = cache_dir() / "maven-version.json"
@@ -98,9 +98,7 @@ def _version(command: Path, jdk: Jdk) -> str:
 
 
 def _telling(lines: Sequence[str]) -> list[str]:
-    """The lines that say what went wrong: Maven's error lines, without its standing advice, or simply the
-    last ones.
-    """
+    """The error lines: Maven's own, without its standing advice, or simply the last ones."""
     errors = [line for line in lines if line.startswith("[ERROR] ") and not ADVICE.search(line)]
     return errors[: tool.LAST_LINES] or tool.last(lines)
 

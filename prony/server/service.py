@@ -40,7 +40,7 @@ class RunningService(GuardedProcess):
     version: str | None = None
 
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until it listens on its port itself and answers as it should. Raises EnvironmentFault."""
+        """Wait until it listens on its port itself and responds as expected. Raises EnvironmentFault."""
         deadline_s = self.started_monotonic_s + timeout_s
         self._await_port(deadline_s)
         while (answer := self._ask()) is None:
@@ -58,11 +58,11 @@ class RunningService(GuardedProcess):
         return re.match(self.spec.ready.expect, said.decode(errors="replace"))
 
     def places(self) -> Mapping[str, str]:
-        """Where it is, as the placeholders of a server's command name it."""
+        """Its host and port, as placeholders of a server's command."""
         return {f"{self.name}.host": self.host, f"{self.name}.port": str(self.port)}
 
     def use(self, opened: ProcessSample | None = None, closed: ProcessSample | None = None) -> ServiceUse:
-        """Which service this is and what it used between two readings; None where either is missing."""
+        """The service and what it used between two readings; None where either is missing."""
         wall_s = closed.t_monotonic_s - opened.t_monotonic_s if opened and closed else None
         return ServiceUse(
             name=self.name,
@@ -84,9 +84,8 @@ class RunningService(GuardedProcess):
 def start_services(
     specs: Sequence[ServiceSpec], *, host: str, cpus: Sequence[int], shares_server_cpus: bool
 ) -> tuple[RunningService, ...]:
-    """Start all of them and wait until they are ready; when one does not get so far, all are stopped.
-
-    `cpus`: where they may run, from the start on; empty means all that we have. Raises EnvironmentFault.
+    """Start all of them and wait until they are ready; when one fails, all are stopped. `cpus`: where they
+    may run; empty means all. Raises EnvironmentFault.
     """
     with ExitStack() as until_ready:
         running = []

@@ -18,15 +18,15 @@ from prony.plan.catalogue_roots import roots
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
 SERVICES = "services"
-"""The folder of services beside the servers."""
+"""The directory of services beside the servers."""
 
 
 class ServiceReady(Record):
-    """How to see that a service is ready: what is sent to it, and what its answer matches."""
+    """Readiness of a service: what is sent to it, and what its response must match."""
 
     send: str
     expect: str
-    """A regular expression for the beginning of the answer; its first group, if any, is the version."""
+    """A regular expression for the beginning of the response; its first group, if any, is the version."""
 
     @field_validator("expect")
     @classmethod
@@ -39,7 +39,7 @@ class ServiceReady(Record):
 
 
 class ServiceSpec(Record):
-    """What one file says."""
+    """The contents of one file."""
 
     name: str
     file: Path
@@ -48,10 +48,10 @@ class ServiceSpec(Record):
     """With the placeholders {host}, {port}, {tmp} (a folder of its own) and {user} (who runs Prony)."""
     ready: ServiceReady
     package: str
-    """Debian's name of what to install."""
+    """The Debian package."""
 
     def find_program(self) -> str:
-        """Where the program is. Raises EnvironmentFault that says how to get it."""
+        """The program's path. Raises EnvironmentFault that says how to install it."""
         word = self.command[0]
         found = str(self.file.parent / word) if "/" in word else shutil.which(word)
         if found is None or not Path(found).is_file():

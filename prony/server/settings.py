@@ -1,7 +1,5 @@
-"""What a plan or an address asks of a server beside its variants: values of its settings, heap, JVM flags,
-JDK.
-
-Must not know how a server is launched.
+"""Settings of a server from a plan or an address: values, heap, JVM flags, JDK. Must not know how a server is
+launched.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ class Settings:
     heap: str | None = None
     jvm_flags: tuple[str, ...] = ()
     jdk: str | None = None
-    """A major number or a JDK's folder."""
+    """A major version or a JDK's directory."""
 
 
 def parse(words: list[str]) -> Settings:
@@ -38,10 +36,8 @@ def parse(words: list[str]) -> Settings:
 
 
 def configure(spec: ServerSpec, settings: Settings) -> ServerSpec:
-    """The server with these settings; its name then says them (flags apart). Raises UsageError for one that
-    it does not have.
-
-    A setting that is named like a ceiling (`worker_threads`) is that ceiling, too.
+    """The server with these settings, which its name then includes (flags aside). Raises UsageError for an
+    unknown one. A setting named like a ceiling (`worker_threads`) sets that ceiling, too.
     """
     for name in settings.values:
         if name not in spec.settings:
@@ -75,7 +71,7 @@ def configure(spec: ServerSpec, settings: Settings) -> ServerSpec:
 
 
 def bounded(ceilings: Ceilings, values: dict[str, Value]) -> Ceilings:
-    """The ceilings that the server has, those that can be set at their values."""
+    """The server's ceilings, with those that are settings at their values."""
     declared = ceilings.model_dump(exclude_none=True)
     return ceilings.model_copy(
         update={name: values[name] for name in declared if type(values.get(name)) is int}

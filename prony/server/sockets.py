@@ -1,7 +1,7 @@
-"""Who listens on a port, read from the kernel's socket tables. Must not know why anybody asks.
+"""Who listens on a port, from the kernel's socket tables. Must not know why it is asked.
 
 The kernel lists listening sockets before all others (Documentation/networking/proc_net_tcp), so only they are
-read even when there are a hundred thousand connections.
+read even with a hundred thousand connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LISTEN = "0A"
 ACCEPTS = 0x10000
 """In the flags of a Unix socket that listens (__SO_ACCEPTCON)."""
 OWN_PORTS = range(18_000, 28_000)
-"""Where the laboratory puts its servers: below the usual ephemeral range, above most services."""
+"""Ports of launched servers: below the usual ephemeral range, above most services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
-    """Which of these socket inodes are open in these processes; None when no process lets us look."""
+    """Which of these socket inodes are open in these processes; None when no process may be inspected."""
     wanted = {f"socket:[{inode}]": inode for inode in inodes}
     found: set[int] = set()
     looked = False
@@ -119,7 +119,7 @@ def owned_by(inodes: Iterable[int], pids: Iterable[int]) -> set[int] | None:
 
 
 def holders(inodes: Collection[int]) -> set[int]:
-    """All processes that have one of these sockets open, as far as they can be seen."""
+    """All visible processes that have one of these sockets open."""
     if not inodes:
         return set()
     pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
@@ -127,14 +127,12 @@ def holders(inodes: Collection[int]) -> set[int]:
 
 
 def owner_of(listener: Listener) -> int | None:
-    """The pid that holds this socket; None when it cannot be seen (another user's process)."""
+    """The pid that holds this socket; None when it is not visible (another user's process)."""
     return min(holders((listener.inode,)), default=None)
 
 
 def check_free(host: str, port: int) -> None:
-    """Raises EnvironmentFault that says who has the port, or UsageError when the address cannot be had at
-    all.
-    """
+    """Raises EnvironmentFault that names the port's owner, or UsageError when the address cannot be used."""
     for listener in listeners(port, host):
         pid = owner_of(listener)
         who = (
@@ -158,9 +156,7 @@ def check_free(host: str, port: int) -> None:
 
 
 def free_port(host: str) -> int:
-    """A port that nobody uses, outside the ephemeral range where that leaves room; chosen at random, checked
-    by binding.
-    """
+    """A free port, outside the ephemeral range where possible; chosen at random, checked by binding."""
     ephemeral = _ephemeral_range()
     outside = [port for port in OWN_PORTS if port not in ephemeral]
     for port in random.sample(outside, min(200, len(outside))):

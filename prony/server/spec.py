@@ -20,17 +20,15 @@ from prony.evidence.base import Record
 from prony.plan.target import CountKeys
 
 NATIVE = "native"
-"""The runtime of a server that names none: its command is all there is to it."""
+"""The runtime of a server without one: its command is all there is."""
 
 
 class BuildKeys(Record):
-    """How the artifact comes about: `tool` runs with `args` in a copy of `dir`, and `artifact` is what it
-    leaves there.
-    """
+    """The build: `tool` runs with `args` in a copy of `dir`, and `artifact` is its result there."""
 
     tool: Literal["maven", "npm", "pip"]
     dir: str
-    """In a file: relative to it, by default the server's own folder. In a `ServerSpec`: absolute."""
+    """In a file: relative to it, by default the server's directory. In a `ServerSpec`: absolute."""
     args: tuple[str, ...] = ()
     artifact: str = "."
     """A file or folder; `.` is the whole copy, sources included."""
@@ -54,7 +52,7 @@ class JdkRange(Record):
         return self
 
     def holds(self, major: int) -> bool:
-        """Whether this JDK will do."""
+        """Whether this JDK is supported."""
         return self.min <= major and (self.max is None or major <= self.max)
 
     def __str__(self) -> str:
@@ -62,7 +60,7 @@ class JdkRange(Record):
 
 
 class ReadyKeys(Record):
-    """The request that tells a ready server when the workload gives none."""
+    """The request that shows readiness when the workload gives none."""
 
     path: str = Field(default="/", pattern="^/")
     status: int = 200
@@ -76,10 +74,10 @@ class Ceilings(Record):
     worker_threads_min: int | None = Field(default=None, ge=1)
     max_connections: int | None = Field(default=None, ge=1)
     closes_after: int | None = Field(default=None, ge=1)
-    """The server closes a connection after so many requests although keep-alive was asked."""
+    """The server closes a connection after this many requests although keep-alive was requested."""
 
     def workers(self, granted_cpus: int) -> int | None:
-        """Requests that can be in service at once on so many CPUs; None when nothing limits them."""
+        """Worker threads on this many CPUs; None when unlimited."""
         if self.worker_threads is not None:
             return self.worker_threads
         if self.worker_threads_per_cpu is None:
@@ -120,7 +118,7 @@ class Layer(Record):
 
 
 class Variant(Layer):
-    """The keys of a variant, laid over the server's."""
+    """The keys of a variant, which override the server's."""
 
     group: str | None = None
     """Variants of different groups may be combined, those of one group exclude each other; without a group a
@@ -144,17 +142,19 @@ class ServerSpec(Record):
     command: tuple[str, ...] = Field(min_length=1)
     """A template: see `prony.server.command`."""
     options: dict[str, Value | None] = Field(default_factory=dict)
-    """Words `--name=value` for the place `{options}` of the command; True: the name alone, None: left out."""
+    """Options `--name=value` for the placeholder `{options}`; True: the name alone, None: omitted."""
     settings: dict[str, Value] = Field(default_factory=dict)
-    """What a plan or an address (`name:workers=4`) may set: name -> value, a placeholder of the same name."""
+    """Settings that a plan or an address may set (`name:workers=4`): name -> value, a placeholder of the same
+    name.
+    """
     env: dict[str, str] = Field(default_factory=dict)
     scheme: Scheme = "http"
     jvm_flags: tuple[str, ...] = ()
-    """Beside those that the laboratory adds."""
+    """In addition to those that Prony adds."""
     heap: Heap | None = None
-    """Initial and greatest size of a JVM's heap; None: the JVM's own choice."""
+    """Initial and maximum heap size of a JVM; None: the JVM's own choice."""
     jdk_asked: str | None = None
-    """The JDK that was asked for (a major number or a path); None: chosen by `jdk`."""
+    """The requested JDK (a major version or a path); None: chosen by `jdk`."""
     ready: ReadyKeys = ReadyKeys()
     ceilings: Ceilings = Ceilings()
     services: tuple[str, ...] = ()
@@ -164,9 +164,9 @@ class ServerSpec(Record):
     ready.
     """
     counts: CountKeys | None = None
-    """A server that counts its requests is a witness: the client's own count is held against it."""
+    """Where the server reports its request counter, which is compared with the client's."""
     url: str | None = None
-    """Where a server with a fixed address listens; None: the laboratory chooses the port."""
+    """The server's fixed address; None: the laboratory chooses the port."""
     deviates: dict[str, str] = Field(default_factory=dict)
     """Check of the conformance suite, or WORKLOAD/CHECK -> why this server may fail it."""
     variants: dict[str, Variant] = Field(default_factory=dict)
@@ -221,7 +221,7 @@ class ServerSpec(Record):
 
 
 def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """`above` laid over `below`: mappings key by key, everything else replaces."""
+    """`above` merged over `below`: mappings key by key, everything else replaces."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)

@@ -1,4 +1,4 @@
-"""Puts a process under a guard of its own, with a folder of its own and a log. Must not know what it is."""
+"""Starts a process below a guard of its own, with its own directory and log. Must not know what it is."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ GUARD_ENDS_WITHIN_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a guard is to start, and where."""
+    """A guard's order: what to start, and where."""
 
     command: Sequence[str]
     env: Mapping[str, str]
     scratch: Path
-    """Its folder of `make_scratch`, which the guard removes at the end."""
+    """Its directory from `make_scratch`, which the guard removes at the end."""
     log: Path
     cpus: Sequence[int]
-    """Where it may run for now."""
+    """The CPUs it may use for now."""
     own_cpus: Sequence[int]
-    """Where it runs in the window: the guard keeps away from them."""
+    """Its CPUs in the window: the guard stays off them."""
 
     def line(self) -> bytes:
         """As the guard reads it."""
@@ -56,8 +56,8 @@ class Order:
 
 
 def make_scratch() -> Path:
-    """A private folder for one run: working folder, temp folder, the agent's socket. Short, for the socket's
-    sake.
+    """A private directory for one run: working directory, temporary directory, the agent's socket. Short, for
+    the socket's sake.
     """
     places = [None, "/tmp"] if len(tempfile.gettempdir()) > LONGEST_SOCKET_PATH - 40 else [None]
     for place in reversed(places):
@@ -90,10 +90,8 @@ def log_file(log_dir: Path | None, name: str) -> Path:
 
 
 def start_guard(order: Order, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """The guard, and its first word; `name` says in a message what could not be started.
-
-    `-I -S`: nothing of the user's Python environment gets into it, and it starts fast. Raises
-    EnvironmentFault.
+    """The guard, and its first message; `name` says in an error what could not be started. `-I -S`: nothing
+    of the user's Python environment gets in, and it starts fast. Raises EnvironmentFault.
     """
     with order.log.open("ab") as faults:
         process = subprocess.Popen(
@@ -124,7 +122,7 @@ def _write(handle: int, message: bytes) -> None:
 
 
 def _give_up(process: subprocess.Popen[bytes]) -> None:
-    """The guard ends, and takes what it started with it, when its input closes."""
+    """End the guard, and what it started, by closing its input."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with suppress(BrokenPipeError):

@@ -35,7 +35,7 @@ def throttle(pid: int) -> CgroupThrottle | None:
 
 
 def between(first: CgroupThrottle | None, last: CgroupThrottle | None) -> CgroupThrottle | None:
-    """What happened from one reading to the other; None when either is unknown."""
+    """The difference of two readings; None when either is unknown."""
     if first is None or last is None:
         return None
     return CgroupThrottle(

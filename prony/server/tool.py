@@ -1,6 +1,4 @@
-"""What the build tools share: running one with its output in a log, live progress, and a readable failure.
-Must not know what a server is.
-"""
+"""Runs a build tool: output in a log, live progress, readable errors. Must not know what a server is."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from prony.errors import EnvironmentFault
 
 LAST_LINES = 20
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-"""Colours that nobody asked for."""
+"""Terminal colour codes."""
 
 OnLine = Callable[[str], None]
 
@@ -26,17 +24,17 @@ class Tool(Protocol):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What of the tool decides what is built."""
+        """The part of the tool's version that decides the build."""
 
     @property
     def versions(self) -> dict[str, str]:
-        """The runtime that it brings into the server's identity, name -> version."""
+        """Runtime versions for the server's identity, name -> version."""
 
     def programs(self, artifact: Path) -> dict[str, str]:
         """Placeholders for a command that uses the artifact."""
 
     def make(self, name: str, folder: Path, args: Sequence[str], log: Path, on_line: OnLine) -> None:
-        """Build in `folder`. Raises EnvironmentFault with the telling lines."""
+        """Build in `folder`. Raises EnvironmentFault with the error lines."""
 
 
 def run(
@@ -79,7 +77,7 @@ def run(
 
 
 def last(lines: Sequence[str]) -> list[str]:
-    """The last lines that are not empty."""
+    """The last non-empty lines."""
     return [line for line in lines if line][-LAST_LINES:]
 
 

@@ -102,7 +102,7 @@ class Store:
                     continue  # two experiments within the same instant
                 self._running[identifier] = {"id": identifier, "ended": None, **values}
                 return identifier
-        raise StoreError(f"No free id was found for an experiment in {self.where}; try again.")
+        raise StoreError(f"No free experiment id in {self.where}; try again.")
 
     def add_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         """Store a trial with its judgement in one transaction.
@@ -121,8 +121,7 @@ class Store:
             judged = _judgement_values(record.id, judgement, figures)
             saved = rescue.save(self._running.get(record.experiment_id), _trial_values(record), judged)
             kept = (
-                f"Trial {record.id} is not lost: it was saved as {saved}. "
-                f"To store it later: prony results import {saved}"
+                f"Trial {record.id} was saved as {saved}. To store it later: prony results import {saved}"
                 if saved is not None
                 else f"Trial {record.id} could not be saved as a file either."
             )
@@ -140,7 +139,7 @@ class Store:
                 why = (
                     "a trial of this id is already stored, and a stored trial is never changed"
                     if self._has_trial(record.id)
-                    else f"there is no experiment {record.experiment_id}"
+                    else f"no experiment {record.experiment_id}"
                 )
                 raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
 
@@ -183,7 +182,7 @@ class Store:
         with self._database.faults(), self._database.writing() as connection:
             row = connection.execute(query).first()
             if row is None:
-                raise StoreError(f"There is no experiment {experiment_id} in {self.where}.")
+                raise StoreError(f"No experiment {experiment_id} in {self.where}.")
             if row.status == "running" and not owner.is_gone(row.owner):
                 raise StoreError(f"{experiment_id} is being run by another process; wait for it.")
             connection.execute(change.values(status="running", owner=owner.this_process(), ended=None))
@@ -212,7 +211,7 @@ class Store:
         """
         rows = self.experiments()
         if not rows:
-            raise UsageError(f"There are no results in {self.where} yet; measure something first.")
+            raise UsageError(f"No results in {self.where} yet.")
         if which.strip().lower() == LATEST:
             return rows[0]
         typed = as_typed(which)
@@ -227,9 +226,9 @@ class Store:
         shown = ", ".join(row.id for row in (found or rows)[:5])
         if found:
             raise UsageError(
-                f"'{which}' stands for {len(found)} experiments ({shown} ...); type more of the id."
+                f"'{which}' matches {len(found)} experiments ({shown} ...); type more of the id."
             )
-        raise UsageError(f"There is no experiment '{which}' in {self.where}; the newest are {shown}.")
+        raise UsageError(f"No experiment '{which}' in {self.where}; the newest are {shown}.")
 
     def trials(self, experiment_id: str) -> list[StoredTrial]:
         """All trials of an experiment (its full id) in the order in which they ran."""

@@ -60,7 +60,7 @@ def read(path: Path, text: str) -> RawExperiment:
         record = TrialRecord.model_validate_json(trial["record"])
         Judgement.model_validate_json(judgement["judgement"])
         if not record.id == trial["id"] == judgement["trial_id"]:
-            raise ValueError(f"{trial['id']} is not what its record says")
+            raise ValueError(f"{trial['id']} does not match its record")
         trial["record"] = zlib.compress(trial["record"].encode())
         return RawExperiment(dict(content["experiment"] or {}), (trial,), (judgement,))
     except (KeyError, TypeError, ValueError, pydantic.ValidationError) as fault:

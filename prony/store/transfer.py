@@ -136,7 +136,7 @@ def _trial(line: dict[str, Any]) -> dict[str, Any]:
     trial = dict(line["trial"])
     record = TrialRecord.model_validate_json(trial["record"])
     if record.id != trial["id"] or trial["record_format"] != RECORD_FORMAT:
-        raise ValueError(f"{trial['id']} is not what its record says")
+        raise ValueError(f"{trial['id']} does not match its record")
     return trial | {"record": zlib.compress(trial["record"].encode())}
 
 
@@ -149,7 +149,7 @@ def _checked(path: Path) -> Iterator[dict[str, Any]]:
             while encoded := file.readline(MOST_LINE_BYTES):
                 line = json.loads(encoded)
                 if not isinstance(line, dict):
-                    raise ValueError("a line is no object")
+                    raise ValueError("a line is not an object")
                 if "sha256" in line:
                     if line["sha256"] != digest.hexdigest() or not lines:
                         raise ValueError("its checksum is wrong")
@@ -185,7 +185,7 @@ def _check_header(line: dict[str, Any], path: Path) -> None:
 
 
 def _absent(path: Path) -> UsageError:
-    return UsageError(f"there is no file {path}; name what prony results export wrote, or a rescued trial")
+    return UsageError(f"no file {path}; expected an export (prony results export) or a rescued trial")
 
 
 def _foreign(path: Path) -> UsageError:

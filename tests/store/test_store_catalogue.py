@@ -106,7 +106,7 @@ def test_a_trial_of_no_experiment_is_refused(
     store: Store, make_trial: MakeTrial, judgement: Judgement, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(StoreError, match="there is no experiment 000000-0000"):
+    with pytest.raises(StoreError, match="no experiment 000000-0000"):
         store.add_trial(make_trial("000000-0000"), judgement, {})
 
 
@@ -140,17 +140,17 @@ def test_an_experiment_is_found_by_what_a_person_types(
         "261103-7XYO": "261103-7xy0",
     }.items():
         assert store.experiment(typed).id == found, typed
-    with pytest.raises(UsageError, match="'7xy' stands for 2 experiments") as caught:
+    with pytest.raises(UsageError, match="'7xy' matches 2 experiments") as caught:
         store.experiment("7xy")
     assert caught.value.exit_code == ExitCode.USAGE
     for nothing in ("zz", "", "%", "_"):
-        with pytest.raises(UsageError, match="There is no experiment"):
+        with pytest.raises(UsageError, match="No experiment"):
             store.experiment(nothing)
 
 
 def test_an_empty_store_says_so(store: Store) -> None:
     assert store.experiments() == []
-    with pytest.raises(UsageError, match=r"no results in .* yet"):
+    with pytest.raises(UsageError, match=r"No results in .* yet"):
         store.experiment("latest")
 
 

@@ -153,7 +153,7 @@ def _signed(lines: list[str]) -> list[str]:
             ),
             "version 2 of the format",
         ),
-        (lambda path: path.unlink(), "there is no file"),
+        (lambda path: path.unlink(), "no file"),
     ],
 )
 def test_what_is_no_export_or_damaged_is_refused_in_one_sentence(
