@@ -1,6 +1,4 @@
-"""Pinning processes and threads to CPUs. A refusal is told, not fatal: the judge decides what it is worth.
-Must not choose the CPUs.
-"""
+"""Pins processes and threads to CPUs. A refusal is reported, not fatal. Must not choose the CPUs."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from prony.host.proc import cpus_text
 from prony.host.topology import allowed_cpus
 
 _ROUNDS = 8
-"""A thread may start another one while its process is being pinned; a child thread inherits its mask, so few
-rounds settle it.
+"""A thread may start another while its process is being pinned; the child inherits its mask, so a few rounds
+are enough.
 """
 
 _granted: tuple[int, ...] | None = None
@@ -22,16 +20,14 @@ _granted: tuple[int, ...] | None = None
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """How an attempt to pin ended; `note` says in one sentence why it did not work."""
+    """The result of pinning; `note` says in one sentence why it failed."""
 
     done: bool
     note: str = ""
 
 
 def granted_cpus() -> tuple[int, ...]:
-    """The CPUs that this process was started with, also after the lab has pinned itself to the
-    client's side.
-    """
+    """The CPUs that this process was started with, also after it has pinned itself to the client's side."""
     return _granted if _granted is not None else allowed_cpus()
 
 

@@ -1,4 +1,4 @@
-"""How much CPU the control group of this process grants, cgroup v1 and v2. Must not know who asks."""
+"""The CPU quota of this process's control group, cgroup v1 and v2. Must not know who asks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The fingerprint of the host and its software, so that nobody compares figures of two different machines
-unawares. Must not judge.
-"""
+"""The fingerprint of the host and its software, which tells two machines apart. Must not judge."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from prony.host.topology import numa_nodes, topology
 
 _NOT_IN_KEY = {"key", "hostname"}
 _MEMORY_STEP_BYTES = 256 * 1024 * 1024
-"""The kernel keeps a slightly different part for itself at each boot; that changes no figure."""
+"""The kernel reserves a slightly different part at each boot, which changes no figure."""
 
 
 def fingerprint(software: dict[str, str], *, root: Path = ROOT) -> Fingerprint:
@@ -76,7 +74,7 @@ def key_of(fingerprint: Fingerprint) -> str:
 
 
 def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
-    """(label, value) for people, most telling first; a fact that could not be read says `unknown`."""
+    """(label, value) for reports, most important first; a fact that could not be read is `unknown`."""
     f = fingerprint
     rows = [
         ("Host", f.hostname),
@@ -99,9 +97,7 @@ def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
 
 
 def differences(a: Fingerprint, b: Fingerprint) -> list[tuple[str, str, str]]:
-    """(field, value in a, value in b) of all that differs and counts for the key; tables are compared entry
-    by entry.
-    """
+    """(field, value in a, value in b) of all differences that count for the key; tables entry by entry."""
     found: list[tuple[str, str, str]] = []
     left, right = a.model_dump(exclude=_NOT_IN_KEY), b.model_dump(exclude=_NOT_IN_KEY)
     for field in left:

@@ -34,7 +34,7 @@ def cpu_info(root: Path = ROOT) -> dict[str, str]:
 
 
 def cpu_model(info: dict[str, str], architecture: str, root: Path = ROOT) -> str:
-    """The model's name; arm64 gives only numbers, which then stand for it."""
+    """The model's name; on arm64, which has only numbers, those."""
     for key in ("model name", "cpu model", "cpu", "Processor", "uarch"):
         if info.get(key):
             return " ".join(info[key].split())
@@ -81,9 +81,7 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 
 def caches(cpus: tuple[int, ...], root: Path = ROOT) -> dict[str, str]:
-    """Size of one and number of all caches by level and kind, like `{"L1d": "32 KiB x 8", "L3": "16 MiB x
-    1"}`.
-    """
+    """Size and number of caches by level and kind, like `{"L1d": "32 KiB x 8", "L3": "16 MiB x 1"}`."""
     sizes: dict[str, str] = {}
     places: dict[str, set[tuple[int, ...]]] = {}
     for cpu in cpus:
@@ -106,7 +104,7 @@ def _size(text: str) -> str:
 
 
 def hypervisor(info: dict[str, str], root: Path = ROOT) -> str | None:
-    """What this machine runs on: a hypervisor's name, `none` for bare metal, None when it cannot be told."""
+    """The hypervisor's name, `none` for bare metal, None when it cannot be detected."""
     kind = read_text(root / "sys/hypervisor/type")
     if kind:
         return kind
@@ -128,7 +126,7 @@ def hypervisor(info: dict[str, str], root: Path = ROOT) -> str | None:
 
 
 def _virtual_flag(info: dict[str, str]) -> bool | None:
-    """Whether the CPU says that it is virtual; only x86 does, so None elsewhere."""
+    """Whether the CPU reports that it is virtual; only x86 does, so None elsewhere."""
     return "hypervisor" in info["flags"].split() if "flags" in info else None
 
 
@@ -142,16 +140,14 @@ def container(root: Path = ROOT) -> str | None:
 
 
 def clocksource(root: Path = ROOT) -> str | None:
-    """The clock that the kernel uses; anything but tsc (x86) or arch_sys_counter (arm64) makes reading the
-    time dear.
+    """The kernel's clock source; anything but tsc (x86) or arch_sys_counter (arm64) makes reading the time
+    expensive.
     """
     return read_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource") or None
 
 
 def mitigations(root: Path = ROOT) -> str | None:
-    """The CPU weaknesses that concern this machine and what the kernel does about each; `none` when no one
-    does.
-    """
+    """CPU vulnerabilities and the kernel's mitigation of each; `none` when none applies."""
     base = root / "sys/devices/system/cpu/vulnerabilities"
     try:
         names = sorted(path.name for path in base.iterdir())

@@ -1,5 +1,5 @@
-"""Counts new kernel log lines that warn or worse (a CPU too hot, a network device reset, memory ran out).
-Must not block.
+"""Counts new kernel log lines of warning level or worse (overheating, device resets, out of memory). Must not
+block.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KernelLog:
         return self._lines
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

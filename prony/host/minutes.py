@@ -1,4 +1,4 @@
-"""Seconds of the host into a minute of it. A pure function."""
+"""Merges rows of seconds into a row of a minute: a pure function. Must not read anything."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TimedRow = tuple[float, HostRow]
 
 
 def merged(rows: Sequence[TimedRow]) -> TimedRow:
-    """One row over all of these: use is the mean over time, steal the worst, sockets and memory as at the
-    end.
+    """One row over all of these: shares are means over time, steal is the worst, sockets and memory are those
+    at the end.
     """
     t_s, last = rows[-1]
     changes: dict[str, float | None] = {

@@ -1,8 +1,8 @@
-"""What processes other than Prony's own used of the CPU. Must not decide whether that is too much.
+"""CPU used by processes other than Prony's own. Must not judge it.
 
-Two readings bound the truth from above, and the smaller one is used: *busy CPU minus own CPU* on a CPU set
-counts interrupts that belong to nobody, *the sum over all other processes* counts other CPUs too. The second
-one holds only where all processes of the machine can be seen.
+Two readings bound it from above, and the smaller one is used: *busy CPU minus own CPU* on a CPU set includes
+interrupts that belong to no process, *the sum over all other processes* includes other CPUs. The second one
+holds only where all processes of the host are visible.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from prony.host.proc import (
 )
 
 SEEN_SHARE = 0.9
-"""When fewer of the kernel's tasks than this can be seen, a container or hidepid hides the rest."""
+"""With fewer of the kernel's tasks visible than this, a container or hidepid hides the rest."""
 
 UNSURE_SHARE = 0.02
-"""How wide the bracket between lower and upper bound may be before the figure is called unknown."""
+"""Widest bracket between lower and upper bound for which a figure is reported; else unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Census:
     t_monotonic_s: float
     processes: dict[int, ProcessStat]
     complete: bool | None
-    """Whether all tasks of the machine were seen; None when that could not be told."""
+    """Whether all tasks of the host were visible; None when not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class OthersUse:
 
 
 def census(root: Path = ROOT) -> Census:
-    """Look at every process once: some 10 µs each, so before and after a window, never within."""
+    """Read every process once: some 10 µs each, so before and after a window, never within."""
     processes = all_processes(root)
     total = threads_total(root)
     seen = sum(process.threads for process in processes.values())
@@ -132,11 +132,9 @@ def share_of_others(
     irq_accounted: bool | None,
     capacity_s: float,
 ) -> float | None:
-    """The share of a CPU set (capacity = CPUs x wall) that others used; None when it cannot be bounded
-    closely enough.
-
-    `irq_accounted`: whether the kernel keeps interrupt time out of the processes' own time
-    (CONFIG_IRQ_TIME_ACCOUNTING); then it must be taken off the busy time, else it must not.
+    """The share of a CPU set (capacity = CPUs × wall) that others used; None when it cannot be bounded
+    closely enough. `irq_accounted`: whether the kernel keeps interrupt time out of the processes' own time
+    (CONFIG_IRQ_TIME_ACCOUNTING); only then is it subtracted from busy time.
     """
     if capacity_s <= 0:
         return None

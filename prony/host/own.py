@@ -1,6 +1,4 @@
-"""CPU time of Prony's own processes (lab, engine, server), by the CPU set it was used on. Must not know what
-they do.
-"""
+"""CPU time of Prony's own processes (laboratory, engine, server) by CPU set. Must not know what they do."""
 
 from __future__ import annotations
 
@@ -12,17 +10,15 @@ from pathlib import Path
 from prony.host.proc import ROOT, TICKS_PER_S, ProcessStat, process_stat, read_bytes
 
 THREADS_LIMIT = 512
-"""A process with more threads than this is divided by its main thread alone: reading each would take too
-long.
+"""A process with more threads than this is split by its main thread alone: reading each would
+take too long.
 """
 
 
 @dataclass(slots=True)
 class OwnUse:
-    """Cumulative CPU seconds on each of two CPU sets; `update` once per reading.
-
-    A process bound to one set counts there. One that may run on both is divided by where its threads are
-    bound or, failing that, were last seen.
+    """Cumulative CPU seconds on each of two CPU sets; `update` once per reading. A process bound to one set
+    counts there; one that may run on both is split by where its threads are bound or were last seen.
     """
 
     server_cpus: frozenset[int]

@@ -1,6 +1,4 @@
-"""Who may run where: disjoint CPU sets for the server under test and for the client. Must not pin anything
-itself.
-"""
+"""Disjoint CPU sets for the server under test and for the client. Must not pin anything itself."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ from prony.host.topology import Core, Topology
 from prony.host.topology import topology as read_topology
 
 CLIENT_SHARE = 0.25
-"""The client's part of the cores: an answer costs most servers several times the 5 µs or so that it costs the
-client.
-"""
+"""The client's share of the cores: a response costs most servers several times the client's 5 µs or so."""
 
 SMALLEST_NODE_CORES = 4
 """A NUMA node with fewer cores than this is too small to hold server and client; then all nodes are used."""
@@ -37,8 +33,8 @@ def partition(
     least one), and both stay on one NUMA node when a node is large enough. Sets that the user names are taken
     as they are after a check; a CPU that does not exist or is not allowed, an empty set and an overlap are
     UsageErrors. `shared` is true when some core has to serve both sides. With `services` a core is set apart
-    for backing services, where there is one left or the server has more than one that nobody named;
-    without it the services share the server's.
+    for backing services, where there is one left or the server has more than one that nobody named; without
+    it the services share the server's.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -93,7 +89,7 @@ def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collect
 
 
 def _rest(topology: Topology, usable: Sequence[int], named: Sequence[int], role: str) -> list[int]:
-    """What one side leaves to the other: whole cores if possible, else single hardware threads."""
+    """What one side leaves for the other: whole cores if possible, else single hardware threads."""
     touched = {cpu for core in topology.cores if set(core.cpus) & set(named) for cpu in core.cpus}
     rest = [cpu for cpu in usable if cpu not in touched] or [cpu for cpu in usable if cpu not in named]
     if not rest:
@@ -128,7 +124,7 @@ def _split_note(split: Sequence[Core]) -> str:
 
 
 def _cores(topology: Topology, usable: Collection[int]) -> list[Core]:
-    """The cores as far as they may be used."""
+    """The usable part of the cores."""
     trimmed = []
     for core in topology.cores:
         cpus = tuple(cpu for cpu in core.cpus if cpu in usable)

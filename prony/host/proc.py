@@ -1,7 +1,7 @@
-"""Reading /proc and /sys: small parsers that say None when something cannot be read. Must not know what it is
-read for.
+"""Reads /proc and /sys: small parsers that return None when something cannot be read. Must not know what it
+is read for.
 
-Every reader takes `root`, so that a fake tree can stand in for the machine.
+Every reader takes `root`, so that tests can use a fake tree.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class CpuTicks:
 
     @property
     def busy(self) -> int:
-        """Ticks in which the CPU did something of this machine's own (not idle, not stolen)."""
+        """Ticks in which the CPU was busy for this host (not idle, not stolen)."""
         return self.user + self.system + self.irq
 
     @property
@@ -158,7 +158,7 @@ def cpu_ticks(root: Path = ROOT) -> dict[int, CpuTicks] | None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """What Prony uses of /proc/PID/stat."""
+    """The fields of /proc/PID/stat that Prony uses."""
 
     pid: int
     parent: int
@@ -203,7 +203,7 @@ def _parse_process(pid: int, raw: bytes | None) -> ProcessStat | None:
 
 
 def all_processes(root: Path = ROOT) -> dict[int, ProcessStat]:
-    """Every process that can be seen, kernel threads included. About 10 µs each."""
+    """Every visible process, kernel threads included. About 10 µs each."""
     found: dict[int, ProcessStat] = {}
     try:
         names = os.listdir(root / "proc")  # noqa: PTH208 - names alone, hundreds of them: no Path for each
@@ -218,7 +218,7 @@ def all_processes(root: Path = ROOT) -> dict[int, ProcessStat]:
 
 
 def threads_total(root: Path = ROOT) -> int | None:
-    """How many tasks the kernel has in all (also those hidden from this process), from /proc/loadavg."""
+    """Number of all tasks of the kernel, hidden ones included, from /proc/loadavg."""
     text = read_text(root / "proc/loadavg")
     try:
         return None if text is None else int(text.split()[3].partition("/")[2])

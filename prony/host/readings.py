@@ -1,6 +1,4 @@
-"""Everything that the doctor looks at, read in one go (and one sample of about a second). Must
-not judge it.
-"""
+"""All readings of the doctor, taken at once (with one sample of about a second). Must not judge them."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ _PROBE_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DriverReading:
-    """What the engine says about one of its drivers."""
+    """The engine's probe of one of its drivers."""
 
     works: bool
     reason: str
@@ -51,7 +49,7 @@ class DriverReading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The host as the doctor found it; None is what could not be read."""
+    """The host's readings; None is what could not be read."""
 
     fingerprint: Fingerprint
     topology: Topology
@@ -179,7 +177,7 @@ def _swapped_in(root: Path) -> int | None:
 
 
 def source_addresses(root: Path = ROOT) -> int | None:
-    """How many IPv4 addresses connections to another host can come from."""
+    """Number of IPv4 addresses from which connections to another host can come."""
     text = read_text(root / "proc/net/fib_trie")
     if text is None:
         return None
@@ -204,9 +202,7 @@ def _conntrack(root: Path) -> tuple[int, int] | None:
 
 
 def _engine() -> str | None:
-    """Where the engine is, by the same rule as when a load is started: named, beside this Python, on the
-    PATH.
-    """
+    """The engine's path, by the same rule as for a load: PRONY_ENGINE, beside this Python, on the PATH."""
     named = os.environ.get("PRONY_ENGINE")
     if named:
         return named

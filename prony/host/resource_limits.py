@@ -1,4 +1,4 @@
-"""Descriptor limits and ephemeral ports of the lab's own side. Must not forecast: that is the judge's."""
+"""Descriptor limits and ephemeral ports of the client's side. Must not forecast: that is the judge's."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from prony.host.proc import ROOT, parse_cpus, read_int, read_text
 Target = tuple[str, int]
 """Host (name or address) and port."""
 OWN_SERVERS: Target = ("127.0.0.1", 0)
-"""Where the servers are that the laboratory starts; each has a port that nobody had before."""
+"""The address of launched servers; each has a fresh port."""
 
 
 def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
-    """Read the limits as they stand now. `time_wait_to_target` is None without a target or when it cannot be
-    told.
-    """
+    """Read the current limits. `time_wait_to_target` is None without a target or when it cannot be read."""
     soft, hard = descriptor_limits()
     return Limits(
         descriptors_soft=soft,
@@ -33,12 +31,12 @@ def limits(target: Target | None = None, *, root: Path = ROOT) -> Limits:
 
 
 def limits_to_own_servers() -> Limits:
-    """The limits of a laboratory that starts its servers itself, on ports that nobody had before."""
+    """The limits towards servers that Prony launches itself, on fresh ports."""
     return limits().model_copy(update={"time_wait_reuse": time_wait_reuse(OWN_SERVERS)})
 
 
 def towards(found: Limits, target: Target) -> Limits:
-    """The same limits with what depends on where the connections go: ports in TIME_WAIT, and their reuse."""
+    """The same limits with those that depend on the target: ports in TIME_WAIT, and their reuse."""
     return found.model_copy(
         update={"time_wait_to_target": time_wait_to(target), "time_wait_reuse": time_wait_reuse(target)}
     )

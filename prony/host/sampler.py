@@ -1,8 +1,8 @@
-"""The machine once a second while a trial runs, and what it did over the exact window. Must not judge, and
-must cost next to nothing.
+"""Samples the host once a second during a trial, and computes what it did over the exact window. Must not
+judge, and must cost next to nothing.
 
-The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads at once what is
-too dear for every second (all processes, all sockets, the kernel settings).
+The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads what is too
+expensive for every second (all processes, all sockets, the kernel settings).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from prony.host.window import Mark, Snapshot, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
-"""More than an hour of seconds; beyond, the older half is thinned, except for the marks (memory stays bounded
-in a soak).
+"""More than an hour of seconds; beyond that the older half is thinned, marks excepted, so that memory stays
+bounded in a soak.
 """
 
 SHORTEST_ROW = 0.5
 """A mark may fall just beside a sample; a row shorter than this part of the interval joins the next."""
 
 MHZ_CPUS = 16
-"""The frequency is read of so many CPUs at most each second."""
+"""The frequency is read of at most this many CPUs each second."""
 
 
 class HostSampler:
@@ -100,7 +100,7 @@ class HostSampler:
         return self
 
     def stop(self) -> None:
-        """End the sampling; what was sampled stays readable. Harmless when called twice."""
+        """Stop sampling; the samples stay readable. Harmless when called twice."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -127,10 +127,9 @@ class HostSampler:
         return self._sample(marked=False)
 
     def mark(self) -> float:
-        """Sample now and read what is too dear for every second; its CLOCK_MONOTONIC seconds.
-
+        """Sample now and read what is too expensive for every second; returns its CLOCK_MONOTONIC seconds.
         Costs some milliseconds of CPU (more with thousands of processes or sockets), so it belongs just
-        outside of the window.
+        outside the window.
         """
         before_s = time.thread_time()
         mark = Mark(
@@ -237,9 +236,8 @@ class HostSampler:
             )
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        """The machine between two moments on the monotonic clock, counters interpolated at the borders.
-
-        What was not sampled around the window is None. Without a mark after the window one is taken now.
+        """The host between two moments on the monotonic clock, with counters interpolated at the edges. What
+        was not sampled around the window is None. Without a mark after the window one is taken now.
         """
         if not self._marks or self._marks[-1].t_monotonic_s < close_monotonic_s:
             self.mark()

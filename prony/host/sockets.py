@@ -10,16 +10,16 @@ from prony.host import diag
 from prony.host.proc import ROOT, read_text
 
 DUMP_LIMIT = 100_000
-"""Above so many sockets a full dump would cost the client's CPU more than it tells; then only the sums are
-given.
+"""Above this many sockets a full dump would cost too much of the client's CPU; then only the sums
+are given.
 """
 
 
 def socket_sums(root: Path = ROOT) -> dict[str, int] | None:
-    """`total`, `established`, `closed`, `orphaned`, `time_wait`, as `ss -s` reckons them; None when
+    """`total`, `established`, `closed`, `orphaned`, `time_wait`, as `ss -s` computes them; None when
     unreadable.
 
-    Reads three counters files and costs the same at any number of sockets. `total` and `orphaned` are the
+    Reads three counter files at the same cost for any number of sockets. `total` and `orphaned` are the
     kernel's for all network namespaces, the others for this one. `established` includes CLOSE_WAIT
     (tcpCurrEstab, RFC 4022).
     """
@@ -42,10 +42,8 @@ def socket_sums(root: Path = ROOT) -> dict[str, int] | None:
 
 
 def sockets(root: Path = ROOT) -> dict[str, int]:
-    """Everything known: the sums of `socket_sums` and, when it is affordable, every state from sock_diag.
-
-    A state without a socket is absent. `established` and `time_wait` are then those of the dump. Empty when
-    nothing can be read.
+    """The sums of `socket_sums` and, when affordable, every state from sock_diag. A state without a socket is
+    absent. `established` and `time_wait` are then those of the dump. Empty when nothing can be read.
     """
     sums = socket_sums(root) or {}
     if root != ROOT or sums.get("total", 0) > DUMP_LIMIT:

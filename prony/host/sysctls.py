@@ -49,7 +49,7 @@ threads-max).
 
 
 def read_sysctls(root: Path = ROOT) -> dict[str, str]:
-    """The watched settings that exist here, blanks within a value made single."""
+    """The watched settings that exist here, with single blanks within a value."""
     found = {}
     for name in WATCHED:
         text = read_text(root / "proc/sys" / name.replace(".", "/"))
@@ -59,8 +59,8 @@ def read_sysctls(root: Path = ROOT) -> dict[str, str]:
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
-    """What differs, each as `name: old -> new`; a setting that came or went is shown as absent on the other
-    side.
+    """The differences, each as `name: old -> new`; a setting that exists on one side only is `absent` on the
+    other.
     """
     names = sorted(before.keys() | after.keys())
     return tuple(

@@ -1,4 +1,4 @@
-"""Which CPUs there are, which of them share a core or a memory node, and which this process may use. Must not
+"""The CPUs: which of them share a core or a memory node, and which this process may use. Must not
 know roles.
 """
 
@@ -28,8 +28,8 @@ class Topology:
 
     cores: tuple[Core, ...]
     complete: bool = True
-    """False when the kernel told neither siblings nor packages, so each CPU was taken for a core
-    of its own.
+    """False when the kernel reports neither siblings nor packages, so that each CPU counts as a core of its
+    own.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What the machine did between two moments, from the samples around them: pure functions. Must not read
+"""What the host did between two moments, from the samples around them: pure functions. Must not read
 anything.
 """
 
@@ -14,12 +14,12 @@ from prony.host.samples import difference
 from prony.host.sysctls import changed
 
 NEAR_S = 3.0
-"""A mark further from the border than this does not describe the sockets or the frequency there."""
+"""A mark further from the edge than this does not describe the sockets or the frequency there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is read every second; counters are cumulative."""
+    """Readings of every second; counters are cumulative."""
 
     t_monotonic_s: float
     cpus: dict[int, CpuTicks]
@@ -34,7 +34,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is read only around a window."""
+    """Readings taken only around a window."""
 
     t_monotonic_s: float
     sysctls: dict[str, str]
@@ -167,9 +167,7 @@ def _rise(samples: list[tuple[float, int | None]], open_s: float, close_s: float
 
 
 def _rise_of_steps(samples: list[tuple[float, int | None]], open_s: float, close_s: float) -> int | None:
-    """For events that are few: all that may have happened within the window, so the readings just outside of
-    it count.
-    """
+    """For rare events: the readings just outside the window count, so that none within it is missed."""
     if any(value is None for _, value in samples):
         return None
     known = [(t, value) for t, value in samples if value is not None]
