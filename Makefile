@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
-ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
+ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
 .PHONY: help setup servers demo test test-rust test-python lint format schema selftest bench bench-million peers lock clean

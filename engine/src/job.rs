@@ -24,7 +24,7 @@ use crate::scenario::compile::Scenarios;
 use crate::scenario::redirect::TargetOrigin;
 use crate::scenario::request::RenderContext;
 use crate::scenario::vars::Vars;
-use crate::script::{GiveUp, Script};
+use crate::script::{Language, Script};
 use crate::sources;
 use crate::target::{MOST_ADDRESSES, Target};
 use crate::tls::config::ClientTls;
@@ -159,8 +159,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// `give_up`: what to do when a script waits where it cannot be ended.
-    pub fn new(plan: &Plan, threads: usize, give_up: GiveUp) -> Result<Self, PlanError> {
+    pub fn new(plan: &Plan, threads: usize, language: &Language) -> Result<Self, PlanError> {
         let mut target = Target::resolve(&plan.target)?;
         let tls = match (&plan.target.tls, target.secure) {
             (None, false) => None,
@@ -178,7 +177,7 @@ impl Job {
         let faults = Faults::new(&plan.injected_faults);
         let shape = Shape::new(&plan.load, faults);
         let populations = Populations::new(plan);
-        let script = load_script(plan, &target, threads, give_up)?;
+        let script = load_script(plan, &target, threads, language)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
         let per_thread = script
             .as_ref()
@@ -324,13 +323,12 @@ fn load_script(
     plan: &Plan,
     target: &Target,
     threads: usize,
-    give_up: GiveUp,
+    language: &Language,
 ) -> Result<Option<Script>, PlanError> {
     let (Some(script), [scenario]) = (&plan.script, &plan.scenarios[..]) else {
         return Ok(None);
     };
-    let step = scenario.requests()[0];
-    Script::load(script, step, target, threads, give_up).map(Some)
+    Script::load(script, scenario.requests()[0], target, threads, language).map(Some)
 }
 
 /// Where each thread of the script connects to, once the script has said it for any: then the target's addresses are those.

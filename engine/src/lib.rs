@@ -34,9 +34,9 @@ use serde_json::{Value, json};
 
 pub use run::Args;
 
-/// Offers the load of the plan on stdin.
-pub fn run(args: Args) -> ExitCode {
-    run::command(args)
+/// Offers the load of the plan on stdin; `open_script` runs its script, where it has one.
+pub fn run(args: Args, open_script: prony_script::Open) -> ExitCode {
+    run::command(args, open_script)
 }
 
 /// Which drivers work on this host, and why not.

@@ -1,5 +1,5 @@
-//! The command line of `prony-engine`: the instrument and the reference server beside it, in one binary. The only place
-//! that knows of both.
+//! The command line of `prony-engine`: the instrument, the reference server and Lua beside it, in one
+//! binary. The only place that knows all three.
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Run(args) => prony_engine::run(args),
+        Command::Run(args) => prony_engine::run(args, prony_lua::open),
         Command::Serve(args) => prony_serve::run(*args),
         Command::Probe => print(&prony_engine::probe()),
         Command::Schema => {

@@ -199,12 +199,12 @@ pub struct ScriptReport {
 
 impl ScriptReport {
     pub fn new(script: &Script) -> Self {
-        let printed = script.shared().printed();
+        let printed = script.printed();
         Self {
             threads: script.threads(),
             dynamic: script.dynamic,
             pipeline: script.pipeline,
-            error: script.shared().error(),
+            error: script.error(),
             printed_setup: printed.setup,
             printed_run: printed.run,
             printed_done: printed.done,

@@ -1,4 +1,4 @@
-//! What imports what: the instrument (`src/` without its command line) knows neither the reference server nor its crate.
+//! What imports what: the instrument (`src/` without its command line) knows neither the reference server nor Lua.
 
 use std::path::{Path, PathBuf};
 
@@ -34,4 +34,10 @@ fn users_of(name: &str) -> Vec<String> {
 #[test]
 fn only_the_command_line_knows_the_reference_server() {
     assert_eq!(users_of("prony_serve"), ["src/main.rs"]);
+}
+
+#[test]
+fn only_the_command_line_knows_lua() {
+    assert_eq!(users_of("prony_lua"), ["src/main.rs"]);
+    assert_eq!(users_of("mlua"), [""; 0]);
 }

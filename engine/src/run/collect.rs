@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use prony_script::Summary;
+
 use super::window::{Measured, Names, Open};
 use crate::measure::addresses::{AddressFigures, add_all};
 use crate::measure::counters::{Counters, ErrorKind};
@@ -11,8 +13,6 @@ use crate::measure::recorder::{Cut, Segment};
 use crate::report::{
     CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport,
 };
-use crate::script::Summary;
-use crate::script::stats::Stats;
 use crate::units::ms;
 
 /// One interval row of all threads.
@@ -320,8 +320,8 @@ impl Collector {
                 .map(|(_, count)| count)
                 .sum(),
             timeouts: count(|kind| kind == ErrorKind::Timeout),
-            latency: Stats(latency.into_iter().collect()),
-            rates: Stats(self.rates.clone().into_iter().collect()),
+            latency: latency.into_iter().collect(),
+            rates: self.rates.clone().into_iter().collect(),
         }
     }
 

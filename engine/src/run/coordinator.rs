@@ -262,7 +262,7 @@ impl<'a> Coordinator<'a> {
                     let used_up = self.prepared.job.quota.is_used_up();
                     let script = self.prepared.job.script.as_ref();
                     self.end_at(
-                        if script.is_some_and(|script| script.shared().error().is_some()) {
+                        if script.is_some_and(|script| script.error().is_some()) {
                             Reason::Script
                         } else if script.is_some_and(Script::stopped_itself) {
                             Reason::Stopped

@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 
 use crate::check::PlanError;
 use crate::report::{ErrorEvent, Event, Finished};
+use crate::script::Language;
 use crate::worker::News;
 use coordinator::Coordinator;
 use output::Output;
@@ -26,7 +27,7 @@ use prepare::{Outcome, Prepared, prepare};
 pub struct Args {}
 
 const EXIT_PLAN: u8 = 2;
-pub const EXIT_INTERNAL: u8 = 4;
+const EXIT_INTERNAL: u8 = 4;
 
 /// What the coordinator hears from others.
 #[derive(Debug)]
@@ -41,7 +42,11 @@ enum Message {
 }
 
 /// Runs one plan.
-pub fn command(_args: Args) -> ExitCode {
+pub fn command(_args: Args, open_script: prony_script::Open) -> ExitCode {
+    let language = Language {
+        open: open_script,
+        on_hang: give_up,
+    };
     let (sender, inbox) = channel();
     let output = Output::start(sender.clone());
     if let Err(error) = tell_signals(sender.clone()) {
@@ -49,7 +54,7 @@ pub fn command(_args: Args) -> ExitCode {
         return ExitCode::from(EXIT_INTERNAL);
     }
     input::start(sender.clone());
-    let done = match prepare(&sender, &inbox) {
+    let done = match prepare(&sender, &inbox, language) {
         Outcome::Prepared(prepared, early) => {
             Coordinator::new(*prepared, early, &output, sender, inbox).and_then(Coordinator::run)
         }
@@ -88,6 +93,12 @@ fn refuse(output: &Output, refusal: &PlanError) -> ExitCode {
     }));
     output.finish();
     ExitCode::from(EXIT_PLAN)
+}
+
+/// A thread that hangs in a script cannot be waited for: the run ends without a report.
+fn give_up(message: &str) {
+    eprintln!("prony-engine: {message}");
+    std::process::exit(EXIT_INTERNAL.into())
 }
 
 fn tell_signals(sender: Sender<Message>) -> std::io::Result<()> {

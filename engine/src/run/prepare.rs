@@ -12,6 +12,7 @@ use crate::check::{PlanError, check, read_plan};
 use crate::job::Job;
 use crate::plan::{Command, Plan};
 use crate::report::Reason;
+use crate::script::Language;
 
 /// A run that is to end before it began waits so long for its preparation: as a rule it is through by then, and a plan that cannot be
 /// run is refused even where stdin was closed behind it.
@@ -39,7 +40,7 @@ pub enum Outcome {
 }
 
 /// Waits for the plan and prepares it.
-pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>) -> Outcome {
+pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: Language) -> Outcome {
     let mut early = Vec::new();
     let mut stop: Option<(Reason, Instant)> = None;
     loop {
@@ -49,7 +50,7 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>) -> Outcome {
         };
         match (message, stop) {
             (Ok(Message::Input(Input::Plan(Ok(line)))), _) => {
-                if let Err(error) = begin(line, sender.clone()) {
+                if let Err(error) = begin(line, sender.clone(), language) {
                     return Outcome::Failed(format!("a thread cannot be started: {error}"));
                 }
             }
@@ -82,19 +83,19 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>) -> Outcome {
     }
 }
 
-fn begin(line: String, sender: Sender<Message>) -> std::io::Result<()> {
+fn begin(line: String, sender: Sender<Message>, language: Language) -> std::io::Result<()> {
     std::thread::Builder::new()
         .name("prepare".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || {
-            let prepared = catch_unwind(AssertUnwindSafe(|| all(&line))).ok();
+            let prepared = catch_unwind(AssertUnwindSafe(|| all(&line, &language))).ok();
             // Nobody waits any more when the engine was told to stop.
             let _ = sender.send(Message::Prepared(prepared));
         })
         .map(drop)
 }
 
-fn all(line: &str) -> Result<Box<Prepared>, PlanError> {
+fn all(line: &str, language: &Language) -> Result<Box<Prepared>, PlanError> {
     let plan = read_plan(line)?;
     check(&plan)?;
     let threads = plan.threads.cpus.len().max(1);
@@ -103,12 +104,6 @@ fn all(line: &str) -> Result<Box<Prepared>, PlanError> {
     } else {
         team::Chosen::for_faults()
     };
-    let job = Arc::new(Job::new(&plan, threads, give_up)?);
+    let job = Arc::new(Job::new(&plan, threads, language)?);
     Ok(Box::new(Prepared { plan, job, driver }))
-}
-
-/// The run cannot be ended in order.
-fn give_up(why: &str) -> ! {
-    eprintln!("prony-engine: {why}");
-    std::process::exit(super::EXIT_INTERNAL.into())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Users;
 use super::queue::Pending;
 use crate::record::Record;
-use crate::script::pipeline::Request;
+use crate::script::Request;
 
 impl Users {
     /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes are all of it. The error: the script

@@ -26,7 +26,14 @@ use crate::measure::uniformity::Uniformity;
 use crate::net::{Config, ConnId, Driver, NetEvent, Received, sys::Waker};
 use crate::pace::arrivals::Share;
 use crate::payload::Payload;
+use crate::script::Language;
 use crate::worker::News;
+
+/// No simulated plan has a script.
+const NO_SCRIPTS: Language = Language {
+    open: |_| Err("there are no scripts here".to_owned()),
+    on_hang: |_| (),
+};
 
 const MS: u64 = 1_000_000;
 const START_NS: u64 = 1_000 * MS;
@@ -205,7 +212,7 @@ fn simulate_thread(
     });
     edit(&mut plan);
     let plan = read_plan(&plan.to_string()).unwrap();
-    let job = Arc::new(Job::new(&plan, place.threads, |why| panic!("{why}")).unwrap());
+    let job = Arc::new(Job::new(&plan, place.threads, &NO_SCRIPTS).unwrap());
     let segments: Arc<Mutex<Vec<Segment>>> = Arc::default();
     let (orders, inbox) = channel();
     let sink = Arc::clone(&segments);

@@ -1,10 +1,11 @@
 //! Figures as `done` is given them: values with their counts, seen through the methods of wrk's statistics objects.
 
 use mlua::{MetaMethod, UserData, UserDataFields, UserDataMethods};
+use prony_script::Samples;
 
-/// Values, rising, with how often each was seen.
+/// Samples as a script sees them.
 #[derive(Debug, Clone, Default)]
-pub struct Stats(pub Vec<(u64, u64)>);
+pub struct Stats(pub Samples);
 
 impl Stats {
     fn count(&self) -> u64 {

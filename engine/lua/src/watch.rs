@@ -60,9 +60,6 @@ impl Call {
     }
 }
 
-/// Ends the run out of order, for the reason given: a call cannot be ended.
-pub type GiveUp = fn(&str) -> !;
-
 /// One interpreter that is watched.
 #[derive(Debug)]
 pub struct Watched {
@@ -149,13 +146,13 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn start(limit: Duration, give_up: GiveUp) -> Result<Self, Error> {
+    pub fn start(limit: Duration, on_hang: fn(&str)) -> Result<Self, Error> {
         let watched = Arc::default();
         let (stop, stopped) = channel();
         let list = Arc::clone(&watched);
         let thread = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || watch(&list, limit, &stopped, give_up))
+            .spawn(move || watch(&list, limit, on_hang, &stopped))
             .map_err(|error| {
                 Error::runtime(format!(
                     "the thread that watches the script cannot be started: {error}"
@@ -203,8 +200,8 @@ struct Sight {
 fn watch(
     list: &Mutex<Vec<Arc<Watched>>>,
     limit: Duration,
+    on_hang: fn(&str),
     stopped: &Receiver<()>,
-    give_up: GiveUp,
 ) {
     let mut sights: Vec<Sight> = Vec::new();
     while stopped.recv_timeout(limit / LOOKS) == Err(RecvTimeoutError::Timeout) {
@@ -225,11 +222,14 @@ fn watch(
             if state & IS_TRAPPED == 0 && ran >= limit {
                 watched.end_call(now.0, state);
             } else if state & IS_TRAPPED != 0 && ran >= 2 * limit {
-                // What does not even come to its next instruction waits in a function of the system or of C.
-                let what = Call::of(state).map_or_else(String::new, |call| watched.too_long(call));
-                give_up(&format!(
-                    "the script waits in a function outside of Lua and cannot be ended: {what}"
-                ));
+                // It does not even come to its next instruction: it waits in a function of the system or of C.
+                if let Some(call) = Call::of(state) {
+                    on_hang(&format!(
+                        "the script waits in a function outside of Lua and cannot be ended: {}",
+                        watched.too_long(call)
+                    ));
+                }
+                return;
             }
         }
     }

@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Variadic};
+use prony_script::{Request, Setup};
 
 use super::luajit;
-use super::shared::Shared;
+use super::printed::Output;
 use super::thread::{self, AddressObject};
 use super::watch::{Call, Watchdog, Watched};
-use crate::net::address::Address;
-use crate::plan::{ScriptPlan, Step};
-use crate::target::Target;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 
@@ -37,16 +35,13 @@ pub struct Interpreter {
 
 impl Interpreter {
     pub fn open(
-        plan: &ScriptPlan,
-        source: &[u8],
-        step: &Step,
-        target: &Target,
-        shared: &Arc<Shared>,
+        setup: &Setup<'_>,
+        output: &Arc<Output>,
         watchdog: &Watchdog,
     ) -> Result<Self, Error> {
         let lua = luajit::open()?;
         let native = lua.create_table()?;
-        let sink = Arc::clone(shared);
+        let sink = Arc::clone(output);
         let print = lua.create_function(move |_, words: Variadic<mlua::LuaString>| {
             for word in words.iter() {
                 sink.print(&word.as_bytes());
@@ -56,17 +51,17 @@ impl Interpreter {
         native.set("print", print)?;
         native.set("lookup", lua.create_function(thread::look_up)?)?;
         native.set("connect", lua.create_function(thread::connects)?)?;
-        let known = known(&lua, step, target)?;
+        let known = known(&lua, &setup.request)?;
         let calls: Table = lua.load(PRELUDE).set_name("=wrk").call((known, native))?;
-        if let Some(address) = target.addresses.first().and_then(Address::socket) {
+        if let Some(address) = setup.address {
             let addresses = lua.create_table()?;
             addresses.push(lua.create_userdata(AddressObject(address))?)?;
             lua.globals().get::<Table>("wrk")?.set("addrs", addresses)?;
         }
         let watched = watchdog.watch(&lua)?;
         let file = lua
-            .load(source)
-            .set_name(format!("@{}", plan.file.display()))
+            .load(setup.source)
+            .set_name(format!("@{}", setup.file.display()))
             .into_function()?;
         watched.call(Call::File, || file.call::<()>(()))?;
         let call = |name: &str| calls.get::<Function>(name);
@@ -104,30 +99,21 @@ impl Interpreter {
     }
 }
 
-/// The fields of `wrk`: the plan's one step is the request of a script that says nothing else.
-fn known(lua: &Lua, step: &Step, target: &Target) -> Result<Table, Error> {
+/// The fields of `wrk`: the request of a script that says nothing else.
+fn known(lua: &Lua, request: &Request<'_>) -> Result<Table, Error> {
     let known = lua.create_table()?;
-    known.set("scheme", if target.secure { "https" } else { "http" })?;
-    let (host, port) = match target.authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
-        _ => (target.authority.as_str(), None),
-    };
-    known.set("host", host.trim_matches(['[', ']']))?;
-    known.set("port", port)?;
-    known.set("method", step.method.as_str())?;
-    known.set("path", literal(&step.path))?;
+    known.set("scheme", if request.secure { "https" } else { "http" })?;
+    known.set("host", request.host)?;
+    known.set("port", request.port)?;
+    known.set("method", request.method)?;
+    known.set("path", request.path.as_str())?;
     let headers = lua.create_table()?;
-    for (name, value) in &step.headers {
-        headers.set(name.as_str(), literal(value))?;
+    for (name, value) in &request.headers {
+        headers.set(*name, value.as_str())?;
     }
     known.set("headers", headers)?;
-    if let Some(text) = step.body.as_ref().and_then(|body| body.text.as_ref()) {
-        known.set("body", literal(text))?;
+    if let Some(body) = &request.body {
+        known.set("body", body.as_str())?;
     }
     Ok(known)
-}
-
-/// A text of a plan as a script sees it: placeholders are nothing to it, so only what keeps a text from being one is undone.
-fn literal(text: &str) -> String {
-    text.replace("$${", "${")
 }

@@ -1,4 +1,4 @@
-//! Tells the engine whether LuaJIT was built with a look at hooks in compiled code (.cargo/config.toml).
+//! Whether LuaJIT was built so that compiled code checks hooks (.cargo/config.toml).
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(compiled_code_checks_hooks)");

@@ -1,17 +1,42 @@
 //! The objects that scripts hold: a thread (its interpreter seen from another one) and an address.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mlua::{AnyUserData, Error, Lua, LuaString, MetaMethod, UserData, UserDataFields};
 use mlua::{UserDataMethods, Value, WeakLua};
 
-use super::shared::ThreadShared;
-
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A table nested deeper holds itself.
 const MOST_NESTED: usize = 100;
+
+/// What a script has decided about one of its threads.
+#[derive(Debug, Default)]
+pub struct ThreadState {
+    stopped: AtomicBool,
+    address: Mutex<Option<SocketAddr>>,
+}
+
+impl ThreadState {
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn has_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub fn set_address(&self, address: SocketAddr) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A resolved address.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +51,7 @@ impl UserData for AddressObject {
 /// A thread of the script, as `setup` is given it and `wrk.thread` holds it.
 pub struct ThreadObject {
     pub lua: WeakLua,
-    pub shared: Arc<ThreadShared>,
+    pub state: Arc<ThreadState>,
     /// Where it connects to as long as the script says nothing else.
     pub usual: Option<SocketAddr>,
 }
@@ -42,15 +67,14 @@ impl ThreadObject {
 impl UserData for ThreadObject {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("addr", |lua, this| {
-            this.shared
+            this.state
                 .address()
                 .or(this.usual)
                 .map(|address| lua.create_userdata(AddressObject(address)))
                 .transpose()
         });
         fields.add_field_method_set("addr", |_, this, address: AnyUserData| {
-            this.shared
-                .set_address(address.borrow::<AddressObject>()?.0);
+            this.state.set_address(address.borrow::<AddressObject>()?.0);
             Ok(())
         });
     }
@@ -68,7 +92,7 @@ impl UserData for ThreadObject {
             theirs.globals().set(name, value)
         });
         methods.add_method("stop", |_, this, ()| {
-            this.shared.stop();
+            this.state.stop();
             Ok(())
         });
     }
