@@ -5,23 +5,26 @@ Must not measure by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from prony.cli import options
-from prony.errors import EnvironmentFault, UsageError
+from prony.cli.common import Common, measures
+from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.plan.spec import ExperimentPlan
-    from prony.store import Store
+    from prony.plan.plan import Part, Plan
+    from prony.plan.trial import TrialPlan
+
+SHARE = 0.7
+"""Of the capacity: busy, and not yet a queue that grows with every accident."""
 
 
+@measures()
 def command(
     servers: list[str] = typer.Argument(
-        ..., help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."
+        None, help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."
     ),
     workload: str | None = typer.Option(
         None, "--workload", "-w", help="Which requests; by default the first that all servers offer."
@@ -35,19 +38,11 @@ def command(
     trials: int | None = typer.Option(
         None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."
     ),
-    until_clear: bool = typer.Option(
-        False,
-        "--until-clear",
-        help="After these trials add more until every pair is clear; intervals hold at every look.",
-    ),
     two_pass: bool = typer.Option(
         False,
         "--two-pass",
         help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
         "(takes three times as long).",
-    ),
-    max_trials: int | None = typer.Option(
-        None, "--max-trials", help="With --until-clear: at most so many per server [default: 20]."
     ),
     band: str = typer.Option(
         "2%", "--band", help="Servers that surely differ by less are called equivalent, such as 1% or 0.01."
@@ -57,9 +52,6 @@ def command(
     ),
     quick: bool = typer.Option(
         False, "--quick", help="A first look: 3 trials, short windows; every figure is marked quick."
-    ),
-    seed: int | None = typer.Option(
-        None, "--seed", help="Order of trials and all draws [default: drawn, and recorded]."
     ),
     warm_up: str = typer.Option(
         "all-cpus",
@@ -71,126 +63,104 @@ def command(
         "--warm-up-cap",
         help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
     ),
-    driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
-    server_cpus: str | None = typer.Option(
-        None, "--server-cpus", help="CPUs for the server, such as 0-3 [default: chosen]."
-    ),
-    client_cpus: str | None = typer.Option(
-        None, "--client-cpus", help="CPUs for the engine and the sampler [default: chosen]."
-    ),
-    jdk: str | None = typer.Option(
-        None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
-    ),
-    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
-    report: Path | None = typer.Option(
-        None, "--report", help="Write a self-contained HTML report to this file."
-    ),
+    *,
+    common: Common,
 ) -> int:
     """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on
     ratios, proof of the bound.
     """
-    from prony.cli.bench import prepare
-    from prony.cli.showing import progress_for, show
-    from prony.experiment.run import Experiment, check_workload
+    from prony.cli import measure
+
+    if common.resume is not None:
+        given = {
+            "workload": workload, "users": users, "set": setting, "trials": trials, "two-pass": two_pass,
+            "window": window, "quick": quick, "warm-up-cap": warm_up_cap,
+        }  # fmt: skip
+        if servers:
+            raise UsageError("--resume continues with the servers of the stored plan: leave them out")
+        return measure.resume(common, given)
+
     from prony.plan import workload as workloads
-    from prony.plan.spec import ExperimentPlan
     from prony.plan.trial import capped, full_trial, pinned, quick_trial
     from prony.server.catalogue import Catalogue
-    from prony.store import Store
 
+    servers = servers or []
     catalogue = Catalogue.load()
-    specs = {spec.name: spec for spec in map(catalogue.resolve, servers)}
-    _check_servers(servers, list(specs))
-    chosen = workloads.load(workload or _common_workload({n: list(s.workloads) for n, s in specs.items()}))
-    chosen = chosen.with_settings(options.settings(setting))
-    check_workload(specs, chosen.name)
+    claims = {spec.name: list(spec.workloads) for spec in map(catalogue.resolve, servers)}
+    _check_servers(servers, list(claims))
+    chosen = workloads.load(workload or _common_workload(claims)).with_settings(options.settings(setting))
     number = options.users(users if users is not None else chosen.users)
     window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
     trial = (quick_trial if quick else full_trial)(chosen, number, window_s)
-    trial = trial.model_copy(
-        update={"driver": options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))}
-    )
     if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
         trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
     if warm_up_cap is not None:
         cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
         trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
     first = options.trials(trials if trials is not None else (3 if quick else 5))
-    plan = ExperimentPlan(
-        title=f"{' vs '.join(specs)}: {chosen.title or chosen.name}",
-        servers=tuple(specs),
-        trial=trial,
+    plan = plan_of(
+        list(claims),
+        trial,
         trials=first,
-        until_clear=_last_look(until_clear, max_trials, first),
-        controls=0 if quick or trial.warm_up.method == "pinned" else 1,
         band=options.share(band, "--band"),
         quick=quick,
-        seed=options.seed(seed),
+        seed=options.seed(common.seed),
+        two_pass=two_pass,
     )
-    if report is not None:
-        options.writable(report)
-    store = Store.open(db)
-    bench = prepare(server_cpus, client_cpus, specs.values())
-    passes: list[str] = []
-    with progress_for(json) as progress:
-        identifier = Experiment(plan, specs, store, bench, progress, jdk=jdk).run()
-        if two_pass:
-
-            def run(second: ExperimentPlan) -> str:
-                return Experiment(second, specs, store, bench, progress, jdk=jdk).run()
-
-            try:
-                passes = _latency_passes(store, identifier, plan, run)
-            except EnvironmentFault as fault:
-                progress.note(str(fault))
-    code = show(store, identifier, as_json=json, report=report)
-    for second in () if json else passes:
-        show(store, second, as_json=False)
-    return code
+    return measure.run(plan, common)
 
 
-def _latency_passes(
-    store: Store, first: str, plan: ExperimentPlan, run: Callable[[ExperimentPlan], str]
-) -> list[str]:
-    """The second pass: at 70 % of each server's own capacity, and at one rate that all can carry.
+def plan_of(
+    servers: list[str], trial: TrialPlan, *, trials: int, band: float, quick: bool, seed: int, two_pass: bool
+) -> Plan:
+    """A comparison of these servers; with two passes latency at given rates follows the capacity."""
+    from prony.experiment.stored import history_of
+    from prony.plan.plan import MAIN, Part, Plan, cell_of
+    from prony.plan.target import Launch
 
-    Raises EnvironmentFault when a server has no capacity to take a share of.
-    """
-    from prony.experiment.passes import rates, second_pass
-    from prony.report.reading import load_result
+    title = f"{' vs '.join(servers)}: {trial.workload.title or trial.workload.name}"
+    part = Part(name=MAIN, title=title, shape="comparison", band=band)
+    controls = 0 if quick or trial.warm_up.method == "pinned" else 1
+    return Plan(
+        name="compare",
+        command="compare",
+        title=title,
+        parts=(part, *(_latency_parts(part) if two_pass else ())),
+        cells=tuple(
+            cell_of(
+                MAIN,
+                server,
+                Launch(address=server),
+                trial,
+                trials,
+                controls=controls,
+                published=history_of(trial.workload, server),
+            )
+            for server in servers
+        ),
+        quick=quick,
+        seed=seed,
+    )
 
-    cells = {cell.cell.server: cell for cell in load_result(store, first).cells}
-    capacities = {
-        server: [
-            t.figures["requests_per_s"]
-            for t in cells[server].counting
-            if t.figures.get("requests_per_s", 0) > 0
-        ]
-        for server in plan.servers
-    }
-    found = rates(capacities, plan.servers)
-    own, common = second_pass(plan, found)
-    return [run(own), run(common)]
 
+def _latency_parts(capacity: Part) -> tuple[Part, Part]:
+    from prony.plan.plan import Follow
 
-MOST_LOOKS = 100
-"""Planning the looks takes seconds from here on, and so many trials take days."""
-
-
-def _last_look(until_clear: bool, max_trials: int | None, first: int) -> int | None:
-    """After how many trials to stop adding. Raises UsageError for what makes no plan."""
-    if not until_clear:
-        if max_trials is not None:
-            raise UsageError("--max-trials goes with --until-clear; otherwise --trials says how many")
-        return None
-    most = 20 if max_trials is None else max_trials
-    if not 3 <= first <= most <= MOST_LOOKS:
-        raise UsageError(
-            f"the first look is after {first} trials (--trials) and the last after {most} (--max-trials); "
-            f"expected at least 3, and the last look at or after the first and at most {MOST_LOOKS}"
-        )
-    return most
+    own = capacity.model_copy(
+        update={
+            "name": "latency-own",
+            "title": f"Latency at {SHARE:.0%} of each server's own capacity".replace("%", " %"),
+            "follows": Follow(part=capacity.name, share=SHARE, rate="own"),
+        }
+    )
+    common = capacity.model_copy(
+        update={
+            "name": "latency-common",
+            "title": f"Latency at one rate for all, {SHARE:.0%} of the lowest capacity".replace("%", " %"),
+            "follows": Follow(part=capacity.name, share=SHARE, rate="common"),
+        }
+    )
+    return own, common
 
 
 def _check_servers(named: list[str], resolved: list[str]) -> None:

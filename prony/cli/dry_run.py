@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prony.experiment.bench import Bench
-from prony.plan.cells import RunPlan, Skipped, Turn
+from prony.experiment.testbed import Testbed
+from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.report.delivery import print_json
 
 
 def show_dry_run(
-    plan: RunPlan,
-    turns: Sequence[Turn],
+    plan: Plan,
+    turns: Sequence[ScheduledTrial],
     lacking: Sequence[Skipped],
     warnings: Sequence[str],
-    bench: Bench,
+    testbed: Testbed,
     as_json: bool,
 ) -> int:
     """Print it; always 0, because a dry run measures nothing that could be invalid."""
-    estimate_s = sum(plan.cell(turn.cell).trial.estimate_s for turn in turns)
+    estimate_s = plan.remaining_s(turns)
     if as_json:
         print_json(_as_json(plan, turns, lacking, warnings, estimate_s))
         return 0
@@ -34,8 +34,8 @@ def show_dry_run(
     out = Console()
     out.print(Text(f"{plan.title}: {counted(len(turns), 'trial')} of {counted(len(plan.cells), 'cell')}, "
                    f"about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
-    server, client = ranges(bench.partition.server), ranges(bench.partition.client)
-    shared = " (shared: this machine has too few)" if bench.partition.shared else ""
+    server, client = ranges(testbed.partition.server), ranges(testbed.partition.client)
+    shared = " (shared: this machine has too few)" if testbed.partition.shared else ""
     out.print(f"CPUs: server {server}, client {client}{shared}; seed {plan.seed}")
     for change in plan.changes:
         out.print(Text(change, style="yellow"))
@@ -60,8 +60,8 @@ def show_dry_run(
 
 
 def _as_json(
-    plan: RunPlan,
-    turns: Sequence[Turn],
+    plan: Plan,
+    turns: Sequence[ScheduledTrial],
     lacking: Sequence[Skipped],
     warnings: Sequence[str],
     estimate_s: float,

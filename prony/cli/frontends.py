@@ -14,7 +14,7 @@ from prony.errors import ExitCode, UsageError
 from prony.frontends.names import SUMMARIES
 
 if TYPE_CHECKING:
-    from prony.experiment.bench import Bench
+    from prony.experiment.testbed import Testbed
     from prony.store import Store
 
 FLAGS = ("--explain", "--exit-like-original")
@@ -86,8 +86,8 @@ def command(argv: Sequence[str]) -> int:
         driver=driver,
     )
 
-    def open_laboratory() -> tuple[Bench, Store]:
-        from prony.cli.bench import prepare
+    def open_laboratory() -> tuple[Testbed, Store]:
+        from prony.cli.testbed import prepare
         from prony.store import Store
 
         return prepare(None, own.values.get("--client-cpus")), Store.open(own.values.get("--db"))

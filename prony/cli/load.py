@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from prony.cli import options
-from prony.errors import ExitCode, UsageError
+from prony.cli.common import Common, measures
+from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.experiment.bench import Bench
-    from prony.experiment.running import RunningLoad
     from prony.plan.load import Connections, Load, Measured
     from prony.plan.target import TlsOptions
     from prony.plan.workload import Workload
-    from prony.store import Store
 
 
+@measures(without=("resume", "until_clear", "max_trials", "jdk"))
 def command(
     url: str = typer.Argument(
         ..., help="What to request, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
@@ -129,34 +128,24 @@ def command(
     no_resumption: bool = typer.Option(
         False, "--no-resumption", help="https: a full handshake for every connection."
     ),
-    parts: bool = typer.Option(
-        False,
-        "--parts",
-        help="Take the time of each request apart: send, wait, receive; costs the client some.",
-    ),
     log: Path | None = typer.Option(
         None, "--log", help="Also write one row per request into this CSV file (docs/engine.md)."
     ),
-    driver: str = typer.Option("auto", "--driver", help="auto, io_uring or epoll."),
-    client_cpus: str | None = typer.Option(
-        None, "--client-cpus", help="CPUs for the engine [default: chosen]."
-    ),
-    seed: int | None = typer.Option(None, "--seed", help="For all draws [default: drawn, and recorded]."),
-    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+    *,
+    common: Common,
 ) -> int:
     """Measure a server that is already running. Checks that need to own the server say unknown."""
-    from prony.cli.bench import prepare
+    from prony.cli import measure
     from prony.cli.load_words import chosen as chosen_load
-    from prony.experiment.running import RunningLoad, Target
-    from prony.store import Store
+    from prony.plan.plan import single
+    from prony.plan.target import parse_url
+    from prony.plan.trial import TrialPlan, fixed
 
-    target = Target.parse(url)
+    target, path = parse_url(url)
     if workload is None:
-        sends = request(target.path, method, header, body, body_file)
+        sends = request(path, method, header, body, body_file)
     else:
-        sends = _walked(workload, target.path, [method, header, body, body_file])
-    driven: Any = options.one_of(driver, "--driver", ("auto", "io_uring", "epoll"))
+        sends = _walked(workload, path, [method, header, body, body_file])
     offered = chosen_load(
         users=users,
         think_time=think,
@@ -171,12 +160,15 @@ def command(
         default_users=10 if workload is None else sends.users,
     )
     measured = _measured(offered, duration, requests, iterations, whole)
-    load = RunningLoad(
-        target=target,
+    tls = _tls(target.https, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption)
+    target = target.model_copy(
+        update={"tls": tls, "addresses": tuple(_host_and_port(each) for each in address)}
+    )
+    trial = TrialPlan(
         workload=sends,
         load=offered,
         measured=measured,
-        warm_up_s=_warm_up_s(warmup, measured, offered.ramp_up_s),
+        warm_up=fixed(_warm_up_s(warmup, measured, offered.ramp_up_s)),
         connections=_connections(
             connection_per_request,
             requests_per_connection,
@@ -185,31 +177,13 @@ def command(
             pipeline,
             options.one_of(http_version, "--http-version", ("1.0", "1.1")),
         ),
-        addresses=tuple(_host_and_port(each) for each in address),
         source_addresses=tuple(source),
-        driver=driven,
-        tls=_tls(target.tls, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption),
-        seed=options.seed(seed),
-        parts=parts,
-        log=log,
-        asks_first=target.unix is None,
+        log=None if log is None else str(log),
+        preflight=target.unix is None,
     )
-    store = Store.open(db)
-    return measured_load(load, prepare(None, client_cpus), store, json)
-
-
-def measured_load(load: RunningLoad, bench: Bench, store: Store, as_json: bool) -> int:
-    """Measure a running server, print what was found, and return the exit code."""
-    from prony.cli.showing import progress_for, show
-    from prony.experiment.running import KeptInterrupt, measure_running
-
-    with progress_for(as_json) as progress:
-        try:
-            identifier, interrupted = measure_running(load, bench, store, progress), False
-        except KeptInterrupt as end:
-            identifier, interrupted = end.identifier, True
-    code = show(store, identifier, as_json=as_json)
-    return ExitCode.INTERRUPTED if interrupted else code
+    seed = options.seed(common.seed)
+    plan = single(target, target.url, trial, title=f"load {url}", command="load", seed=seed)
+    return measure.run(plan, common)
 
 
 def _walked(name: str, path: str, given: list[Any]) -> Workload:

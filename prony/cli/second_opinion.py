@@ -2,61 +2,65 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from prony.cli import options
-from prony.cli import target_options as t
-from prony.errors import EnvironmentFault, ExitCode, UsageError
+from prony.cli import targets as t
+from prony.cli.common import Common, measures
+from prony.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
-    from prony.experiment.bench import Bench
-    from prony.experiment.second_opinion import Counter
     from prony.peers import Tool
+    from prony.plan.plan import Counts
 
 ALL = "wrk,ab,h2load,oha,jmeter,artillery"
+CONNECTIONS = 10
+DURATION = "10s"
+ROUNDS = 3
 MOST_ROUNDS = 20
 READY_S = 120.0
 
 
+@measures(without=("until_clear", "max_trials", "resume"))
 def command(
-    target: t.Target,
+    target: t.Target = None,
     tools: str = typer.Option(
         ALL,
         "--with",
         help="The tools, with commas; those that are missing are named.",
     ),
-    connections: int = typer.Option(10, "--connections", "-c", help="Open at once, in closed loops."),
-    duration: str = typer.Option("10s", "--duration", "-d", help="Of each run, in whole seconds."),
+    connections: int = typer.Option(
+        CONNECTIONS, "--connections", "-c", help="Open at once, in closed loops."
+    ),
+    duration: str = typer.Option(DURATION, "--duration", "-d", help="Of each run, in whole seconds."),
     rate: int | None = typer.Option(None, "--rate", "-r", help="Requests per second, in an open loop."),
-    rounds: int = typer.Option(3, "--rounds", help="Each tool runs once per round, in shuffled order."),
+    rounds: int = typer.Option(ROUNDS, "--rounds", help="Each tool runs once per round, in shuffled order."),
     connection_per_request: bool = typer.Option(
         False, "--connection-per-request", help="No keep-alive: each request opens a connection."
     ),
-    seed: t.Seed = None,
-    server_cpus: t.ServerCpus = None,
-    client_cpus: t.ClientCpus = None,
-    jdk: t.Jdk = None,
-    db: t.Db = None,
-    json: t.Json = False,
+    *,
+    common: Common,
 ) -> int:
-    """What do other load generators say of the same server under the same load, and which check explains the
-    difference? One GET (a URL, or the workload of a server that is one GET).
+    """Cross-check with other load generators: the same server under the same load, and which check explains a
+    difference. One GET (a URL, or the workload of a server that is one GET).
     """
-    from prony.cli.bench import prepare
-    from prony.experiment.running import RunningLoad, Target
-    from prony.experiment.second_opinion import Asked, second_opinion
+    from prony.cli import measure
+    from prony.cli.testbed import prepare
+    from prony.experiment.cross_check import asked_of
     from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
+    from prony.plan.plan import MAIN, CrossCheck, Part, Plan, cell_of
+    from prony.plan.target import parse_url
+    from prony.plan.trial import TrialPlan, fixed
     from prony.plan.workload import from_url
-    from prony.report.progress import SilentProgress
-    from prony.report.second_opinion import as_json, lines
-    from prony.store import Store
 
+    if target is None:
+        raise UsageError("name a URL or a server of the catalogue (prony servers lists them)")
     seconds = round(options.seconds(duration, "--duration", at_least_s=1.0))
     if not 1 <= rounds <= MOST_ROUNDS:
         raise UsageError(f"--rounds is {rounds}; expected 1 to {MOST_ROUNDS}")
@@ -64,37 +68,38 @@ def command(
         raise UsageError(f"--rate is {rate}; expected 1 or more")
     chosen = _tools(tools)
     options.users(connections)
-    bench = prepare(server_cpus, client_cpus)
-    store = Store.open(db)
-
-    class Told(SilentProgress):
-        def note(self, text: str) -> None:
-            print(f"prony: {text}", file=sys.stderr)
-
-    with _running(target, bench, jdk) as (url, count):
-        at = Target.parse(url)
-        asked = Asked(connections, seconds, rate, connection_per_request, at.tls)
-        load = RunningLoad(
-            target=at,
-            workload=from_url(at.path),
+    testbed = prepare(common.server_cpus, common.client_cpus)
+    seed = options.seed(common.seed)
+    with _running(target, testbed.partition.server, common.jdk) as (url, counts):
+        at, path = parse_url(url)
+        asked = CrossCheck(
+            connections=connections,
+            seconds=seconds,
+            rate_per_s=rate,
+            per_request=connection_per_request,
+            tls=at.https,
+            url=url,
+            counts=counts,
+        )
+        trial = TrialPlan(
+            workload=from_url(path),
             load=ClosedLoad(users=connections) if rate is None else OpenLoad(rate_per_s=rate),
             measured=WholeRun(duration_s=float(seconds)),
-            warm_up_s=0.0,
-            driver="auto",
-            seed=options.seed(seed),
+            warm_up=fixed(0.0),
             connections=Connections(keep_alive=not connection_per_request),
-            asks_first=False,
-            title=f"second opinion on {url}",
+            preflight=False,
         )
-        found = second_opinion(
-            load, asked, chosen, rounds=rounds, bench=bench, store=store, progress=Told(), count=count
+        title = f"second opinion on {url}"
+        check = asked_of(chosen, asked, testbed.partition.client[0], seed)
+        plan = Plan(
+            name="second-opinion",
+            command="second-opinion",
+            title=title,
+            parts=(Part(name=MAIN, title=title, shape="cross-check", cross_check=check),),
+            cells=(cell_of(MAIN, at.url, at, trial, rounds),),
+            seed=seed,
         )
-    if json:
-        jsonlib.dump(as_json(found), sys.stdout, indent=2)
-        print()
-    else:
-        print("\n".join(lines(found)))
-    return ExitCode.OK
+        return measure.run(plan, replace(common, jdk=None))
 
 
 def _tools(names: str) -> list[Tool]:
@@ -115,21 +120,22 @@ def _tools(names: str) -> list[Tool]:
 
 
 @contextmanager
-def _running(target: str, bench: Bench, jdk: str | None) -> Iterator[tuple[str, Counter]]:
-    """The URL of a running server, or of one of ours that runs meanwhile; and who asks it for its count."""
-    from prony.experiment.second_opinion import counter_of
+def _running(target: str, cpus: tuple[int, ...], jdk: str | None) -> Iterator[tuple[str, Counts | None]]:
+    """The URL of a running server, or of one of ours that runs meanwhile; and where it tells its count."""
+    from prony.experiment.cross_check import STATS_PATH, STATS_POINTER
     from prony.plan import workload as workloads
+    from prony.plan.plan import Counts
+    from prony.plan.target import parse_url
     from prony.server.build import build
     from prony.server.catalogue import Catalogue
     from prony.server.launch import launch
     from prony.server.probe import status_probe
 
     if "://" in target:
-        from prony.experiment.running import Target
-
         if jdk is not None:
-            raise UsageError("--jdk goes with a server of the catalogue; this one is running already")
-        yield target, counter_of(Target.parse(target).base)
+            raise UsageError("--jdk goes with a server that Prony starts; this one is running already")
+        base = parse_url(target).target.url
+        yield target, Counts(base=base, path=STATS_PATH, pointer=STATS_POINTER)
         return
     spec = Catalogue.load().resolve(target)
     name = next(iter(spec.workloads), None)
@@ -142,17 +148,11 @@ def _running(target: str, bench: Bench, jdk: str | None) -> Iterator[tuple[str, 
     (built,) = build(
         [spec], jdk=jdk, on_line=lambda server, line: print(f"prony: {server}: {line}", file=sys.stderr)
     )
-    with launch(built, cpus=bench.partition.server) as server:
+    with launch(built, cpus=cpus) as server:
         path = steps[0].path
-        if (
-            server.wait_ready(status_probe(server.host, server.port, path, tls=server.address.tls), READY_S)
-            is None
-        ):
+        probe = status_probe(server.host, server.port, path, tls=server.address.tls)
+        if server.wait_ready(probe, READY_S) is None:
             raise EnvironmentFault(f"{spec.name} was not ready within {READY_S:g} s")
-        counts = spec.counts
-        asks = _nobody if counts is None else counter_of(server.url, counts.path, counts.pointer)
-        yield f"{server.url}{path}", asks
-
-
-def _nobody() -> None:
-    """A server that does not count."""
+        keys = spec.counts
+        told = None if keys is None else Counts(base=server.url, path=keys.path, pointer=keys.pointer)
+        yield f"{server.url}{path}", told

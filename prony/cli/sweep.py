@@ -5,60 +5,59 @@ from __future__ import annotations
 import typer
 
 from prony.cli import options
-from prony.cli import target_options as t
+from prony.cli import targets as t
+from prony.cli.common import Common, measures
 from prony.errors import UsageError
 
 USERS = "1,2,4,8,16,32,64,128,256"
 MOST_POINTS = 100
 
 
+@measures(without=("until_clear", "max_trials"))
 def command(
-    target: t.Target,
-    users: str = typer.Option(USERS, "--users", "-c", help="Numbers of users; 16…2048 doubles between two."),
-    repeats: int = typer.Option(1, "--repeats", help="Trials per number; 3 or more give better intervals."),
+    target: t.Target = None,
+    users: str | None = typer.Option(
+        None, "--users", "-c", help=f"Numbers of users; 16…2048 doubles between two [default: {USERS}]."
+    ),
+    repeats: int | None = typer.Option(
+        None, "--repeats", help="Trials per number; 3 or more give better intervals [default: 1]."
+    ),
     workload: t.Workload = None,
     window: t.Window = None,
     warmup: t.WarmUp = None,
     quick: t.Quick = False,
-    seed: t.Seed = None,
-    driver: t.Driver = "auto",
-    server_cpus: t.ServerCpus = None,
-    client_cpus: t.ClientCpus = None,
-    jdk: t.Jdk = None,
-    db: t.Db = None,
-    json: t.Json = False,
-    report: t.Report = None,
+    *,
+    common: Common,
 ) -> int:
     """How does it scale? A judged trial for each number of users, the Universal Scalability Law, and where
     more users stop paying.
     """
-    from prony.cli.bench import prepare
-    from prony.cli.showing import progress_for, show
-    from prony.cli.targets import Chosen
-    from prony.experiment.points import recorded
-    from prony.experiment.series import SweepSpec
-    from prony.experiment.sweep import sweep
-    from prony.plan.load import ClosedLoad
-    from prony.store import Store
+    from prony.cli import measure
 
-    numbers = user_list(users)
-    times = options.trials(repeats)
-    chosen = Chosen(target, workload, window, warmup, quick, driver, jdk, options.seed(seed))
-    if report is not None:
-        options.writable(report)
-    store = Store.open(db)
-    bench = prepare(server_cpus, client_cpus)
-    with progress_for(json) as progress:
-        points = chosen.points(store, bench, progress)
-        for number in numbers:
-            points.check(ClosedLoad(users=number))
-        asked = SweepSpec(
-            target=points.name, users=numbers, repeats=times, window_s=points.window_s, seed=chosen.seed
-        )
-        title = f"sweep of {points.name}"
-        with recorded(points, title, asked.model_dump(mode="json"), len(numbers) * times) as identifier:
-            sweep(points, numbers, times, chosen.seed, progress.note)
-    return show(store, identifier, as_json=json, report=report)
+    if common.resume is not None:
+        given: dict[str, object] = {
+            "target": target, "users": users, "repeats": repeats, "workload": workload, "window": window,
+            "warmup": warmup, "quick": quick,
+        }  # fmt: skip
+        return measure.resume(common, given)
+
+    from prony.plan.load import ClosedLoad
+    from prony.plan.plan import MAIN, Part, Plan
+
+    numbers = user_list(users or USERS)
+    times = options.trials(1 if repeats is None else repeats)
+    chosen = t.chosen(target, workload, window, warmup, quick)
+    title = f"sweep of {chosen.title}"
+    plan = Plan(
+        name="sweep",
+        command="sweep",
+        title=title,
+        parts=(Part(name=MAIN, title=title, shape="sweep"),),
+        cells=tuple(chosen.cell(ClosedLoad(users=number), times) for number in numbers),
+        seed=options.seed(common.seed),
+        quick=quick,
+    )
+    return measure.run(plan, common)
 
 
 def user_list(text: str) -> tuple[int, ...]:

@@ -3,101 +3,107 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.experiment.bench import Bench
-    from prony.experiment.points import RealPoints
-    from prony.report.progress import AnyProgress
-    from prony.store import Store
+    from prony.plan import target as targets
+    from prony.plan.load import Load
+    from prony.plan.plan import Cell
+    from prony.plan.trial import TrialPlan
 
 URL_WARM_UP_S = 3.0
+
+Target = Annotated[
+    str | None,
+    typer.Argument(help="A URL (http://…) of a running server, or one of the catalogue (prony servers)."),
+]
+Workload = Annotated[str | None, typer.Option("--workload", "-w", help="Which requests.")]
+Window = Annotated[
+    str | None,
+    typer.Option(
+        "--window", help="Measured part of a trial [default: 10s, of a server of the catalogue 30s]."
+    ),
+]
+WarmUp = Annotated[
+    str | None,
+    typer.Option(
+        "--warmup",
+        help="Of a URL: load before the window [default: 3s]; of a server of the catalogue: the longest "
+        "warm-up.",
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the options say, before anything is opened."""
+    """A target, and a trial of it under any load."""
 
-    target: str
-    workload: str | None
-    window: str | None
-    warmup: str | None
-    quick: bool
-    driver: str
-    jdk: str | None
-    seed: int
+    title: str
+    server: str
+    target: targets.Target
+    trial: TrialPlan
 
-    @property
-    def is_url(self) -> bool:
-        """A URL names its scheme; everything else is a server of the catalogue."""
-        return "://" in self.target
+    def cell(self, load: Load, trials: int = 1) -> Cell:
+        """The cell of this load."""
+        from prony.plan.plan import MAIN, cell_of
 
-    def points(self, store: Store, bench: Bench, progress: AnyProgress) -> RealPoints:
-        """The target, ready to be put under any load. Raises UsageError."""
-        driver: Any = options.one_of(self.driver, "--driver", ("auto", "io_uring", "epoll"))
-        return (self._url if self.is_url else self._server)(store, bench, progress, driver)
+        trial = self.trial.model_copy(update={"load": load})
+        return cell_of(MAIN, self.server, self.target, trial, trials)
 
-    def _url(self, store: Store, bench: Bench, progress: AnyProgress, driver: Any) -> RealPoints:
-        from prony.cli.load import request
-        from prony.experiment.points import UrlPoints
-        from prony.experiment.running import RunningLoad, Target
-        from prony.plan import workload as workloads
-        from prony.plan.load import ClosedLoad, SteadyWindow
 
-        if self.jdk is not None:
-            raise UsageError("--jdk goes with a server of the catalogue; this one is running already")
-        target = Target.parse(self.target)
-        if self.workload is not None and target.path != "/":
-            raise UsageError("--workload brings its own paths; give the URL without a path")
-        sends = (
-            request(target.path, None, [], None, None)
-            if self.workload is None
-            else workloads.load(self.workload)
-        )
-        window_s = options.seconds(self.window or ("5s" if self.quick else "10s"), "--window", at_least_s=1.0)
-        warm_up_s = URL_WARM_UP_S if self.warmup is None else options.seconds(self.warmup, "--warmup")
-        like = RunningLoad(
-            target=target,
-            workload=sends,
-            load=ClosedLoad(users=1),
-            measured=SteadyWindow(window_s=window_s),
-            warm_up_s=warm_up_s,
-            driver=driver,
-            seed=self.seed,
-        )
-        return UrlPoints(like, window_s, bench, store, progress, quick=self.quick)
+def chosen(
+    named: str | None, workload: str | None, window: str | None, warmup: str | None, quick: bool
+) -> Chosen:
+    """What the options say. A URL names its scheme; everything else is a server of the catalogue. Raises
+    UsageError.
+    """
+    if named is None:
+        raise UsageError("name a URL or a server of the catalogue (prony servers lists them)")
+    return (_url if "://" in named else _server)(named, workload, window, warmup, quick)
 
-    def _server(self, store: Store, bench: Bench, progress: AnyProgress, driver: Any) -> RealPoints:
-        from prony.experiment.points import ServerPoints
-        from prony.experiment.run import check_workload
-        from prony.plan import workload as workloads
-        from prony.plan.trial import capped, full_trial, quick_trial
-        from prony.server.catalogue import Catalogue
 
-        spec = Catalogue.load().resolve(self.target)
-        name = self.workload or next(iter(spec.workloads), None)
-        if name is None:
-            raise UsageError(f"{spec.name} does not say which workload it offers; name one with --workload")
-        chosen = workloads.load(name)
-        check_workload({spec.name: spec}, chosen.name)
-        window_s = None if self.window is None else options.seconds(self.window, "--window", at_least_s=1.0)
-        trial = (quick_trial if self.quick else full_trial)(chosen, 1, window_s)
-        trial = trial.model_copy(update={"driver": driver, "published_requests": None})
-        if self.warmup is not None:
-            cap_s = options.seconds(self.warmup, "--warmup", at_least_s=1.0)
-            trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-        return ServerPoints(
-            server=spec.name,
-            spec=spec,
-            trial=trial,
-            window_s=trial.measured_s,
-            bench=bench,
-            store=store,
-            progress=progress,
-            seed=self.seed,
-            jdk=self.jdk,
-            quick=self.quick,
-        )
+def _url(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
+    from prony.cli.load import request
+    from prony.plan import workload as workloads
+    from prony.plan.load import ClosedLoad, SteadyWindow
+    from prony.plan.target import parse_url
+    from prony.plan.trial import TrialPlan, fixed
+
+    target, path = parse_url(named)
+    if workload is not None and path != "/":
+        raise UsageError("--workload brings its own paths; give the URL without a path")
+    sends = request(path, None, [], None, None) if workload is None else workloads.load(workload)
+    window_s = options.seconds(window or ("5s" if quick else "10s"), "--window", at_least_s=1.0)
+    warm_up_s = URL_WARM_UP_S if warmup is None else options.seconds(warmup, "--warmup")
+    trial = TrialPlan(
+        workload=sends,
+        load=ClosedLoad(users=1),
+        measured=SteadyWindow(window_s=window_s),
+        warm_up=fixed(warm_up_s),
+    )
+    return Chosen(named, target.url, target, trial)
+
+
+def _server(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
+    from prony.plan import workload as workloads
+    from prony.plan.target import Launch
+    from prony.plan.trial import capped, full_trial, quick_trial
+    from prony.server.catalogue import Catalogue
+
+    spec = Catalogue.load().resolve(named)
+    name = workload or next(iter(spec.workloads), None)
+    if name is None:
+        raise UsageError(f"{spec.name} does not say which workload it offers; name one with --workload")
+    window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
+    trial = (quick_trial if quick else full_trial)(workloads.load(name), 1, window_s)
+    trial = trial.model_copy(update={"published_requests": None})
+    if warmup is not None:
+        cap_s = options.seconds(warmup, "--warmup", at_least_s=1.0)
+        trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
+    return Chosen(spec.name, spec.name, Launch(address=spec.name), trial)

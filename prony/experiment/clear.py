@@ -5,22 +5,29 @@ Must not run trials; docs/method.md has the rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prony.compare import BAND, Looks, Sample, Verdict, compare
 from prony.evidence.trial import TrialRecord
-from prony.experiment.conclude import Conclusion
-from prony.judge.finding import Status
+from prony.judge.finding import Judgement, Status
+from prony.plan.load import ClosedLoad, Load
+from prony.plan.plan import Cell, Part
 
 CLOSED_FIGURE = "requests_per_s"
 OPEN_FIGURE = "p99_ms"
-"""What the question is about where the rate is given."""
+"""What the question is about where the rate is given, or users pause."""
+
+
+def compared_figure(load: Load) -> str:
+    """What servers under this load are compared by before anything else."""
+    capacity = isinstance(load, ClosedLoad) and load.think.kind == "none"
+    return CLOSED_FIGURE if capacity else OPEN_FIGURE
 
 
 @dataclass(slots=True)
 class UntilClear:
-    """Collects what ended and says, before each block, whether the experiment is over."""
+    """Collects what ended and says, before each block, whether these servers need another one."""
 
     servers: Sequence[str]
     looks: Looks
@@ -28,13 +35,16 @@ class UntilClear:
     band: float = BAND
     samples: list[Sample] = field(default_factory=list)
 
-    def add(self, record: TrialRecord, ended: Conclusion) -> None:
+    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
         """Take a trial into account; controls take no part, invalid ones are known and do not count."""
         if record.kind != "trial":
             return
-        counts = record.failure is None and ended.judgement.verdict is not Status.INVALID
+        counts = record.failure is None and judgement.verdict is not Status.INVALID
+        self.samples = [
+            one for one in self.samples if (one.server, one.block) != (record.server, record.block)
+        ]
         self.samples.append(
-            Sample(record.server, record.block, ended.figures.get(self.figure), counts, "judged invalid")
+            Sample(record.server, record.block, figures.get(self.figure), counts, "judged invalid")
         )
 
     def over(self) -> bool:
@@ -43,3 +53,24 @@ class UntilClear:
             self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band
         ).pairs
         return bool(found) and all(pair.verdict is not Verdict.INCONCLUSIVE for pair in found)
+
+
+def watches(part: Part, cells: Iterable[Cell]) -> dict[str, UntilClear]:
+    """Cell -> what watches it: one for the servers under each workload and load. Empty for a part with a
+    fixed number of trials.
+    """
+    if part.until_clear is None:
+        return {}
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.trial.workload.name, cell.trial.load_name), []).append(cell)
+    found: dict[str, UntilClear] = {}
+    for group in groups.values():
+        watch = UntilClear(
+            tuple(cell.server for cell in group),
+            Looks(group[0].trials, part.until_clear),
+            compared_figure(group[0].trial.load),
+            part.band,
+        )
+        found |= {cell.id: watch for cell in group}
+    return found

@@ -1,4 +1,4 @@
-"""What follows from a trial the moment it ends, and what is refused before one starts.
+"""What follows from a trial the moment it ends: its judgement and its figures.
 
 Must not store or print.
 """
@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from prony.errors import EnvironmentFault
-from prony.evidence.host import Limits
-from prony.evidence.trial import LoadFacts, TrialRecord
-from prony.judge.checks.descriptors import forecast_descriptors
-from prony.judge.checks.ports import forecast_ports
+from prony.evidence.trial import TrialRecord
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.limits import CheckLimits
@@ -63,21 +59,20 @@ def _failed(judgement: Judgement, failure: str) -> Judgement:
         status=Status.INVALID,
         reason=failure,
         limit="the server that was started answers until it is told to stop",
-        advice="look at the server's log, mend it, and repeat",
+        advice="look at the server's log, fix it, and repeat",
         essential=True,
     )
     known = tuple(f for f in judgement.findings if f.status is not Status.UNKNOWN and f.check != cause.check)
     return judgement.model_copy(update={"verdict": Status.INVALID, "findings": (cause, *known)})
 
 
-def refuse(load: LoadFacts, limits: Limits) -> None:
-    """Raises EnvironmentFault when ports or descriptors cannot suffice, with what to do about it."""
-    forecasts = (forecast_ports(load, limits), forecast_descriptors(load, limits, None))
-    refused = [finding for finding in forecasts if finding.status is Status.INVALID]
-    if refused:
-        raise EnvironmentFault("; ".join(map(in_words, refused)))
-
-
-def in_words(finding: Finding) -> str:
-    """A finding before the run as half a sentence."""
-    return f"{finding.check}: {finding.reason}" + (f" ({finding.advice})" if finding.advice else "")
+def unjudged(defect: Exception) -> Judgement:
+    """Of a trial that the judge itself failed at: nothing is known of it, and it can be judged again."""
+    finding = Finding(
+        check="identity",
+        status=Status.UNKNOWN,
+        reason=f"a check failed with {type(defect).__name__}: {defect}",
+        advice="report this defect; afterwards judge the stored trial again: prony results rejudge",
+        essential=True,
+    )
+    return Judgement(verdict=Status.UNKNOWN, findings=(finding,))

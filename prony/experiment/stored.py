@@ -11,15 +11,13 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.trial import LoadFacts, TrialRecord
 from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
-from prony.plan.plan import Cell, Part, Plan, PublishedFigures, Search, cell_of
+from prony.plan.plan import MAIN, Cell, Part, Plan, PublishedFigures, Search, cell_of
 from prony.plan.planfile import CpuKeys
 from prony.plan.target import Launch, Target, TlsOptions, parse_url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload, from_url
-from prony.store import ExperimentRow, StoredTrial
+from prony.store import ExperimentRow, Store, StoredTrial
 
-MAIN = "main"
-"""The part of a plan that has one."""
 Spec = dict[str, Any]
 
 
@@ -37,6 +35,14 @@ def plan_of(row: ExperimentRow, trials: Sequence[StoredTrial] = ()) -> Plan:
             "one; use that version",
             details=str(fault),
         ) from fault
+
+
+def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
+    """An experiment that can be continued, and its plan. Raises UsageError saying why not."""
+    row = store.experiment(which)
+    if row.status == "running":
+        raise UsageError(f"{row.id} is still running; wait for it, or end it first")
+    return row, plan_of(row, store.trials(row.id))
 
 
 def cell_of_record(plan: Plan, record: TrialRecord) -> str:

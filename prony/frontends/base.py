@@ -9,16 +9,21 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, Any, Literal
 
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, StageReport
-from prony.experiment.bench import Bench, Progress
-from prony.experiment.running import KeptInterrupt, RunningLoad, measure_running
-from prony.experiment.url_plan import as_plan
+from prony.experiment.experiment import Experiment
+from prony.experiment.requirements import refuse_cell
+from prony.experiment.targets import Targets
+from prony.experiment.testbed import Progress, Testbed
 from prony.judge.finding import Finding, Judgement, Status
-from prony.plan import urlplan
+from prony.plan import planfile_url
+from prony.plan.plan import Plan, single
+from prony.plan.target import Url
+from prony.plan.trial import TrialPlan
 from prony.store import Store, StoredTrial
 
 Driver = Literal["auto", "io_uring", "epoll"]
@@ -42,10 +47,22 @@ class Translated:
     """What a script became."""
 
     tool: str
-    load: RunningLoad
-    """With `asks_first` False and no warm-up, so that the server sees what the tool would have sent."""
+    target: Url
+    trial: TrialPlan
+    """Without a preflight request or a warm-up, so that the server sees what the tool would have sent."""
+    title: str
     notes: tuple[str, ...] = ()
     """What is done otherwise than by the tool, a sentence each; said before the load and in the plan."""
+
+    def logged(self, file: Path) -> Translated:
+        """The same with a row for each request."""
+        return replace(self, trial=self.trial.model_copy(update={"log": str(file)}))
+
+    def plan(self, seed: int = 1) -> Plan:
+        """The plan of its one trial."""
+        return single(
+            self.target, self.target.url, self.trial, title=self.title, command=self.tool, seed=seed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +111,20 @@ class Ran:
         return self.judgement.verdict
 
 
-def run(translated: Translated, bench: Bench, store: Store, progress: Progress) -> Ran:
+def run(plan: Plan, testbed: Testbed, store: Store, progress: Progress) -> Ran:
     """Measure, judge and store; prints nothing. Raises PronyError when there is nothing to measure."""
+    targets = Targets()
+    for cell in plan.cells:
+        refuse_cell(cell, targets, testbed)
+    experiment = Experiment(plan, targets, store, testbed, progress)
+    interrupted = False
     try:
-        identifier, interrupted = measure_running(translated.load, bench, store, progress), False
-    except KeptInterrupt as end:
-        identifier, interrupted = end.identifier, True
-    return Ran(identifier, store.trials(identifier)[0], interrupted)
+        experiment.run()
+    except KeyboardInterrupt:
+        if not experiment.identifier or not store.trials(experiment.identifier):
+            raise
+        interrupted = True
+    return Ran(experiment.identifier, store.trials(experiment.identifier)[0], interrupted)
 
 
 def worst(judgement: Judgement) -> Finding | None:
@@ -142,8 +166,7 @@ def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
 
 def explain(translated: Translated) -> str:
     """The Prony plan that the script becomes, as a file that `prony run` can run."""
-    plan = as_plan(translated.load, title=translated.load.title or translated.tool)
-    return urlplan.text(plan, translated.notes)
+    return planfile_url.text(translated.plan(), translated.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +184,7 @@ class Context:
     """What a front end runs with: the user's options for Prony, the laboratory, and the two streams."""
 
     asked: Asked
-    open: Callable[[], tuple[Bench, Store]]
+    open: Callable[[], tuple[Testbed, Store]]
     """The machine and the catalogue of results; only called when something is measured."""
     stdout: IO[str]
     stderr: IO[str]
@@ -175,13 +198,12 @@ class Context:
         """Say the notes, then measure."""
         for note in translated.notes:
             print(f"prony: note: {note}", file=self.stderr)
-        bench, store = self.open()
-        asked = translated.load
-        if self.asked.seed is not None:
-            asked = replace(asked, seed=self.asked.seed)
+        testbed, store = self.open()
         if self.asked.driver is not None:
-            asked = replace(asked, driver=self.asked.driver)
-        return run(replace(translated, load=asked), bench, store, progress)
+            trial = translated.trial.model_copy(update={"driver": self.asked.driver})
+            translated = replace(translated, trial=trial)
+        seed = 1 if self.asked.seed is None else self.asked.seed
+        return run(translated.plan(seed), testbed, store, progress)
 
     def end(self, ran: Ran, original: int = 0) -> int:
         """After the tool's own output: the two lines, and the exit code."""
@@ -214,7 +236,7 @@ class _ClosedPipeTolerant(io.FileIO):
             return len(data)
 
 
-def own_context(asked: Asked, open: Callable[[], tuple[Bench, Store]]) -> Context:
+def own_context(asked: Asked, open: Callable[[], tuple[Testbed, Store]]) -> Context:
     """The context with this process's own streams."""
     stdout: IO[str] = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import Window
-from prony.experiment.running import RunningLoad, Target
 from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated
 from prony.judge.histogram import decode
 from prony.plan.load import ClosedLoad, SteadyWindow
-from prony.plan.target import TlsOptions
+from prony.plan.target import TlsOptions, parse_url
 from prony.plan.think import NO_THINK, Think
+from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Expectation, Step, Workload
 from prony.report.progress import SilentProgress
 
@@ -102,7 +102,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     found.url = words[0]
     if not found.url.startswith(("http://", "https://")):
         _wrong(f"the URL is '{found.url}'; expected http://HOST:PORT/PATH or https://…")
-    Target.parse(found.url)
+    parse_url(found.url)
     if found.binary and found.data is None:
         _wrong("-b says how the data of -p are sent; give -p FILE as well")
     return found
@@ -209,33 +209,30 @@ def translate(argv: Sequence[str]) -> Translated:
 
 def translated(asked: Arguments) -> Translated:
     """The clients come one every 20 ms; what is measured begins with the steady part."""
-    target = Target.parse(asked.url)
-    load = RunningLoad(
-        target=target,
-        workload=_workload(asked, target),
+    target, path = parse_url(asked.url)
+    trial = TrialPlan(
+        workload=_workload(asked, path),
         load=ClosedLoad(
             users=asked.clients,
             think=Think(kind="constant", ms=asked.think_ms) if asked.think_ms else NO_THINK,
             ramp_up_s=min(asked.ramp_up_s, asked.clients * START_EVERY_S),
         ),
         measured=SteadyWindow(window_s=asked.steady_s),
-        warm_up_s=asked.ramp_up_s,
-        driver="auto",
-        seed=1,
-        tls=TlsOptions(insecure=True) if target.tls else TlsOptions(),
+        warm_up=fixed(asked.ramp_up_s),
         request_timeout_ms=30_000,
-        asks_first=False,
-        title=f"fhb {asked.url}",
+        preflight=False,
     )
+    if target.https:
+        target = target.model_copy(update={"tls": TlsOptions(insecure=True)})
     notes = list(asked.notes)
     if asked.ramp_down_s:
         notes.append(
             f"the load ends with the steady part: nothing is measured in the {asked.ramp_down_s:g} s after it"
         )
-    return Translated(TOOL, load, tuple(notes))
+    return Translated(TOOL, target, trial, f"fhb {asked.url}", tuple(notes))
 
 
-def _workload(asked: Arguments, target: Target) -> Workload:
+def _workload(asked: Arguments, path: str) -> Workload:
     headers: dict[str, str] = {"Accept": asked.accept or ACCEPT}
     if asked.data is not None:
         headers["Content-Type"] = BINARY if asked.binary else FORM
@@ -244,14 +241,14 @@ def _workload(asked: Arguments, target: Target) -> Workload:
         step = Step.model_validate(
             {
                 "name": "test",
-                "path": target.path.replace("${", "$${"),
+                "path": path.replace("${", "$${"),
                 "method": "GET" if asked.data is None else "POST",
                 "headers": literal,
                 "body_file": None if asked.data is None else str(asked.data.absolute()),
                 "expect": Expectation(status=tuple(range(200, 400))),
             }
         )
-        return Workload(name=TOOL, title=f"{step.method} {target.path}", steps=(step,))
+        return Workload(name=TOOL, title=f"{step.method} {path}", steps=(step,))
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"fhb: the request cannot be sent: {reason}") from fault

@@ -20,7 +20,8 @@ from prony.plan.planfile import CpuKeys, NeedKeys
 from prony.plan.target import Launch, Target
 from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
-SCHEMA = 2
+MAIN = "main"
+"""The part of a plan that has one."""
 Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check"]
 """How the result of a part is read: servers against each other, a table of cells, throughput over users, the
 highest rate at which an objective holds, one trial, other load generators beside Prony.
@@ -75,6 +76,16 @@ class ToolRun(Record):
     failure: str | None = None
 
 
+class Counts(Record):
+    """Where a server says how many requests it has read."""
+
+    base: str
+    """Scheme, host and port."""
+    path: str
+    pointer: str
+    """JSON pointer (RFC 6901)."""
+
+
 class CrossCheck(Record):
     """The other tools of a cross-check."""
 
@@ -89,6 +100,8 @@ class CrossCheck(Record):
     """Tool -> version, of those that run."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """Tool -> why it did not run, and how to get it."""
+    counts: Counts | None = None
+    """None: the server does not count."""
     runs: tuple[ToolRun, ...] = ()
     """As far as they have ended; not trials, and not judged."""
     own_counts: dict[int, int] = Field(default_factory=dict)
@@ -294,7 +307,7 @@ class Plan(Record):
         """About how long these trials take, with those that a search may still add."""
         return (
             sum(self._trial_s(one) for one in left)
-            + sum(self._growth_s(part) for part in self.parts)
+            + sum(cell.trial_s * times for cell, times in self._growing())
             + CONFORMANCE_S * len({self.cell(one.cell).server for one in left if self._launched(one.cell)})
         )
 
@@ -305,14 +318,23 @@ class Plan(Record):
         cell = self.cell(scheduled.cell)
         return cell.control.estimate_s if scheduled.control else cell.trial_s
 
-    def _growth_s(self, part: Part) -> float:
-        cells = self.of(part.name)
-        if part.search is not None and cells:
-            return max(0, part.search.most_trials - len(cells)) * cells[0].trial_s
-        if part.follows is not None and not cells:
-            followed = self.of(part.follows.part)
-            return sum(cell.trials * cell.trial_s for cell in followed)
-        return 0.0
+    @property
+    def growth(self) -> int:
+        """At the most so many trials are added while it runs."""
+        return sum(times for _, times in self._growing())
+
+    def _growing(self) -> Iterator[tuple[Cell, int]]:
+        """Cells as those that are added will be, and how many trials of each."""
+        for part in self.parts:
+            cells = self.of(part.name)
+            if part.search is not None and cells:
+                tried = sum(cell.trials for cell in cells if not isinstance(cell.trial.load, ClosedLoad))
+                yield cells[0], max(0, part.search.most_trials - tried)
+            elif part.follows is not None and not cells and not self._was_skipped(part):
+                yield from ((cell, cell.trials) for cell in self.of(part.follows.part))
+
+    def _was_skipped(self, part: Part) -> bool:
+        return any(one.part == part.name for one in self.skipped)
 
     def grown(self, cells: Sequence[Cell]) -> Plan:
         """With these cells; one that is there already has a trial more."""
@@ -359,6 +381,22 @@ def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: in
         trial=trial,
         trials=trials,
         **more,
+    )
+
+
+def single(
+    target: Target, server: str, trial: TrialPlan, *, title: str, command: str, seed: int, note: str = "",
+    **more: Any,
+) -> Plan:  # fmt: skip
+    """One trial of one target."""
+    return Plan(
+        name=command,
+        command=command,
+        title=title,
+        note=note,
+        parts=(Part(name=MAIN, title=title, shape="single"),),
+        cells=(cell_of(MAIN, server, target, trial, **more),),
+        seed=seed,
     )
 
 

@@ -17,6 +17,9 @@ from prony.plan.target import Value
 from prony.plan.think import Pause, Think
 from prony.plan.trial import WarmUpPlan
 
+MOST_LOOKS = 100
+"""Planning the looks takes seconds from here on, and so many trials take days."""
+
 
 def _listed(value: object) -> object:
     """One value stands for a list of one."""
@@ -197,6 +200,10 @@ class PartKeys(ServerKeys):
     """For the forecast of ports where every request takes a connection of its own."""
     needs: NeedKeys | None = None
     published: tuple[PublishedKeys, ...] | None = None
+    until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
+    """After `trials` add blocks, up to so many, until every pair of servers is clear (docs/method.md)."""
+    request_parts: bool | None = None
+    """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
     soak: bool | None = None
     """Only run with --duration, which says how long."""
     optional: bool | None = None

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prony.errors import UsageError
-from prony.plan.cells import Cell, RunPlan, Skipped
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.plan import Cell, Plan, Skipped
 from prony.plan.trial import TrialPlan, WarmUpPlan
 
 QUICK_S = 300.0
 """What --quick aims at, builds apart."""
+MIN_LOOK = 3
+"""From fewer trials nothing is concluded about a pair."""
 LEAST_DRAIN_S = 20.0
 """Fewer arrivals are sooner over, but the last of them still walks its whole session."""
 
@@ -57,7 +59,7 @@ MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16, loops=1)
 """For tests of the machinery: no figure of it means anything."""
 
 
-def quicken(plan: RunPlan, budget_s: float = QUICK_S) -> RunPlan:
+def quicken(plan: Plan, budget_s: float = QUICK_S) -> Plan:
     """The plan cut to about `budget_s` by the gentlest rung that does it, or by the last one."""
     for scale in LADDER:
         made = scaled(plan, scale)
@@ -66,12 +68,12 @@ def quicken(plan: RunPlan, budget_s: float = QUICK_S) -> RunPlan:
     return made.model_copy(update={"quick": True})
 
 
-def miniature(plan: RunPlan) -> RunPlan:
+def miniature(plan: Plan) -> Plan:
     """The plan in seconds per server."""
     return scaled(plan, MINIATURE).model_copy(update={"quick": True})
 
 
-def scaled(plan: RunPlan, scale: Scale) -> RunPlan:
+def scaled(plan: Plan, scale: Scale) -> Plan:
     """The plan cut by one scale, with what that changed in words."""
     kept, left_out = _thinned(plan.cells, scale.points)
     cells = tuple(_shorter(cell, scale) for cell in kept)
@@ -87,7 +89,11 @@ def scaled(plan: RunPlan, scale: Scale) -> RunPlan:
             changes.append(f"quick: {name} of at most {after:g} s instead of {before:g} s")
     walks = {(_loops(cell.trial), _loops(_shorter(cell, scale).trial)) for cell in kept}
     changes += [f"quick: {fewer} of {most} walks per user" for most, fewer in sorted(walks) if fewer < most]
-    return plan.model_copy(update={"cells": cells, "changes": tuple(changes)})
+    parts = plan.parts
+    if scale.trials < MIN_LOOK and any(part.until_clear for part in parts):
+        parts = tuple(part.model_copy(update={"until_clear": None}) for part in parts)
+        changes.append("quick: no further trials until every pair is clear")
+    return plan.model_copy(update={"parts": parts, "cells": cells, "changes": tuple(changes)})
 
 
 def _longest(cells: Sequence[Cell], length_s: Callable[[TrialPlan], float]) -> float:
@@ -190,7 +196,7 @@ def _shorter_whole(
     )
 
 
-def with_soak(plan: RunPlan, duration_s: float | None) -> RunPlan:
+def with_soak(plan: Plan, duration_s: float | None) -> Plan:
     """With a duration the soak parts alone, so long; without one all the other parts.
 
     Raises UsageError when there is nothing to run for so long.

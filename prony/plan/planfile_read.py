@@ -16,9 +16,10 @@ from pydantic import BaseModel, ValidationError
 from prony.errors import UsageError
 from prony.plan import workload as workloads
 from prony.plan.catalogue_roots import yaml_files
-from prony.plan.cells import Cell, Launch, PlanPart, PublishedFigures, RunPlan
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.plan import Cell, Part, Plan, PublishedFigures, cell_of
 from prony.plan.planfile import CpuKeys, LoadKeys, MeasuredKeys, NamedPart, PlanFile, ServerKeys
+from prony.plan.target import Launch
 from prony.plan.think import NO_THINK
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.plan.workload import Workload
@@ -63,28 +64,30 @@ def place_of(path: Path, part: str, server: str) -> str:
     return str(path)
 
 
-def read(path: Path, *, limits: type[BaseModel], seed: int) -> RunPlan:
+def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
     """The plan of a file, expanded. `seed` is used when the file names none. Raises UsageError."""
     data, lines = read_mapping(path)
     plan = validate(PlanFile, data, path, lines)
     _check_limits(plan, path, lines, limits)
     source = _Source(path, lines, several=bool(plan.parts))
-    parts: list[PlanPart] = []
+    parts: list[Part] = []
     cells: list[Cell] = []
     for number, part in enumerate(plan.whole_parts):
         parts.append(
-            PlanPart(
+            Part(
                 name=part.name,
                 title=part.title or part.name,
                 note=part.note,
                 comparisons=part.comparisons,
+                until_clear=part.until_clear,
                 **({} if part.band is None else {"band": part.band}),
                 soak=bool(part.soak),
             )
         )
         cells += _Expansion(source, number, part).cells()
-    return RunPlan(
+    return Plan(
         name=path.stem,
+        command="run",
         title=plan.title,
         note=plan.note,
         parts=tuple(parts),
@@ -198,16 +201,16 @@ class _Expansion:
                 published_requests=part.published_requests,
                 request_timeout_ms=part.request_timeout_ms or 10_000,
                 driver=part.driver or "auto",
+                request_parts=bool(part.request_parts),
             )
         except ValidationError as fault:
             raise self._fault("measured", f"{part.name}, {load.name}: {_first(fault)}") from fault
-        return Cell(
-            id=f"{part.name}/{server}/{workload.name}/{trial.load_name}",
-            part=part.name,
-            server=server,
-            launch=self._launch(server),
-            trial=trial,
-            trials=part.trials or DEFAULT_TRIALS,
+        return cell_of(
+            part.name,
+            server,
+            self._launch(server),
+            trial,
+            part.trials or DEFAULT_TRIALS,
             limits=part.limits or {},
             expected_requests_per_s=part.expected_requests_per_s,
             needs=part.needs,

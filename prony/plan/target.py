@@ -6,7 +6,7 @@ A further kind is a class here and a class in prony.target. Must not know how a 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -99,8 +99,15 @@ class Url(Record):
 Target = Annotated[Launch | Url, Field(discriminator="kind")]
 
 
-def parse_url(text: str) -> tuple[Url, str]:
-    """What a user typed: the target, and the path that is requested. Raises UsageError."""
+class RequestUrl(NamedTuple):
+    """What a user typed: where it goes, and what is requested there."""
+
+    target: Url
+    path: str
+
+
+def parse_url(text: str) -> RequestUrl:
+    """`http://HOST:PORT/PATH` or `unix:/PATH/OF.sock:/PATH`. Raises UsageError."""
     if text.startswith("unix:"):
         return _parse_unix(text)
     expected = "expected http://HOST:PORT/PATH"
@@ -119,14 +126,14 @@ def parse_url(text: str) -> tuple[Url, str]:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     default = 443 if parts.scheme == "https" else 80
-    return Url(url=f"{parts.scheme}://{host}:{port or default}"), path
+    return RequestUrl(Url(url=f"{parts.scheme}://{host}:{port or default}"), path)
 
 
-def _parse_unix(text: str) -> tuple[Url, str]:
+def _parse_unix(text: str) -> RequestUrl:
     """`unix:/path/of.sock`, and behind another colon what is requested: `unix:/run/app.sock:/hello`."""
     file, colon, path = text.removeprefix("unix:").partition(":/")
     if not file.startswith("/"):
         raise UsageError(
             f"invalid URL: '{text}' names no socket; expected unix:/PATH/OF.sock or unix:/PATH/OF.sock:/PATH"
         )
-    return Url(url=f"unix:{file}"), f"/{path}" if colon else "/"
+    return RequestUrl(Url(url=f"unix:{file}"), f"/{path}" if colon else "/")

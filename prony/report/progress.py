@@ -13,7 +13,7 @@ from typing import IO, Protocol
 from rich.console import Console
 
 from prony.evidence.engine import IntervalRow
-from prony.experiment import bench
+from prony.experiment import testbed
 from prony.judge.finding import Status
 from prony.report.live import RichProgress
 from prony.report.progress_state import SilentProgress, State, figure, harmless, outcome
@@ -27,7 +27,7 @@ ROW_S = 1.0
 """Rows come once a second: the one nearest to the moment is the one to print."""
 
 
-class Progress(bench.Progress, Protocol):
+class Progress(testbed.Progress, Protocol):
     """What an experiment tells, and its end. No method raises (except on an interrupt by the user)."""
 
     def finished(self) -> None:

@@ -169,6 +169,13 @@ class Store:
         if experiment_id in self._running:
             self._running[experiment_id]["spec"] = json.dumps(spec)
 
+    def drop_empty(self, experiment_id: str) -> None:
+        """Remove an experiment that has no trial; one that has any stays."""
+        mine = schema.experiments.c.id == experiment_id
+        trial = select(schema.trials.c.id).where(schema.trials.c.experiment_id == experiment_id)
+        with self._database.faults(), self._database.writing() as connection:
+            connection.execute(delete(schema.experiments).where(mine, ~trial.exists()))
+
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
         """Record how an experiment ended."""
         query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)

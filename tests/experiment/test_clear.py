@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from prony.cli.common import Common
 from prony.compare import Looks
 from prony.errors import UsageError
 from prony.experiment.clear import UntilClear
-from prony.experiment.conclude import Conclusion
 from prony.judge.finding import Judgement, Status
 from prony.plan import workload
-from prony.plan.spec import ExperimentPlan
+from prony.plan.plan import MAIN, Part, Plan, cell_of
+from prony.plan.target import Launch
 from prony.plan.trial import quick_trial
 from prony.report.reading import figure_pairs
 from tests.report import factory
@@ -31,7 +32,8 @@ def feed(watch: UntilClear, blocks: range, spread: float, invalid: frozenset[int
             verdict = Status.INVALID if block in invalid and server == "a" else Status.VALID
             watch.add(
                 record(server, block),
-                Conclusion(Judgement(verdict=verdict, findings=()), {"requests_per_s": value}, value),
+                Judgement(verdict=verdict, findings=()),
+                {"requests_per_s": value},
             )
 
 
@@ -72,15 +74,15 @@ def test_invalid_trials_and_controls_do_not_count() -> None:
     assert not watch.over()
     held = len(watch.samples)
     control = record("a", 9).model_copy(update={"kind": "control"})
-    watch.add(control, Conclusion(Judgement(verdict=Status.VALID, findings=()), {"requests_per_s": 1.0}, 1.0))
+    watch.add(control, Judgement(verdict=Status.VALID, findings=()), {"requests_per_s": 1.0})
     assert len(watch.samples) == held
 
 
-def plan(**more: object) -> ExperimentPlan:
+def plan(until_clear: int | None = None, trials: int = 5) -> Plan:
+    part = Part(name=MAIN, title="t", shape="comparison", until_clear=until_clear)
     trial = quick_trial(workload.load("hello"), 10, None)
-    return ExperimentPlan.model_validate(
-        {"title": "t", "servers": ("a", "b"), "trial": trial, "trials": 5, "seed": 1, **more}
-    )
+    cells = tuple(cell_of(MAIN, server, Launch(address=server), trial, trials) for server in "ab")
+    return Plan(name="t", command="compare", title="t", parts=(part,), cells=cells, seed=1)
 
 
 def test_the_order_reaches_to_the_last_look_and_begins_as_without() -> None:
@@ -97,11 +99,9 @@ def test_a_last_look_before_the_first_is_refused(more: dict[str, int]) -> None:
 
 
 def test_the_command_refuses_what_makes_no_plan() -> None:
-    from prony.cli.compare import _last_look
-
-    assert _last_look(False, None, 5) is None
-    assert _last_look(True, None, 5) == 20
-    assert _last_look(True, 8, 3) == 8
+    assert Common().last_look(5) is None
+    assert Common(until_clear=True).last_look(5) == 20
+    assert Common(until_clear=True, max_trials=8).last_look(3) == 8
     for until_clear, most, first in ((False, 9, 5), (True, 4, 5), (True, 20, 2), (True, 5000, 5)):
         with pytest.raises(UsageError, match="--max-trials"):
-            _last_look(until_clear, most, first)
+            Common(until_clear=until_clear, max_trials=most).last_look(first)

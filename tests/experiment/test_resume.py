@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.experiment.cells import remaining, spec_of
-from prony.experiment.one_trial import index_of, trial_id
+from prony.experiment.experiment import remaining
+from prony.experiment.trials import index_of, trial_id
 from prony.judge.limits import CheckLimits
 from prony.plan.planfile_read import read
 from prony.store import Store
@@ -31,13 +31,19 @@ def test_a_trial_that_was_interrupted_is_run_again(tmp_path: Path) -> None:
     plan = read(tmp_path / "mine.yaml", limits=CheckLimits, seed=1)
     store = Store.open(f"sqlite:///{tmp_path / 'results.db'}")
     identifier = store.create_experiment(
-        name="x", spec=spec_of(plan), fingerprint=FINGERPRINT, seed=1, quick=False
+        name="x", spec=plan.as_stored(), fingerprint=FINGERPRINT, seed=1, quick=False
     )
-    store.add_trial(make_trial(identifier, 1), JUDGEMENT, {})
-    store.add_trial(make_trial(identifier, 2, notes=(INTERRUPTED,)), JUDGEMENT, {})
-    assert [turn.index for turn in remaining(store, identifier, plan)] == [2, 3]
-    store.add_trial(make_trial(identifier, 2, id=trial_id(identifier, 2, 2)), JUDGEMENT, {})
-    assert [turn.index for turn in remaining(store, identifier, plan)] == [3]
+    cell = plan.cells[0].id
+
+    def ended(number: int, **more: object) -> None:
+        made = make_trial(identifier, number).model_copy(update={"cell": cell, "block": number - 1, **more})
+        store.add_trial(made, JUDGEMENT, {})
+
+    ended(1)
+    ended(2, notes=(INTERRUPTED,))
+    assert [one.index for one in remaining(plan, store.trials(identifier))] == [2, 3]
+    ended(2, id=trial_id(identifier, 2, 2))
+    assert [one.index for one in remaining(plan, store.trials(identifier))] == [3]
 
 
 def test_a_report_shows_the_later_attempt_and_keeps_one_that_has_none() -> None:

@@ -1,6 +1,6 @@
 """Kernel settings that were changed between two blocks are said of every trial after that."""
 
-from prony.experiment.one_trial import with_settings
+from prony.experiment.trials import with_settings
 from prony.judge.checks.host import host
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits

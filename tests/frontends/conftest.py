@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ import pytest
 
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import StageReport
-from prony.experiment.bench import Bench, Progress
-from prony.experiment.running import RunningLoad
+from prony.experiment.testbed import Progress, Testbed
 from prony.frontends.base import Asked, Context, Translated
+from prony.judge.limits import CheckLimits
 from prony.load import reference
 from prony.load.contract import EngineLoad, engine_load
 from prony.load.engine import EngineRun, find_engine
+from prony.plan import planfile_url
+from prony.plan.plan import Plan
+from prony.plan.target import Url
 from prony.store import Store
 from prony.trial.stages import offer_stage
 from tests import command
@@ -95,7 +98,7 @@ class Front:
     store: Store
     out: StringIO
     err: StringIO
-    bench: Callable[[], Bench]
+    bench: Callable[[], Testbed]
 
     def context(self, **asked: Any) -> Context:
         return Context(Asked(**asked), lambda: (self.bench(), self.store), self.out, self.err)
@@ -103,18 +106,43 @@ class Front:
 
 @pytest.fixture
 def front(tmp_path: Path) -> Front:
-    from prony.cli.bench import prepare
+    from prony.cli.testbed import prepare
 
     return Front(Store.open(tmp_path / "results.db"), StringIO(), StringIO(), lambda: prepare(None, None))
 
 
-def as_asked(load: RunningLoad) -> EngineLoad:
+def as_asked(load: Translated) -> EngineLoad:
     """What the engine is asked for, on any CPU."""
-    at = load.at
-    return engine_load(load.plan, url=at.url, tls=at.tls, addresses=at.addresses, cpus=(), seed=load.seed)
+    at = load.target
+    return engine_load(load.trial, url=at.url, tls=at.tls, addresses=at.addresses, cpus=(), seed=1)
 
 
-def offered(load: RunningLoad) -> EngineReport:
+def changed(made: Translated, /, **trial: Any) -> Translated:
+    """The same with these fields of its trial."""
+    return replace(made, trial=made.trial.model_copy(update=trial))
+
+
+def moved(load: Translated, port: int) -> Translated:
+    """The same on another port of this host."""
+    return replace(load, target=load.target.model_copy(update={"url": f"http://127.0.0.1:{port}"}))
+
+
+def read_plan(file: Path) -> Plan:
+    """The plan of a file with a running server."""
+    plan = planfile_url.read(file, limits=CheckLimits, seed=1)
+    assert plan is not None
+    return plan
+
+
+def from_file(file: Path) -> Translated:
+    """Its load."""
+    plan = read_plan(file)
+    (cell,) = plan.cells
+    assert isinstance(cell.target, Url)
+    return Translated(plan.name, cell.target, cell.trial, plan.title)
+
+
+def offered(load: Translated) -> EngineReport:
     """The load alone, by the engine, with nothing around it: quick, for what the server sees of it."""
     run = EngineRun(as_asked(load))
     try:
@@ -145,10 +173,10 @@ class QuickDesk(Context):
     __slots__ = ()
 
     def measure(self, translated: Translated, progress: Progress) -> Any:  # noqa: ARG002
-        load = translated.load
-        around = as_asked(load)
+        load = translated.trial
+        around = as_asked(translated)
         before = () if load.before is None else (offer_stage(around, load.before, "before"),)
-        report = offered(load)
+        report = offered(translated)
         after = () if load.after is None else (offer_stage(around, load.after, "after"),)
         return Alone(report, (*before, *after))
 

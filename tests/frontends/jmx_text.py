@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prony.experiment.running import RunningLoad
+from prony.frontends.base import Translated
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import of_tree
+from prony.plan.trial import TrialPlan
 
 ARGUMENTS = (
     '<elementProp name="HTTPsampler.Arguments" elementType="Arguments">'
@@ -83,7 +84,12 @@ def document(inside: str, beside: str = "", group: str = "") -> bytes:
 </hashTree></hashTree></hashTree></jmeterTestPlan>""".encode()
 
 
-def load_of(inside: str, beside: str = "", group: str = "", **properties: str) -> RunningLoad:
+def translated_of(inside: str, beside: str = "", group: str = "", **properties: str) -> Translated:
     """The load that these elements of a thread group become."""
     tree = jmx.parse(document(inside, beside, group), "p.jmx")
-    return of_tree(tree, PLANS / "p.jmx", properties).translated.load
+    return of_tree(tree, PLANS / "p.jmx", properties).translated
+
+
+def load_of(inside: str, beside: str = "", group: str = "", **properties: str) -> TrialPlan:
+    """Its trial."""
+    return translated_of(inside, beside, group, **properties).trial

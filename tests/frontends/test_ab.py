@@ -50,7 +50,7 @@ def test_the_server_gets_the_bytes_that_ab_sends(
     theirs, ours = serve(), serve()
     words = shlex.split(flags)
     real_ab(*words, f"{theirs.url}/path?a=1&b=${{uuid}}", cwd=tmp_path)
-    offered(translate([*words, f"{ours.url}/path?a=1&b=${{uuid}}"]).load)
+    offered(translate([*words, f"{ours.url}/path?a=1&b=${{uuid}}"]))
     counted = theirs.ended(), ours.ended()
     sent = theirs.recorded().replace(theirs.address.encode(), b"ADDRESS")
     assert ours.recorded().replace(ours.address.encode(), b"ADDRESS") == sent
@@ -62,7 +62,7 @@ def test_the_server_gets_the_bytes_that_ab_sends(
 def test_through_a_proxy_the_whole_url_is_asked_for(serve: Callable[..., Served], tmp_path: Path) -> None:
     theirs, ours = serve(), serve()
     real_ab("-X", theirs.address, "http://example.org/a?b", cwd=tmp_path)
-    offered(translate(["-X", ours.address, "http://example.org/a?b"]).load)
+    offered(translate(["-X", ours.address, "http://example.org/a?b"]))
     theirs.ended(), ours.ended()
     # The default port is written out or not: a proxy understands both.
     assert ours.recorded().replace(b"http://example.org:80/", b"http://example.org/") == theirs.recorded()
@@ -71,7 +71,7 @@ def test_through_a_proxy_the_whole_url_is_asked_for(serve: Callable[..., Served]
 def test_a_connection_that_ends_at_once_takes_no_other_with_it(serve: Callable[..., Served]) -> None:
     """The server's loop once ended the sending side of the next connection in the same slot."""
     server = serve()
-    totals = offered(translate(["-n", "1500", "-c", "3", f"{server.url}/"]).load).totals
+    totals = offered(translate(["-n", "1500", "-c", "3", f"{server.url}/"])).totals
     assert (totals.completed, totals.errors) == (1500, {})
     assert server.ended()["connections"] == 1500
 
@@ -280,10 +280,10 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(argv: str, said: str) -> N
 
 
 def test_t_implies_n_and_a_later_n_wins() -> None:
-    timed = translate(["-t", "5", "http://h/"]).load.measured
+    timed = translate(["-t", "5", "http://h/"]).trial.measured
     assert timed.kind == "whole"
     assert (timed.duration_s, timed.total_requests) == (5.0, 50_000)
-    both = translate(["-t", "5", "-n", "7", "http://h/"]).load.measured
+    both = translate(["-t", "5", "-n", "7", "http://h/"]).trial.measured
     assert both.kind == "whole"
     assert both.total_requests == 7
 
@@ -305,7 +305,7 @@ def test_any_words_translate_or_are_refused(words: list[str], url: str) -> None:
         made = translate([*words, url])
     except UsageError:
         return
-    assert made.load.plan.measured.kind == "whole"
+    assert made.trial.measured.kind == "whole"
 
 
 def test_files_are_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from prony.cli import frontends, importing
 from prony.cli.frontends import divided
 from prony.errors import EnvironmentFault, UsageError
-from prony.experiment import running
-from prony.experiment.running import RunningLoad, Target
-from prony.experiment.url_plan import as_load
+from prony.experiment import trials
 from prony.frontends.base import Refused, Translated, exit_code, explain
 from prony.judge.finding import Status
-from prony.plan import urlplan
+from prony.judge.limits import CheckLimits
+from prony.plan import planfile_url
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
+from prony.plan.target import TlsOptions, Url, parse_url
+from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Step, Workload
 from prony.report.progress import SilentProgress
 from tests import command
@@ -28,25 +30,15 @@ from tests.verdicts import demanded_code
 TEXT = st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1, max_size=12)
 
 
-def translated(url: str, requests: int = 40, users: int = 4) -> Translated:
-    load = RunningLoad(
-        target=Target.parse(url),
+def translated(url: str, requests: int = 400, users: int = 4) -> Translated:
+    trial = TrialPlan(
         workload=Workload(name="toy", steps=(Step(path="/a?b=1", headers={"X-Toy": "1"}),)),
         load=ClosedLoad(users=users),
         measured=WholeRun(total_requests=requests),
-        warm_up_s=0.0,
-        driver="auto",
-        seed=1,
-        asks_first=False,
-        title="toy",
+        warm_up=fixed(0.0),
+        preflight=False,
     )
-    return Translated("toy", load, ("a note",))
-
-
-def read_load(file: Path) -> RunningLoad:
-    plan = urlplan.read(file)
-    assert plan is not None
-    return as_load(plan, 1)
+    return Translated("toy", parse_url(url).target, trial, "toy", ("a note",))
 
 
 def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served], front: Front) -> None:
@@ -54,8 +46,8 @@ def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served],
     context = front.context(seed=7)
     ran = context.measure(translated(server.url), SilentProgress())
     assert context.end(ran, 0) == demanded_code(front.store)
-    assert server.ended()["requests"] == 40
-    assert ran.window.completed == 40
+    assert server.ended()["requests"] == 400
+    assert ran.window.completed == 400
     assert ran.trial.record.seed == 7
     said = front.err.getvalue().splitlines()
     assert said[0] == "prony: note: a note"
@@ -68,7 +60,7 @@ def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served],
 
 def test_answers_unlike_each_other_are_told(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--wrong-body", "share=0.5")
-    ran = front.context().measure(translated(server.url, 60), SilentProgress())
+    ran = front.context().measure(translated(server.url, 600), SilentProgress())
     content = next(f for f in ran.judgement.findings if f.check == "content")
     assert content.status is Status.SUSPECT
     assert "most frequent" in content.reason
@@ -80,17 +72,18 @@ def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "_calibrate", interrupted)
+    monkeypatch.setattr(trials, "calibrate", interrupted)
     server = serve()
     ran = front.context().measure(translated(server.url), SilentProgress())
     assert ran.interrupted
-    assert (ran.window.completed, server.ended()["requests"]) == (40, 40)
+    assert (ran.window.completed, server.ended()["requests"]) == (400, 400)
     assert ran.evidence.calibration is None
 
 
 def test_nobody_listens(front: Front) -> None:
     with pytest.raises(EnvironmentFault, match="nothing takes connections at 127"):
         front.context().measure(translated("http://127.0.0.1:9/"), SilentProgress())
+    assert front.store.experiments() == []
 
 
 def test_an_invalid_run_exits_3_unless_the_original_is_asked_for(
@@ -123,22 +116,18 @@ def test_the_plan_that_is_explained_is_the_load_again(
     load: ClosedLoad | OpenLoad, measured: WholeRun, connections: Connections, timeout_ms: int,
 ) -> None:  # fmt: skip
     step = Step.model_validate({"path": "/x", "method": method, "headers": headers, "body": body})
-    one = RunningLoad(
-        target=Target.parse("https://127.0.0.1:8443"), workload=Workload(name="w", steps=(step,)), load=load,
-        measured=measured, warm_up_s=0.0, driver="epoll", seed=5, connections=connections,
-        request_timeout_ms=timeout_ms, connect_timeout_ms=77, asks_first=False, title="t",
-        addresses=("127.0.0.1:8",), source_addresses=("127.0.0.2",), parts=True, log=Path("/l.csv"),
+    trial = TrialPlan(
+        workload=Workload(name="w", steps=(step,)), load=load, measured=measured, warm_up=fixed(0.0),
+        driver="epoll", connections=connections, request_timeout_ms=timeout_ms, connect_timeout_ms=77,
+        preflight=False, source_addresses=("127.0.0.2",), request_parts=True, log="/l.csv",
     )  # fmt: skip
+    target = Url(url="https://127.0.0.1:8443", addresses=("127.0.0.1:8",), tls=TlsOptions(insecure=True))
     file = tmp_path_factory.mktemp("plan") / "plan.yaml"
-    file.write_text(explain(Translated("toy", one, ("two\nlines",))))
-    plan = urlplan.read(file)
+    file.write_text(explain(Translated("toy", target, trial, "t", ("two\nlines",))))
+    plan = planfile_url.read(file, limits=CheckLimits, seed=5)
     assert plan is not None
-    again = as_load(plan, 5)
-    assert again.target.base == one.target.base
-    for name in ("workload", "load", "measured", "connections", "tls", "driver", "request_timeout_ms",
-                 "connect_timeout_ms", "asks_first", "title", "warm_up_s", "seed", "addresses",
-                 "source_addresses", "parts", "log"):  # fmt: skip
-        assert getattr(again, name) == getattr(one, name), name
+    (cell,) = plan.cells
+    assert (plan.title, plan.seed, cell.target, cell.trial) == ("t", 5, target, trial)
 
 
 def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path: Path) -> None:
@@ -149,9 +138,10 @@ def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path
     assert done.returncode == demanded_code(tmp_path / "r.db"), done.stderr
     assert "25 requests completed" in done.stdout
     assert server.ended()["requests"] == 25
-    refused = command.run(["run", file, "--quick"])
-    assert refused.returncode == 2
-    assert "leave out --quick" in refused.stderr
+    shown = command.run(["run", file, "--quick", "--dry-run", "--json"])
+    assert shown.returncode == 0, shown.stderr
+    planned = json.loads(shown.stdout)
+    assert (planned["quick"], len(planned["trials"])) == (True, 1)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +159,7 @@ def test_a_url_plan_that_is_wrong_is_refused_in_a_sentence(tmp_path: Path, body:
     file = tmp_path / "plan.yaml"
     file.write_text(body)
     with pytest.raises(UsageError) as refused:
-        read_load(file)
+        planfile_url.read(file, limits=CheckLimits, seed=1)
     assert said in str(refused.value)
 
 

@@ -10,14 +10,13 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from prony.evidence.engine import EngineReport
-from prony.experiment.running import RunningLoad
 from prony.frontends import ab, fhb, wrk
+from prony.frontends.base import Translated
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_read import find, read
@@ -28,7 +27,7 @@ from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import http_probe, status_probe
-from tests.frontends.conftest import Served, offered, quick_desk
+from tests.frontends.conftest import Served, changed, moved, offered, quick_desk
 
 SCRIPTS = Path(__file__).parents[2] / "plans" / "scripts"
 Serve = Callable[..., Served]
@@ -56,9 +55,9 @@ def started(address: str) -> Iterator[RunningServer]:
         yield server
 
 
-def whole(load: RunningLoad, requests: int, users: int) -> EngineReport:
+def whole(load: Translated, requests: int, users: int) -> EngineReport:
     """So many requests of this load."""
-    return offered(replace(load, load=ClosedLoad(users=users), measured=WholeRun(total_requests=requests)))
+    return offered(changed(load, load=ClosedLoad(users=users), measured=WholeRun(total_requests=requests)))
 
 
 def sent(server: Served) -> list[list[str]]:
@@ -88,20 +87,20 @@ def asked_by_script(url: str, request: str, *flags: str) -> list[str]:
     return [*flags, "-s", str(SCRIPTS / "crud-throughput.lua"), url, "--", str(SCRIPTS / request)]
 
 
-def native_person(verb: str, like: RunningLoad) -> RunningLoad:
+def native_person(verb: str, like: Translated) -> Translated:
     """The plan's request for the one person that the script asks for, on the same server."""
     plan = next(one for one in cells("crud", "throughput") if one.workload.name == f"person-{verb}")
     step = step_of(plan.workload)
     body = None if step.body is None else step.body.replace("${random int 1 1000}", "1")
     step = step.model_copy(update={"path": step.path.replace("${random int 1 1000}", "1"), "body": body})
     workload = plan.workload.model_copy(update={"steps": (step,), "prepare": (), "cleanup": ()})
-    return replace(like, workload=workload, script=None)
+    return changed(like, workload=workload, script=None)
 
 
 @pytest.mark.parametrize("verb", ["get", "post"])
 def test_the_script_of_a_asks_for_what_the_plan_asks_for(verb: str, serve: Serve) -> None:
     argv = asked_by_script("http://127.0.0.1:9", f"crud-{verb}.txt", "-c96", "-t8", "-d30s")
-    load = wrk.translate(argv).load
+    load = wrk.translate(argv).trial
     for plan in cells("crud", "throughput"):
         assert isinstance(plan.load, ClosedLoad)
         assert isinstance(load.load, ClosedLoad)
@@ -110,10 +109,10 @@ def test_the_script_of_a_asks_for_what_the_plan_asks_for(verb: str, serve: Serve
         assert isinstance(load.measured, WholeRun)
         assert plan.measured.duration_s == load.measured.duration_s == 30
     by_script, by_plan = serve(), serve()
-    one = wrk.translate(asked_by_script(by_script.url, f"crud-{verb}.txt", "-c3", "-t3")).load
-    other = native_person(verb, replace(one, target=replace(one.target, port=by_plan.port)))
-    unchecked = step_of(other.workload).model_copy(update={"expect": None})
-    other = replace(other, workload=other.workload.model_copy(update={"steps": (unchecked,)}))
+    one = wrk.translate(asked_by_script(by_script.url, f"crud-{verb}.txt", "-c3", "-t3"))
+    other = native_person(verb, moved(one, by_plan.port))
+    unchecked = step_of(other.trial.workload).model_copy(update={"expect": None})
+    other = changed(other, workload=other.trial.workload.model_copy(update={"steps": (unchecked,)}))
     for report in (whole(one, REQUESTS, 3), whole(other, REQUESTS, 3)):
         assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
     counted = [(each["requests"], each["connections"]) for each in (by_script.ended(), by_plan.ended())]
@@ -147,7 +146,7 @@ def test_a_on_its_server() -> None:
             values = csv_of(text)
             assert values["num_requests"] > 0
             assert sum(values[name] for name in COLUMNS if "error" in name or name == "timeouts") == 0
-        load = wrk.translate(argv).load
+        load = wrk.translate(argv)
         reports = [whole(load, REQUESTS, 2), whole(native_person("get", load), REQUESTS, 2)]
     for report in reports:
         assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
@@ -159,28 +158,28 @@ def test_a_on_its_server() -> None:
 
 
 def test_the_published_line_of_c_asks_for_what_the_plan_asks_for(serve: Serve) -> None:
-    published = ab.translate(["-n", "10000", "-c", "10", "http://127.0.0.1:8080/actuator/metrics"]).load
+    published = ab.translate(["-n", "10000", "-c", "10", "http://127.0.0.1:8080/actuator/metrics"])
     for plan in cells("embedded-containers", "as-published"):
         assert isinstance(plan.load, ClosedLoad)
-        assert isinstance(published.load, ClosedLoad)
-        assert (plan.load.users, published.load.users) == (10, 10)
+        assert isinstance(published.trial.load, ClosedLoad)
+        assert (plan.load.users, published.trial.load.users) == (10, 10)
         assert isinstance(plan.measured, WholeRun)
-        assert isinstance(published.measured, WholeRun)
-        assert plan.measured.total_requests == published.measured.total_requests == 10_000
+        assert isinstance(published.trial.measured, WholeRun)
+        assert plan.measured.total_requests == published.trial.measured.total_requests == 10_000
     step = step_of(cells("embedded-containers", "as-published")[0].workload)
-    mine = step_of(published.workload)
+    mine = step_of(published.trial.workload)
     assert (mine.method, mine.path, mine.headers["Accept"]) == ("GET", step.path, step.headers["Accept"])
     seen = []
     for flags in ([], ["-k"]):
         server = serve()
         words = [*flags, "-n", str(REQUESTS), "-c", "10", f"{server.url}/actuator/metrics"]
-        report = offered(ab.translate(words).load)
+        report = offered(ab.translate(words))
         assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
         seen.append(server.ended())
     server = serve()
-    like = replace(published, target=replace(published.target, port=server.port))
+    like = moved(published, server.port)
     plan = cells("embedded-containers", "as-published")[0]
-    native = replace(like, workload=plan.workload.model_copy(update={"steps": (
+    native = changed(like, workload=plan.workload.model_copy(update={"steps": (
         step.model_copy(update={"expect": None}),)}), connections=plan.connections)  # fmt: skip
     whole(native, REQUESTS, 10)
     seen.append(server.ended())
@@ -212,7 +211,7 @@ def test_c_on_its_server() -> None:
         now = counted()
         shares, before = [*shares, now - before], now
         plan = cells("embedded-containers", "as-published")[0]
-        native = replace(ab.translate(words).load, workload=plan.workload, connections=plan.connections)
+        native = changed(ab.translate(words), workload=plan.workload, connections=plan.connections)
         report = whole(native, REQUESTS, 10)
         shares.append(counted() - before)
     assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
@@ -232,7 +231,7 @@ def test_the_published_calls_of_e_ask_for_what_the_plan_asks_for() -> None:
     asked = {
         (users, think): fhb.translate(
             ["-c", str(users), "-W", str(think), "-r", "10/20/0", "http://h:8080/Ping/PingServlet"]
-        ).load
+        ).trial
         for users in (30, 100, 1000, 5000, 16000)
         for think in (0, 500, 2000)
     }
@@ -260,13 +259,13 @@ def test_e_on_its_server() -> None:
     with started("tomcat:published") as server:
         words = ["-c", "4", "-r", "1/1/0", "-W", "5", f"{server.url}/Ping/PingServlet"]
         plan = cells("container-scalability", "servlet")[0]
-        load = fhb.translate(words).load
-        by_fhb = offered(replace(load, measured=WholeRun(total_requests=REQUESTS), warm_up_s=0.0))
+        load = fhb.translate(words)
+        by_fhb = offered(changed(load, measured=WholeRun(total_requests=REQUESTS)))
         workload = next(
             one.workload for one in cells("container-scalability", "servlet") if one.workload.name == "ping"
         )
         by_plan = offered(
-            replace(load, measured=WholeRun(total_requests=REQUESTS), warm_up_s=0.0, workload=workload,
+            changed(load, measured=WholeRun(total_requests=REQUESTS), workload=workload,
                     connections=plan.connections)
         )  # fmt: skip
     bodies = []

@@ -77,11 +77,11 @@ def test_the_load_is_the_one_asked_for(tmp_path: Path) -> None:
     data.write_text("a=1")
     load = translate(
         ["-c", "30", "-r", "10/20/5", "-W500", "-p", str(data), "-b", "http://h:81/x?y=${z}"]
-    ).load
+    ).trial
     assert isinstance(load.load, ClosedLoad)
     assert (load.load.users, load.load.think.ms, load.load.ramp_up_s) == pytest.approx((30, 500.0, 0.6))
     assert isinstance(load.measured, SteadyWindow)
-    assert (load.measured.window_s, load.warm_up_s) == (20.0, 10.0)
+    assert (load.measured.window_s, load.warm_up.cap_s) == (20.0, 10.0)
     step = requests(load.workload.steps)[0]
     assert (step.method, step.path) == ("POST", "/x?y=$${z}")
     assert step.headers["Content-Type"] == "application/octet-stream"
@@ -167,7 +167,7 @@ def test_any_words_translate_or_are_refused(words: list[str], url: str) -> None:
         made = translate([*words, url])
     except UsageError:
         return
-    assert made.load.measured.kind == "steady"
+    assert made.trial.measured.kind == "steady"
 
 
 def test_version_and_help_run_nothing(front: Front) -> None:

@@ -15,14 +15,12 @@ import pytest
 
 from prony.cli.importing import tool_line
 from prony.errors import UsageError
-from prony.experiment.url_plan import as_load
 from prony.frontends.ab import run, translate
 from prony.frontends.base import explain
-from prony.plan import urlplan
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_read import find
 from tests import command
-from tests.frontends.conftest import Front, Served, offered
+from tests.frontends.conftest import Front, Served, from_file, offered
 from tests.verdicts import demanded_code
 
 
@@ -37,9 +35,7 @@ def test_a_shell_file_becomes_a_plan(tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\n# warm\ncd /\n/usr/bin/ab -n 100 \\\n  -c 10 http://127.0.0.1:9/a > out\n")
     done = prony("import", script, "-o", plan)
     assert done.returncode == 0, done.stderr
-    read = urlplan.read(plan)
-    assert read is not None
-    load = as_load(read, 1)
+    load = from_file(plan).trial
     assert load.load == ClosedLoad(users=10)
     assert load.measured == WholeRun(total_requests=100)
 
@@ -55,12 +51,10 @@ def test_a_quoted_line_becomes_a_plan_and_explain_prints_the_same(tmp_path: Path
 def test_what_an_imported_plan_sends_is_what_ab_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
     first, second = serve(), serve()
     argv = ["-n", "3", "-H", "X: ${a}", "-C", "a=b"]
-    offered(translate([*argv, f"{first.url}/x"]).load)
+    offered(translate([*argv, f"{first.url}/x"]))
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translate([*argv, f"{second.url}/x"])))
-    plan = urlplan.read(file)
-    assert plan is not None
-    offered(as_load(plan, 1))
+    offered(from_file(file))
     first.ended(), second.ended()
     assert first.recorded().replace(first.address.encode(), b"") == second.recorded().replace(
         second.address.encode(), b""
@@ -155,7 +149,7 @@ def test_experiment_c_through_ab_is_the_native_plan_in_small(
     """The part as-published of the plan embedded-containers is `ab -n 10000 -c 10`; here with 200."""
     text = find("embedded-containers").read_text()
     assert "loads: {users: 10}\n    measured: {total_requests: 10000}" in text
-    native = translate(["-n", "10000", "-c", "10", "-k", "http://h/actuator/metrics"]).load
+    native = translate(["-n", "10000", "-c", "10", "-k", "http://h/actuator/metrics"]).trial
     assert native.load == ClosedLoad(users=10)
     assert native.measured == WholeRun(total_requests=10_000)
     server = serve("--body-bytes", "500", "--delay", "fixed:5ms")

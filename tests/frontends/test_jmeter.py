@@ -30,8 +30,8 @@ def translated(name: str, *more: str) -> Translated:
 
 def test_the_customers_of_experiment_b() -> None:
     made = translated("customers.jmx", "-Jport=9090", "-Jthreads=16", "-J", "loops=7")
-    load = made.load
-    assert load.target.base == "http://127.0.0.1:9090"
+    load = made.trial
+    assert made.target.url == "http://127.0.0.1:9090"
     assert load.load == ClosedLoad(users=16)
     assert load.measured == WholeRun(iterations_per_user=7)
     assert [(s.name, s.method, s.path) for s in requests(load.workload.steps)] == [
@@ -48,12 +48,12 @@ def test_the_customers_of_experiment_b() -> None:
     assert search.body == "name=J*ck+%28the+1st%29%7E&all=yes+"
     assert search.headers["Connection"] == "close"
     assert load.request_timeout_ms == 20_000
-    assert not load.asks_first
+    assert not load.preflight
     assert "redirects are followed on the same server" in made.notes[0]
 
 
 def test_the_sessions_of_experiment_d() -> None:
-    load = translated("sessions.jmx", "-Jrate=5", "-Jseconds=2").load
+    load = translated("sessions.jmx", "-Jrate=5", "-Jseconds=2").trial
     assert isinstance(load.load, OpenLoad)
     assert load.load.session == "user"
     assert load.load.arrivals == "constant"
@@ -63,7 +63,7 @@ def test_the_sessions_of_experiment_d() -> None:
 
 
 def test_users_with_rows_cookies_and_captures() -> None:
-    load = translated("people.jmx").load
+    load = translated("people.jmx").trial
     assert load.load == ClosedLoad(users=1000, ramp_up_s=5)
     (person,) = load.workload.steps
     assert isinstance(person, Block)
@@ -81,15 +81,14 @@ def test_users_with_rows_cookies_and_captures() -> None:
 
 
 def test_what_is_explained_can_be_read_again() -> None:
-    from prony.experiment.url_plan import as_load
-    from prony.plan import urlplan
+    from prony.plan import planfile_url
 
     for name in ("customers.jmx", "sessions.jmx", "people.jmx"):
         made = translated(name)
         text = explain(made)
         assert text.startswith("# ") or not made.notes
-        data = urlplan.UrlPlan.model_validate(yaml.safe_load(text))
-        assert as_load(data, 1).workload.all_steps == made.load.workload.all_steps
+        data = planfile_url.UrlPlan.model_validate(yaml.safe_load(text))
+        assert data.workload.all_steps == made.trial.workload.all_steps
 
 
 REFUSED = {
@@ -267,7 +266,7 @@ def test_the_command_line(argv: list[str], says: str) -> None:
 def test_properties_of_a_file_are_below_those_of_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "more.properties"
     file.write_text("# remark\nthreads=4\nloops : 2\n")
-    load = translated("customers.jmx", "-q", str(file), "-Jloops=9").load
+    load = translated("customers.jmx", "-q", str(file), "-Jloops=9").trial
     assert load.load == ClosedLoad(users=4)
     assert load.measured == WholeRun(iterations_per_user=9)
 

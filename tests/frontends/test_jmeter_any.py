@@ -12,7 +12,7 @@ from prony.errors import UsageError
 from prony.frontends.base import explain
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import of_tree
-from prony.plan.urlplan import UrlPlan
+from prony.plan.planfile_url import UrlPlan
 from tests.frontends.jmx_text import PLANS, document, element, found, posted, prop, sampler
 
 VALUES = st.sampled_from([
@@ -91,6 +91,6 @@ def test_any_tree_is_translated_or_refused(inside: str, beside: str, group: list
         assert PLACED.match(says), says
         assert "\n" not in says
         return
-    assert made.load.workload.all_steps
+    assert made.trial.workload.all_steps
     plan = UrlPlan.model_validate(yaml.safe_load(explain(made)))
-    assert plan.workload.all_steps == made.load.workload.all_steps
+    assert plan.workload.all_steps == made.trial.workload.all_steps

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from prony.experiment.running import RunningLoad
-from prony.frontends.base import Refused
+from prony.frontends.base import Refused, Translated
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.conditions import script
 from prony.frontends.jmeter.functions import Text, Values
@@ -26,6 +25,7 @@ from tests.frontends.jmx_text import (
     prop,
     repeated,
     sampler,
+    translated_of,
     variables,
 )
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -133,10 +133,10 @@ def plan_file(folder: Path, content: bytes) -> Path:
     return file
 
 
-def read(content: bytes, folder: Path) -> RunningLoad:
+def read(content: bytes, folder: Path) -> Translated:
     from prony.frontends import jmeter
 
-    return jmeter.translate(["-n", "-t", str(plan_file(folder, content))]).load
+    return jmeter.translate(["-n", "-t", str(plan_file(folder, content))])
 
 
 def test_controllers_send_what_jmeter_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def sent(
     server = serve()
     defaults = element("ConfigTestElement", prop("HTTPSampler.port", server.port))
     group = repeated(rounds) + prop("ThreadGroup.num_threads", users)
-    offered(load_of(defaults + inside, beside, group))
+    offered(translated_of(defaults + inside, beside, group))
     return targets(server)
 
 
@@ -242,7 +242,7 @@ def test_timers_wait_before_a_request_and_add_up() -> None:
 def test_the_first_request_waits_too(serve: Callable[..., Served]) -> None:
     server = serve()
     defaults = element("ConfigTestElement", prop("HTTPSampler.port", server.port))
-    report = offered(load_of(defaults + timer("ConstantTimer", 200) + sampler()))
+    report = offered(translated_of(defaults + timer("ConstantTimer", 200) + sampler()))
     assert report.elapsed_ms >= 200
     assert server.ended()["requests"] == 1
 
@@ -264,7 +264,7 @@ def test_a_throughput_timer_spaces_all_requests_of_its_scope(serve: Callable[...
     defaults = element("ConfigTestElement", prop("HTTPSampler.port", server.port))
     it = element("ConstantThroughputTimer", prop("throughput", 1200), prop("calcMode", 3))
     group = repeated(2) + prop("ThreadGroup.num_threads", 2)
-    report = offered(load_of(defaults + it + sampler("/a") + sampler("/b"), group=group))
+    report = offered(translated_of(defaults + it + sampler("/a") + sampler("/b"), group=group))
     assert server.ended()["requests"] == 8
     assert report.elapsed_ms >= 7 * 50 - 1
 

@@ -102,7 +102,7 @@ def expected() -> list[str]:
 def test_branches_send_what_jmeter_sends(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     (tmp_path / "plan.jmx").write_bytes(plan(server.port, tmp_path))
-    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]).load)
+    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
     assert not report.totals.errors
     assert targets(server) == expected()
 

@@ -10,12 +10,24 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.experiment.running import RunningLoad, Target
 from prony.frontends import jmeter
+from prony.frontends.base import Translated
 from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.target import Url
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Cache, Step, Workload
 from tests.frontends.conftest import offered
-from tests.frontends.jmx_text import ARGUMENTS, document, element, flag, load_of, prop, repeated, sampler
+from tests.frontends.jmx_text import (
+    ARGUMENTS,
+    document,
+    element,
+    flag,
+    load_of,
+    prop,
+    repeated,
+    sampler,
+    translated_of,
+)
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 ROUNDS = 3
@@ -124,7 +136,7 @@ def expected(fresh: bool) -> list[Asked]:
 def test_a_cache_asks_what_jmeters_asks(pages: tuple[int, type[Pages]], tmp_path: Path, fresh: bool) -> None:
     port, handler = pages
     (tmp_path / "plan.jmx").write_bytes(plan(port, fresh))
-    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]).load)
+    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
     assert handler.asked == expected(fresh)
     assert report.totals.completed == len(handler.asked)
     assert handler.orders["POST /posted"] == [
@@ -153,7 +165,7 @@ def test_jmeter_itself_asks_that(pages: tuple[int, type[Pages]], tmp_path: Path,
 def test_a_cache_that_begins_anew(pages: tuple[int, type[Pages]]) -> None:
     port, handler = pages
     inside = element("ConfigTestElement", prop("HTTPSampler.port", port)) + sampler("/tag") * 2
-    offered(load_of(manager(True, flag("clearEachIteration", True)) + inside, group=repeated(2)))
+    offered(translated_of(manager(True, flag("clearEachIteration", True)) + inside, group=repeated(2)))
     assert handler.asked == [("GET", "/tag", None, None)] * 2
 
 
@@ -169,13 +181,13 @@ def test_what_becomes_of_a_cache_manager() -> None:
 def test_a_workload_with_a_cache_goes_by_its_rfc(pages: tuple[int, type[Pages]]) -> None:
     port, handler = pages
     steps = tuple(Step(path=path) for path in ("/changes", "/no-store", "/age", "/tag"))
-    load = RunningLoad(
-        target=Target.parse(f"http://127.0.0.1:{port}"),
+    trial = TrialPlan(
         workload=Workload(name="c", steps=steps, cache=Cache(fresh=True)),
-        load=ClosedLoad(users=1), measured=WholeRun(iterations_per_user=3), warm_up_s=0.0,
-        driver="auto", seed=1, asks_first=False,
-    )  # fmt: skip
-    offered(load)
+        load=ClosedLoad(users=1),
+        measured=WholeRun(iterations_per_user=3),
+        preflight=False,
+    )
+    offered(Translated("prony", Url(url=f"http://127.0.0.1:{port}"), trial, "cache"))
     assert handler.asked == [
         ("GET", "/changes", None, None), ("GET", "/no-store", None, None), ("GET", "/age", None, None),
         ("GET", "/tag", None, None),

@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from prony.errors import UsageError
-from prony.experiment.url_plan import as_load
 from prony.frontends import jmeter
 from prony.frontends.base import Refused, explain
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import Plan, of_tree
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.plan.urlplan import UrlPlan
+from prony.plan.planfile_url import UrlPlan
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, found, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -81,7 +80,7 @@ def test_groups_become_populations_with_scenarios_of_their_own() -> None:
     made = plan(
         group("a", sampler("/a"), 3, 4, prop("ThreadGroup.none", "")) + group("b", sampler("/b"), 2, -1, ends)
     )
-    load = made.translated.load
+    load = made.translated.trial
     assert isinstance(load.load, ClosedLoad)
     assert load.measured == WholeRun()
     a, b = load.load.populations
@@ -94,24 +93,24 @@ def test_groups_become_populations_with_scenarios_of_their_own() -> None:
 
 def test_groups_of_one_name_are_told_apart_in_the_plan_and_not_in_the_log() -> None:
     made = plan(group("g", sampler()) + group("g", sampler()))
-    assert [walk.name for walk in made.translated.load.workload.scenarios] == ["g", "g (2)"]
+    assert [walk.name for walk in made.translated.trial.workload.scenarios] == ["g", "g (2)"]
     assert [crew.label for crew in made.crews] == ["g", "g"]
 
 
 def test_what_comes_before_and_after_is_explained_and_read_again() -> None:
     made = plan(shop(8080)).translated
-    assert made.load.before is not None
-    assert made.load.after is not None
-    assert [one.name for one in made.load.before.loads.populations] == ["prepare", "prepare (2)"]
-    again = as_load(UrlPlan.model_validate(yaml.safe_load(explain(made))), 1)
-    assert (again.before, again.after, again.load) == (made.load.before, made.load.after, made.load.load)
-    assert again.workload.scenarios == made.load.workload.scenarios
+    assert made.trial.before is not None
+    assert made.trial.after is not None
+    assert [one.name for one in made.trial.before.loads.populations] == ["prepare", "prepare (2)"]
+    again = UrlPlan.model_validate(yaml.safe_load(explain(made)))
+    assert (again.before, again.after, again.loads) == (made.trial.before, made.trial.after, made.trial.load)
+    assert again.workload.scenarios == made.trial.workload.scenarios
 
 
 def test_names_of_one_group_are_not_known_in_another() -> None:
     rows = element("CSVDataSet", prop("filename", "people.csv"), flag("recycle", True))
     ours = plan(group("rows", rows + sampler("/${name}")) + group("none", sampler("/plain")))
-    load = ours.translated.load.load
+    load = ours.translated.trial.load
     assert isinstance(load, ClosedLoad)
     assert [one.feeders for one in load.populations] == [("rows1",), ()]
     with pytest.raises(Refused, match=r"the variable \$\{name\} has no value here"):
@@ -122,13 +121,13 @@ def test_a_variable_of_an_extractor_belongs_to_the_groups_that_use_it() -> None:
     ours = plan(
         group("a", sampler("/", below=found("id", "(.)")) + sampler("/${id}")) + group("b", sampler())
     )
-    a, b = ours.translated.load.workload.scenarios
+    a, b = ours.translated.trial.workload.scenarios
     assert (list(a.variables), list(b.variables)) == (["id"], [])
 
 
 def test_groups_one_after_the_other_begin_when_the_time_of_the_one_before_is_over() -> None:
     both = group("a", sampler(), 1, -1, scheduled(10, 2)) + group("b", sampler(), 1, 5, scheduled(20, 1))
-    load = plan(both, serial=True).translated.load.load
+    load = plan(both, serial=True).translated.trial.load
     assert isinstance(load, ClosedLoad)
     assert [one.start_s for one in load.populations] == [2, 13]
     with pytest.raises(Refused, match=r"p\.jmx:\d+: ThreadGroup 'a' .* this one ends with its loops"):

@@ -85,7 +85,7 @@ def plain(server: Served) -> bytes:
 def ours(serve: Callable[..., Served], folder: Path) -> Served:
     server = serve()
     (folder / "plan.jmx").write_bytes(plan(server.port, folder))
-    report = offered(jmeter.translate(["-n", "-t", str(folder / "plan.jmx")]).load)
+    report = offered(jmeter.translate(["-n", "-t", str(folder / "plan.jmx")]))
     assert not report.totals.errors
     return server
 

@@ -13,10 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from prony.evidence.engine import EngineReport
-from prony.experiment.running import RunningLoad, Target
 from prony.frontends import jmeter
+from prony.frontends.base import Translated
 from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.target import Url
 from prony.plan.think import Think
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import load as workload
 from prony.server.build import build
 from prony.server.catalogue import Catalogue
@@ -94,13 +96,15 @@ def arguments(port: int) -> list[str]:
     return ["-n", "-t", str(PLAN), *(f"-J{name}={value}" for name, value in small.items())]
 
 
-def native(port: int) -> RunningLoad:
+def native(port: int) -> Translated:
     """The part `real-users` of the plan `crud`, with few users who do not think."""
-    return RunningLoad(
-        target=Target.parse(f"http://127.0.0.1:{port}"), workload=workload("person-crud"),
-        load=ClosedLoad(users=USERS), measured=WholeRun(iterations_per_user=LOOPS), warm_up_s=0.0,
-        driver="auto", seed=1, asks_first=False,
-    )  # fmt: skip
+    trial = TrialPlan(
+        workload=workload("person-crud"),
+        load=ClosedLoad(users=USERS),
+        measured=WholeRun(iterations_per_user=LOOPS),
+        preflight=False,
+    )
+    return Translated("prony", Url(url=f"http://127.0.0.1:{port}"), trial, "native")
 
 
 def ways(connections: list[list[Asked]]) -> list[list[Asked]]:
@@ -108,7 +112,7 @@ def ways(connections: list[list[Asked]]) -> list[list[Asked]]:
 
 
 def test_the_whole_load_is_that_of_the_plan() -> None:
-    made = jmeter.translate(["-n", "-t", str(PLAN)]).load
+    made = jmeter.translate(["-n", "-t", str(PLAN)]).trial
     assert made.load == ClosedLoad(users=1000, ramp_up_s=5)
     assert made.measured == WholeRun(iterations_per_user=10)
     thinks = {step.think_before for step in made.workload.all_steps}
@@ -120,7 +124,7 @@ def test_the_whole_load_is_that_of_the_plan() -> None:
 
 def test_the_same_requests_as_the_native_plan(people: tuple[int, list[list[Asked]]]) -> None:
     port, connections = people
-    reports = [offered(jmeter.translate(arguments(port)).load)]
+    reports = [offered(jmeter.translate(arguments(port)))]
     through_jmeter = ways(connections)
     connections.clear()
     reports.append(offered(native(port)))
@@ -135,7 +139,7 @@ def test_the_same_requests_as_jmeter_itself(people: tuple[int, list[list[Asked]]
     run_jmeter(arguments(port), tmp_path, cwd=PLAN.parent)
     by_jmeter = ways(connections)
     connections.clear()
-    offered(jmeter.translate(arguments(port)).load)
+    offered(jmeter.translate(arguments(port)))
     assert by_jmeter == ways(connections)
 
 
@@ -150,7 +154,7 @@ def test_the_same_counts_at_the_real_server() -> None:
     with launch(build([catalogue.resolve("crud:memory")])[0]) as server:
         ready = server.built.spec.ready
         server.wait_ready(status_probe(server.host, server.port, ready.path, ready.status), 180)
-        loads = jmeter.translate(arguments(server.port)).load, native(server.port)
+        loads = jmeter.translate(arguments(server.port)), native(server.port)
         reports = [offered(load) for load in loads]
     assert [report.totals.errors for report in reports] == [{}, {}]
     names = [step.name for step in workload("person-crud").all_steps]

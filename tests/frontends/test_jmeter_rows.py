@@ -21,6 +21,7 @@ from tests.frontends.jmx_text import (
     prop,
     repeated,
     sampler,
+    translated_of,
     variables,
 )
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
@@ -94,7 +95,7 @@ def test_rows_and_functions_send_what_jmeter_sends(serve: Callable[..., Served],
     server = serve()
     written(tmp_path)
     (tmp_path / "plan.jmx").write_bytes(plan(server.port))
-    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]).load)
+    report = offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
     assert not report.totals.errors
     assert targets(server) == expected()
 
@@ -116,7 +117,7 @@ def test_each_thread_has_a_row_until_it_asks_for_the_next(
     inside = element("ConfigTestElement", prop("HTTPSampler.port", server.port)) + sampler(
         f"/${{__CSVRead({tmp_path}/pairs.csv,0)}}/${{__threadNum}}"
     )
-    offered(load_of(inside, group=repeated(5) + prop("ThreadGroup.num_threads", 3)))
+    offered(translated_of(inside, group=repeated(5) + prop("ThreadGroup.num_threads", 3)))
     asked = targets(server)
     assert len(asked) == 15
     assert len(set(asked)) == 3  # a thread never leaves its row,

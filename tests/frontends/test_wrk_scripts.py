@@ -10,7 +10,6 @@ import socket
 import subprocess
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prony.errors import PronyError, UsageError
-from prony.experiment.url_plan import as_load
 from prony.frontends.base import explain
 from prony.frontends.wrk import translate
-from prony.plan import urlplan
 from prony.plan.load import WholeRun
 from tests import command
-from tests.frontends.conftest import Served, offered
+from tests.frontends.conftest import Served, changed, from_file, offered, read_plan
 from tests.verdicts import demanded_code
 
 WRK = shutil.which("wrk")
@@ -101,7 +98,7 @@ def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Pa
     theirs, ours = serve(*options, listen=listen), serve(*options, listen=listen)
     assert WRK is not None
     real = subprocess.run([WRK, *argv(theirs)], capture_output=True, text=True, timeout=60, check=True)
-    report = offered(translate(argv(ours)).load)
+    report = offered(translate(argv(ours)))
     assert report.script is not None
     assert report.script.error is None
     printed = report.script.printed_setup + report.script.printed_run + report.script.printed_done
@@ -136,7 +133,7 @@ def test_requests_that_go_out_together_are_answered_one_by_one(serve: Serve, tmp
     script = tmp_path / "piece.lua"
     script.write_text(PIPELINED)
     server = serve("--body-bytes", "5")
-    report = offered(translate(["-c1", "-t1", "-d20s", "-s", str(script), server.url + "/"]).load)
+    report = offered(translate(["-c1", "-t1", "-d20s", "-s", str(script), server.url + "/"]))
     assert report.script is not None
     assert report.script.printed_run == "seen\t200:5 200:0 200:5 200:5 200:0 200:5\n"
     assert (report.script.pipeline, report.totals.completed, report.totals.errors) == (3, 9, {})
@@ -157,12 +154,11 @@ def test_a_script_is_explained_imported_and_run_again(serve: Serve, tmp_path: Pa
     words = ["import", "-o", str(file), str(script), "--", *argv[:3], *argv[5:]]
     done = command.run(words)
     assert done.returncode == 0, done.stderr
-    assert urlplan.read(file) == urlplan.read(_written(tmp_path / "explained.yaml", explain(translate(argv))))
-    plan = urlplan.read(file)
-    assert plan is not None
-    assert plan.script is not None
-    assert (plan.script.file, plan.script.args) == (str(script), ("6",))
-    first = offered(translate(argv).load)
+    assert read_plan(file) == read_plan(_written(tmp_path / "plan" / "plan.yaml", explain(translate(argv))))
+    script_of = from_file(file).trial.script
+    assert script_of is not None
+    assert (script_of.file, script_of.args) == (str(script), ("6",))
+    first = offered(translate(argv))
     sent = server.recorded()
     done = command.run(["run", file, "--db", tmp_path / "r.db"])
     assert done.returncode == demanded_code(tmp_path / "r.db"), done.stderr
@@ -173,6 +169,7 @@ def test_a_script_is_explained_imported_and_run_again(serve: Serve, tmp_path: Pa
 
 
 def _written(file: Path, text: str) -> Path:
+    file.parent.mkdir(exist_ok=True)
     file.write_text(text)
     return file
 
@@ -180,9 +177,8 @@ def _written(file: Path, text: str) -> Path:
 def test_a_script_stands_beside_its_plan(tmp_path: Path) -> None:
     script = _written(tmp_path / "a.lua", "wrk.path = '/a'")
     text = explain(translate(["-d1", "-s", str(script), "http://127.0.0.1:9/"])).replace(str(script), "a.lua")
-    plan = urlplan.read(_written(tmp_path / "plan.yaml", text))
-    assert plan is not None
-    assert as_load(plan, 1).script == translate(["-d1", "-s", str(script), "http://127.0.0.1:9/"]).load.script
+    read = from_file(_written(tmp_path / "plan.yaml", text))
+    assert read.trial.script == translate(["-d1", "-s", str(script), "http://127.0.0.1:9/"]).trial.script
 
 
 FLAGS = ["-c", "-d", "-t", "-H", "-L", "--latency", "--timeout", "-v", "--", "-c4", "-t2", "-d1s", "4", "1k",
@@ -233,9 +229,9 @@ def running(serve: Serve) -> Served:
 @given(st.lists(LINES, max_size=5))
 def test_any_script_runs_or_is_refused(running: Served, tmp_path: Path, lines: list[str]) -> None:
     script = _written(tmp_path / "random.lua", "\n".join(lines))
-    load = translate(["-c2", "-t2", "-d1s", "-s", str(script), running.url + "/"]).load
+    load = translate(["-c2", "-t2", "-d1s", "-s", str(script), running.url + "/"])
     try:
-        report = offered(replace(load, measured=WholeRun(duration_s=0.1)))
+        report = offered(changed(load, measured=WholeRun(duration_s=0.1)))
     except PronyError as refused:
         said = str(refused).strip()
     else:

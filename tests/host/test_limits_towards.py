@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from prony.cli import bench as cli_bench
-from prony.experiment import running
+from prony.cli import testbed
 from prony.host import resource_limits as host_limits
 from prony.host.resource_limits import limits
-from prony.plan.load import ClosedLoad, SteadyWindow
-from prony.plan.workload import Workload
+from prony.plan.target import parse_url
+from prony.target import ExternalServer
 
 
 def reused(target: tuple[str, int], *_: object) -> bool:
@@ -27,7 +24,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("machine")
 def test_servers_of_ours_are_on_loopback() -> None:
-    assert cli_bench.prepare(None, None).limits.time_wait_reuse is True
+    assert testbed.prepare(None, None).limits.time_wait_reuse is True
 
 
 @pytest.mark.usefixtures("machine")
@@ -40,18 +37,7 @@ def test_servers_of_ours_are_on_loopback() -> None:
     ],
 )
 def test_a_running_server_is_where_its_url_says(url: str, addresses: tuple[str, ...], reuse: bool) -> None:
-    prepared = cli_bench.prepare(None, None)
-    bench = replace(prepared, limits=limits())
-    load = running.RunningLoad(
-        target=running.Target.parse(url),
-        load=ClosedLoad(users=1),
-        measured=SteadyWindow(window_s=1),
-        warm_up_s=0,
-        driver="auto",
-        workload=Workload.model_validate({"name": "w", "steps": [{"path": "/"}]}),
-        seed=1,
-        addresses=addresses,
-    )
-    found = running.limits_of(load, bench)
+    target = parse_url(url).target.model_copy(update={"addresses": addresses})
+    found = ExternalServer(target).limits(limits())
     assert (found.time_wait_reuse, found.time_wait_to_target) == (reuse, 7)
-    assert bench.limits.time_wait_reuse is None
+    assert limits().time_wait_reuse is None

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.experiment.second_opinion import PRONY, Asked, SecondOpinion, Turn, counter_of, opinions
+from prony.compare.cross_check import PRONY
+from prony.experiment.cross_check import counter_of
 from prony.peers import PEERS, Claim, Command, NotOffered, Request, Tool
 from prony.peers.ab import Ab
 from prony.peers.artillery import Artillery
@@ -21,66 +22,22 @@ from prony.peers.jmeter import Jmeter
 from prony.peers.oha import Oha
 from prony.peers.runner import run
 from prony.peers.wrk import Wrk
-from prony.report.second_opinion import as_json, lines
+from prony.plan.plan import CrossCheck
 from prony.selftest.faults.other_tools import words
 from tests.frontends.conftest import Served, front, serve  # noqa: F401 - fixtures
+from tests.verdicts import demanded_code
 
 PRONY_COMMAND = Path(sys.executable).parent / "prony"
-REQUEST = Request(Asked(4, 1), "http://127.0.0.1:8080/a?b=1", 1, 0.0, "", 0)
-
-
-def turn(tool: str, requests: int, **changes: object) -> Turn:
-    values: dict[str, object] = {
-        "tool": tool, "round": 1, "requests": requests, "errors": 0, "seconds": 1.0, "client_cpu_s": 0.3,
-        "wall_s": 1.0, "counted": requests,
-    }  # fmt: skip
-    return Turn(**(values | changes))  # type: ignore[arg-type]
-
-
-def judged(*turns: Turn) -> tuple[bool | None, str | None, str]:
-    found = opinions([turn(PRONY, 10_000), *turns], {"wrk": "4"}, 2)[1]
-    return found.agrees, found.check, found.why
-
-
-def test_what_agrees_needs_no_explanation() -> None:
-    assert judged(turn("wrk", 9_800), turn("wrk", 10_200)) == (True, None, "")
-
-
-@pytest.mark.parametrize(
-    ("found", "check", "words"),
-    [
-        (turn("wrk", 5_000, client_cpu_s=0.97), "client", "97%"),
-        (turn("wrk", 5_000, errors=900), "errors", "900 of its 5000"),
-        (turn("wrk", 5_000, counted=9_000), "counts", "the server counted 9000"),
-        (turn("wrk", 0, failure="it ended with exit code 1: no"), "errors", "exit code 1"),
-        (turn("wrk", 5_000), "client", "the server counted 10,000/s under the same load by Prony"),
-        (turn("wrk", 15_000), None, "more rounds would tell"),
-    ],
-)
-def test_a_difference_is_explained_by_a_check(found: Turn, check: str | None, words: str) -> None:
-    _, named, why = judged(found)
-    assert named == check
-    assert words in why
-
-
-def test_pronys_own_finding_explains_too() -> None:
-    own = turn(PRONY, 10_000, verdict="invalid", finding="client: its CPU was full", identifier="x")
-    found = opinions([own, turn("ab", 15_000)], {"ab": "2.3"}, 2)
-    assert (found[1].check, found[1].why) == ("client", "of Prony's own run: its CPU was full")
-    whole = SecondOpinion(
-        "http://h/", Asked(4, 1), 1, 1, (0, 1), found, {"oha": "it is not installed: cargo …"}
-    )
-    said = "\n".join(lines(whole))
-    assert "ab disagrees with prony by +50.0%. client: of Prony's own run: its CPU was full" in said
-    assert "oha was left out: it is not installed" in said
-    assert json.loads(json.dumps(as_json(whole)))["opinions"][1]["tool"] == "ab"
+URL = "http://127.0.0.1:8080/a?b=1"
+CLOSED = CrossCheck(connections=4, seconds=1, url=URL)
+REQUEST = Request(CLOSED, URL, 1, 0.0, "", 0)
 
 
 def test_every_peer_can_be_asked_or_says_why_not() -> None:
     for peer in PEERS:
         assert peer.install
         asked = 0
-        for offered in (Asked(4, 1), Asked(4, 1, 10)):
+        for offered in (CLOSED, CLOSED.model_copy(update={"rate_per_s": 10})):
             try:
                 command = peer.command(Path(peer.name), Request(offered, REQUEST.url, 1, 0.0, "", 0))
             except NotOffered as reason:
@@ -174,12 +131,12 @@ def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_p
          "--rounds", "1", "--json", "--db", tmp_path / "r.db"],
         capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    result = json.loads(found.stdout)
+    assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
+    result = json.loads(found.stdout)["parts"][0]["cross_check"]
     ran = {one["tool"]: one for one in result["opinions"]}
     assert set(ran) | set(result["left_out"]) == {PRONY, "wrk", "ab"}
     for name, one in ran.items():
-        (only,) = one["turns"]
+        (only,) = one["runs"]
         assert only["failure"] is None
         assert only["counted"] is not None, name
         assert abs(only["counted"] - only["requests"]) <= 4, name

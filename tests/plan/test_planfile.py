@@ -9,11 +9,12 @@ import pytest
 
 from prony.errors import UsageError
 from prony.judge.limits import CheckLimits
-from prony.plan.cells import RunPlan
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.plan import Plan
 from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
 from prony.plan.planfile_read import find, known, place_of, read
 from prony.plan.planfile_schema import json_schema
+from prony.plan.target import Launch
 
 SWEEP = """
 title: A sweep
@@ -42,7 +43,7 @@ parts:
 """
 
 
-def plan(tmp_path: Path, text: str, seed: int = 5) -> RunPlan:
+def plan(tmp_path: Path, text: str, seed: int = 5) -> Plan:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     return read(file, limits=CheckLimits, seed=seed)
@@ -77,7 +78,8 @@ def test_a_part_inherits_and_replaces(tmp_path: Path) -> None:
 
 def test_a_server_may_have_a_jdk_and_a_heap_of_its_own(tmp_path: Path) -> None:
     made = plan(tmp_path, SWEEP)
-    by_server = {cell.server: cell.launch for cell in made.of("steady")}
+    targets = [cell.target for cell in made.of("steady")]
+    by_server = {target.address: target for target in targets if isinstance(target, Launch)}
     assert (by_server["beta"].jdk, by_server["beta"].heap) == ("21", "2g")
     assert (by_server["alpha"].jdk, by_server["alpha"].heap) == (None, None)
     assert by_server["alpha"].settings == by_server["beta"].settings == {"worker_threads": 20}
@@ -110,7 +112,7 @@ def test_every_block_holds_each_cell_once_in_an_order_drawn_from_the_seed(tmp_pa
 
 def test_what_is_stored_is_what_was_planned(tmp_path: Path) -> None:
     made = plan(tmp_path, SWEEP)
-    assert RunPlan.model_validate_json(made.model_dump_json()) == made
+    assert Plan.model_validate_json(made.model_dump_json()) == made
 
 
 def test_only_keeps_a_part_or_what_matches(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -93,7 +92,7 @@ def run(argv: Sequence[str], context: Context) -> int:
     with tempfile.TemporaryDirectory(prefix="prony-ab-") as folder:
         log = Path(folder) / "requests.csv" if _keeps_all(asked) else None
         try:
-            ran = context.measure(replace(made, load=replace(made.load, log=log)), heartbeat)
+            ran = context.measure(made if log is None else made.logged(log), heartbeat)
         except EnvironmentFault as fault:
             told = _unreachable(asked)
             if told is None:
@@ -153,7 +152,7 @@ def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
         out.write(f"Benchmarking {asked.target.host} {through}(be patient){dots}")
     if asked.verbosity >= 2:
         target = asked.target
-        path = f"{target.base}{target.path}" if asked.proxy is not None else target.path
+        path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
         lines = [f"{asked.method or 'GET'} {path} HTTP/1.0"]
         lines += [f"{name}: {value}" for name, value in request_headers(asked, target)]
         out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", "\n".join(lines)))
@@ -226,7 +225,7 @@ def _header(head: str | None, wanted: str) -> str:
 
 def _tls(asked: Arguments, ran: Ran) -> Iterable[str]:
     """What the handshakes agreed on. The length of the server's key is not known, and is left at 0."""
-    if not asked.target.tls or not ran.report.totals.tls_agreed:
+    if not asked.target.https or not ran.report.totals.tls_agreed:
         return
     agreed = ran.report.totals.tls_agreed[0]
     bits = 128 if "AES_128" in agreed.cipher_suite else 256

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from prony.errors import UsageError
-from prony.experiment.running import Target
 from prony.frontends.base import Refused
+from prony.plan.target import Url, parse_url
 
 TOOL = "ab"
 MOST_AT_ONCE = 20_000
@@ -96,9 +96,14 @@ class Arguments:
     help: bool = False
 
     @property
-    def target(self) -> Target:
+    def target(self) -> Url:
         """Where the requests go."""
-        return Target.parse(self.url)
+        return parse_url(self.url).target
+
+    @property
+    def path(self) -> str:
+        """What is requested there."""
+        return parse_url(self.url).path
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -198,7 +203,7 @@ def _tls_version(into: Arguments, value: str) -> None:
 
 def _url(text: str) -> str:
     plain = text if "://" in text else f"http://{text}"
-    Target.parse(plain)
+    parse_url(plain)
     if "/" not in plain.partition("://")[2]:
         _wrong(f"the URL '{text}' has no path; expected at least a slash at its end: {text}/")
     return plain.partition("#")[0]

@@ -33,7 +33,7 @@ def head(asked: Arguments, figures: Figures, software: str, tls: tuple[str, ...]
     yield f"Server Port:            {target.port}"
     yield from tls
     yield ""
-    yield f"Document Path:          {target.path}"
+    yield f"Document Path:          {asked.path}"
     yield f"Document Length:        {document(asked, figures)}"
     yield ""
 

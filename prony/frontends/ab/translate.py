@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from prony.errors import UsageError
-from prony.experiment.running import RunningLoad, Target
 from prony.frontends.ab.arguments import TOOL, Arguments
 from prony.frontends.base import Refused, Translated
 from prony.plan.load import ClosedLoad, Connections, WholeRun
-from prony.plan.target import TlsOptions
+from prony.plan.target import TlsOptions, Url
+from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import METHODS, Expectation, Step, Workload
 
 AGENT = "ApacheBench/2.3"
@@ -23,31 +23,31 @@ def translated(asked: Arguments) -> Translated:
     """The same requests, counts and bounds. Raises UsageError for a request that cannot be sent."""
     target = asked.target
     method = asked.method or "GET"
-    if asked.proxy is not None and target.tls:
+    if asked.proxy is not None and target.https:
         raise Refused("-X", TOOL, None, "https through a proxy", "ask the server itself, or use http")
     if method not in METHODS:
         raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(METHODS)}")
     only: Any = asked.tls_version
-    load = RunningLoad(
-        target=target,
+    trial = TrialPlan(
         workload=_workload(asked, target, method),
         load=ClosedLoad(users=asked.concurrency),
         measured=WholeRun(total_requests=asked.requests, duration_s=asked.limit_s),
-        warm_up_s=0.0,
-        driver="auto",
-        seed=1,
+        warm_up=fixed(0.0),
         connections=Connections(
             keep_alive=asked.keep_alive, http_version="1.0", tls_resumption=False, tls_version=only
         ),
-        tls=TlsOptions(insecure=True, client_cert=asked.certificate, client_key=asked.certificate),
         request_timeout_ms=round(asked.timeout_s * 1000),
         connect_timeout_ms=round(asked.timeout_s * 1000),
-        asks_first=False,
-        addresses=() if asked.proxy is None else (_proxy(asked.proxy),),
+        preflight=False,
         source_addresses=() if asked.source is None else (asked.source,),
-        title=f"ab {asked.url}",
     )
-    return Translated(TOOL, load, _notes(asked))
+    reached = target.model_copy(
+        update={
+            "tls": TlsOptions(insecure=True, client_cert=asked.certificate, client_key=asked.certificate),
+            "addresses": () if asked.proxy is None else (_proxy(asked.proxy),),
+        }
+    )
+    return Translated(TOOL, reached, trial, f"ab {asked.url}", _notes(asked))
 
 
 def _notes(asked: Arguments) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def _notes(asked: Arguments) -> tuple[str, ...]:
     return tuple(said) if asked.verbosity >= 1 else ()
 
 
-def request_headers(asked: Arguments, target: Target) -> list[tuple[str, str]]:
+def request_headers(asked: Arguments, target: Url) -> list[tuple[str, str]]:
     """In the order in which ab writes them."""
     lines: list[tuple[str, str]] = []
     if asked.keep_alive:
@@ -80,9 +80,9 @@ def request_headers(asked: Arguments, target: Target) -> list[tuple[str, str]]:
     return lines
 
 
-def _host(target: Target) -> str:
+def _host(target: Url) -> str:
     host = f"[{target.host}]" if ":" in target.host else target.host
-    return host if target.port == (443 if target.tls else 80) else f"{host}:{target.port}"
+    return host if target.port == (443 if target.https else 80) else f"{host}:{target.port}"
 
 
 def _header(line: str) -> tuple[str, str]:
@@ -92,13 +92,13 @@ def _header(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _workload(asked: Arguments, target: Target, method: str) -> Workload:
+def _workload(asked: Arguments, target: Url, method: str) -> Workload:
     headers: dict[str, str] = {}
     for name, value in request_headers(asked, target):
         if name in headers:
             raise Refused("-H", TOOL, None, f"the header {name} twice", "join its values in one header")
         headers[name] = literal(value)
-    path = f"{target.base}{target.path}" if asked.proxy is not None else target.path
+    path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
     try:
         step = Step.model_validate(
             {
@@ -110,7 +110,7 @@ def _workload(asked: Arguments, target: Target, method: str) -> Workload:
                 "expect": Expectation(status=tuple(range(200, 300))) if asked.any_length else None,
             }
         )
-        return Workload(name=TOOL, title=f"{method} {target.path}", steps=(step,))
+        return Workload(name=TOOL, title=f"{method} {asked.path}", steps=(step,))
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"ab: the request cannot be sent: {reason}") from fault
@@ -128,7 +128,7 @@ def _proxy(text: str) -> str:
     return f"{host}:{int(port)}"
 
 
-def server_name(target: Target) -> str | None:
+def server_name(target: Url) -> str | None:
     """The name that TLS asks for; None for an IP address, which is none."""
     try:
         ipaddress.ip_address(target.host)

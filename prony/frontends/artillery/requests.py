@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from prony.experiment.running import Target
 from prony.frontends.artillery.answers import (
     NOTHING,
     STATUS_200,
@@ -28,6 +27,7 @@ from prony.frontends.artillery.templates import (
     str_of,
     text_of,
 )
+from prony.plan.target import Url, parse_url
 from prony.plan.workload import Auth, Basic, Step
 
 Ending = Literal["unanswered", "capture", "redirect", "body"]
@@ -78,7 +78,7 @@ class Endpoints:
 class Settings:
     """What holds for all requests of a script."""
 
-    target: Target
+    target: Url
     base_path: str
     """The path of config.target, put before relative URLs; without a slash at its end."""
     headers: Node | None
@@ -195,14 +195,10 @@ def _path(url: Node, qs: Node | None, scope: Scope, settings: Settings) -> str:
             raise url.refused(
                 "a host that is drawn during the run", "write the host, or give it with --target"
             )
-        there = Target.parse(f"{scheme}://{authority.partition('?')[0]}")
-        if (there.tls, there.host, there.port) != (
-            settings.target.tls,
-            settings.target.host,
-            settings.target.port,
-        ):
+        there, _ = parse_url(f"{scheme}://{authority.partition('?')[0]}")
+        if there.url != settings.target.url:
             raise url.refused(
-                f"a request to {there.base}, another server than {settings.target.base}",
+                f"a request to {there.url}, another server than {settings.target.url}",
                 "run one server per script",
             )
         path = slash + path if slash else "/"

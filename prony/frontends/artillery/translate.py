@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from prony.errors import UsageError
-from prony.experiment.running import RunningLoad, Target
 from prony.frontends.artillery import script
 from prony.frontends.artillery.flags import COMMAND_LINE, Given, parse
 from prony.frontends.artillery.flow import Walked, walked
@@ -23,7 +22,8 @@ from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import Scope, constant
 from prony.frontends.base import Translated
 from prony.plan.load import WholeRun
-from prony.plan.target import TlsOptions
+from prony.plan.target import TlsOptions, Url, parse_url
+from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Step, Workload
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
@@ -138,22 +138,23 @@ def read(argv: Sequence[str]) -> Read:
         )
     except ValidationError as fault:
         raise UsageError(f"{root.file}: {fault.errors()[0]['msg']}") from fault
-    load = RunningLoad(
-        target=target,
+    trial = TrialPlan(
         workload=workload,
         load=planned.load,
         measured=WholeRun(drain_s=DRAIN_S),
-        warm_up_s=0.0,
-        driver="auto",
-        seed=1,
-        tls=_tls(config),
+        warm_up=fixed(0.0),
         request_timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
-        asks_first=False,
-        parts=True,
-        title=f"artillery {Path(given.scripts[0]).name}",
+        preflight=False,
+        request_parts=True,
     )
-    told = Translated("artillery", load, (*notes, REPORTED_DIFFERENCES))
+    told = Translated(
+        "artillery",
+        target.model_copy(update={"tls": _tls(config)}),
+        trial,
+        f"artillery {Path(given.scripts[0]).name}",
+        (*notes, REPORTED_DIFFERENCES),
+    )
     namespace = _option(config, "metrics-by-endpoint", "metricsNamespace")
     prefix = "plugins.metrics-by-endpoint" if namespace is None else str(namespace)
     return Read(
@@ -245,7 +246,7 @@ def _dotenv(file: Path) -> Mapping[str, str]:
     return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
 
 
-def _target(config: Node, scope: Scope) -> tuple[Target, str]:
+def _target(config: Node, scope: Scope) -> tuple[Url, str]:
     node = config.get("target")
     if node is None:
         raise UsageError(f"{config.place}: config.target is missing; write it, or give --target URL")
@@ -253,10 +254,10 @@ def _target(config: Node, scope: Scope) -> tuple[Target, str]:
     if not url.startswith(("http://", "https://")):
         raise node.wrong("an HTTP target such as http://HOST:PORT")
     try:
-        target = Target.parse(url)
+        target, path = parse_url(url)
     except UsageError as fault:
         raise UsageError(f"{node.place}: {fault}") from fault
-    base_path = target.path.partition("?")[0].rstrip("/")
+    base_path = path.partition("?")[0].rstrip("/")
     return target, base_path.replace("${", "$${")
 
 

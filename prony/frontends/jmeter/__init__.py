@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -149,17 +148,16 @@ def _run(asked: Arguments, made: Plan, context: Context) -> int:
 
 def _logged(path: Path, replace_log: bool, made: Plan, context: Context, progress: SilentProgress) -> Ran:
     """The run with a row for every request, which become JMeter's lines when it has ended."""
-    load = made.translated.load
     with (
         jtl.open_log(path, replace_log) as file,
         TemporaryDirectory(dir=path.parent, prefix=".jtl-") as folder,
     ):
         rows = Path(folder) / "requests.csv"
-        ran = context.measure(replace(made.translated, load=replace(load, log=rows)), progress)
+        ran = context.measure(made.translated.logged(rows), progress)
         count = 0
         for log, crews in _logs(rows, made):
             roster = Roster(crews, read_log(log))
-            count += jtl.write(read_log(log), file, load.target.base, roster)
+            count += jtl.write(read_log(log), file, made.translated.target.url, roster)
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
     print(f"prony: note: {path}: {count} requests{waited}", file=context.stderr)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.experiment.running import RunningLoad, Target
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import groups, jmx, modules
 from prony.frontends.jmeter.apart import check_apart, goes_on
@@ -22,6 +21,8 @@ from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, Walk, entries
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
+from prony.plan.target import parse_url
+from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Block, Cache, Entry, Scenario, Step, Workload
 
 UNLIMITED_MS = 60_000
@@ -97,19 +98,15 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     if several:
         load, measured = _crowd(of_load, one_after_the_other, values), WholeRun()
         crowd = load.populations
-    running = RunningLoad(
-        target=Target.parse(_one_server(requests)),
+    trial = TrialPlan(
         workload=_workload(path.stem, of_load, values, shared, alone=not several),
         load=load,
         measured=measured,
-        warm_up_s=0.0,
-        driver="auto",
-        seed=1,
+        warm_up=fixed(0.0),
         connections=_connections(parts),
         request_timeout_ms=_longest(requests, values),
         connect_timeout_ms=max(r.connect_ms or CONNECT_MS for r in requests),
-        asks_first=False,
-        title=f"jmeter {path.name}",
+        preflight=False,
         before=_stage(f"{path.stem}-setup", before_load, one_after_the_other, values, shared),
         after=_stage(f"{path.stem}-teardown", after_load, one_after_the_other, values, shared),
     )
@@ -117,10 +114,12 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     if delay_s:
         values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
     return Plan(
-        Translated(TOOL, running, tuple(values.notes)),
+        Translated(
+            TOOL, parse_url(_one_server(requests)).target, trial, f"jmeter {path.name}", tuple(values.notes)
+        ),
         _crews(found[1], crowd),
-        _crews(found[0], () if running.before is None else running.before.loads.populations),
-        _crews(found[2], () if running.after is None else running.after.loads.populations),
+        _crews(found[0], () if trial.before is None else trial.before.loads.populations),
+        _crews(found[2], () if trial.after is None else trial.after.loads.populations),
         delay_s,
         shared.transactions,
     )

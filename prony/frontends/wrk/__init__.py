@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import EngineReport, Window
-from prony.experiment.running import RunningLoad
 from prony.frontends.base import Context, FrontEnd, Refused, Translated
 from prony.frontends.wrk import layout
 from prony.frontends.wrk.arguments import TOOL, USAGE, Arguments, WrongUsage, parse
@@ -19,6 +18,7 @@ from prony.judge.histogram import HistogramError, decode
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.script import Script
 from prony.plan.target import TlsOptions
+from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Step, Workload
 from prony.report.exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony.report.progress import SilentProgress
@@ -50,7 +50,6 @@ def translate(argv: Sequence[str]) -> Translated:
 
 def translated(asked: Arguments) -> Translated:
     """The same connections, time and requests. Raises UsageError for a request that cannot be sent."""
-    target = asked.target
     script = None
     if asked.script is not None:
         script = Script(
@@ -58,36 +57,32 @@ def translated(asked: Arguments) -> Translated:
         )
     try:
         step = Step.model_validate(
-            {"path": _literal(target.path), "headers": {k: _literal(v) for k, v in asked.headers.items()}}
+            {"path": _literal(asked.path), "headers": {k: _literal(v) for k, v in asked.headers.items()}}
         )
-        workload = Workload(name=TOOL, title=f"GET {target.path}", steps=(step,))
+        workload = Workload(name=TOOL, title=f"GET {asked.path}", steps=(step,))
     except ValidationError as fault:
         reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
         raise UsageError(f"wrk: the request cannot be sent: {reason}") from fault
     timeout_ms = max(1, asked.timeout_s * 1000)
-    load = RunningLoad(
-        target=target,
+    trial = TrialPlan(
         workload=workload,
         load=ClosedLoad(users=asked.open_connections),
         measured=WholeRun(duration_s=asked.duration_s),
-        warm_up_s=0.0,
-        driver="auto",
-        seed=1,
-        tls=TlsOptions(insecure=True),
+        warm_up=fixed(0.0),
         request_timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
-        asks_first=False,
+        preflight=False,
         script=script,
         rate_groups=asked.threads,
-        title=f"wrk {asked.url}",
     )
+    target = asked.target.model_copy(update={"tls": TlsOptions(insecure=True)})
     notes: list[str] = []
     if asked.open_connections != asked.connections:
         notes.append(
             f"{asked.connections} connections over {asked.threads} threads are {asked.open_connections}: "
             "as in wrk each thread opens the same number"
         )
-    return Translated(TOOL, load, tuple(notes))
+    return Translated(TOOL, target, trial, f"wrk {asked.url}", tuple(notes))
 
 
 def _literal(text: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.errors import UsageError
-from prony.experiment.running import Target
 from prony.frontends.base import Refused
+from prony.plan.target import Url, parse_url
 
 TOOL = "wrk"
 FEW_CONNECTIONS = "number of connections must be >= threads"
@@ -66,9 +66,14 @@ class Arguments:
     rest: tuple[str, ...] = ()
 
     @property
-    def target(self) -> Target:
-        """Scheme, host, port and path."""
-        return Target.parse(self.url)
+    def target(self) -> Url:
+        """Where the requests go."""
+        return parse_url(self.url).target
+
+    @property
+    def path(self) -> str:
+        """What is requested there."""
+        return parse_url(self.url).path
 
     @property
     def open_connections(self) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from prony.errors import EnvironmentFault
-from prony.experiment.conclude import refuse
+from prony.experiment.requirements import forecasts, refusals
 from prony.host.resource_limits import limits
 from prony.judge.finding import Status
 from prony.load.facts import load_facts
@@ -56,13 +55,7 @@ def _forecast(_: SetupResult) -> ExtraCase:
     with FEW_PORTS():
         found = limits()
         asked = (load_facts(_open(rate), hello(), close, duration_s=60.0) for rate in (20_000, 4))
-        said = []
-        for load in asked:
-            try:
-                refuse(load, found)
-                said.append("")
-            except EnvironmentFault as fault:
-                said.append(str(fault))
+        said = ["; ".join(refusals(forecasts(load, found))) for load in asked]
     many, few = said
     if "ports" not in many:
         return ExtraCase("", "20,000 connections a second on 300 ports were not refused before the run")

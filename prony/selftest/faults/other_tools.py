@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 
-from prony.experiment.second_opinion import Asked
 from prony.host.partition import partition
 from prony.peers import Request, Tool
 from prony.peers.ab import Ab
 from prony.peers.runner import Ran, run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
+from prony.plan.plan import CrossCheck
 from prony.selftest.faults.model import Context, Setup
 from prony.selftest.faults.trial import spec_of
 from prony.server.build import Built
@@ -40,7 +40,12 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
         context = Context(server_cpus, chosen.client, server.pid)
         with setup.disturbance(context) if setup.disturbance is not None else nullcontext():
             asked = Request(
-                Asked(users, SECONDS, tls=setup.tls), f"{server.url}/", SECONDS, 0.0, "", chosen.client[0]
+                CrossCheck(connections=users, seconds=SECONDS, tls=setup.tls, url=server.url),
+                f"{server.url}/",
+                SECONDS,
+                0.0,
+                "",
+                chosen.client[0],
             )
             return run(tool, program, asked, chosen.client)
 

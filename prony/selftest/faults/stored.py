@@ -20,12 +20,12 @@ from prony.errors import EnvironmentFault
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import conclude
-from prony.experiment.plan_text import plan_dict
 from prony.host.fingerprint import fingerprint, key_of
 from prony.judge.finding import Judgement
 from prony.judge.verdict import verdict_of
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.plan.spec import ExperimentPlan
+from prony.plan.plan import MAIN, Part, Plan, cell_of
+from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.selftest.faults.clean_run import BUSY
 from prony.selftest.faults.model import Setup, SetupResult, hello
@@ -85,16 +85,20 @@ def keep(
 ) -> str:
     """These trials as one experiment on this machine, (server, trial) in the order of blocks; its id."""
     servers = tuple(dict.fromkeys(server for server, _ in trials))
-    plan = ExperimentPlan(
-        title="of the catalogue",
-        servers=servers,
-        trial=TrialPlan(workload=hello(), load=load, measured=WINDOW),
-        trials=len(trials) // len(servers),
-        controls=0,
+    title = "of the catalogue"
+    trial = TrialPlan(workload=hello(), load=load, measured=WINDOW)
+    times = len(trials) // len(servers)
+    cells = {server: cell_of(MAIN, server, Launch(address=server), trial, times) for server in servers}
+    plan = Plan(
+        name="compare",
+        command="compare",
+        title=title,
+        parts=(Part(name=MAIN, title=title, shape="comparison"),),
+        cells=tuple(cells.values()),
         seed=1,
     )
     experiment = store.create_experiment(
-        name=plan.title, spec=plan_dict(plan), fingerprint=machine, seed=plan.seed, quick=False
+        name=title, spec=plan.as_stored(), fingerprint=machine, seed=plan.seed, quick=False
     )
     now = datetime.now(UTC)
     for number, (server, outcome) in enumerate(trials):
@@ -104,6 +108,7 @@ def keep(
             server=server,
             workload="hello",
             load_name=load.name,
+            cell=cells[server].id,
             block=number // len(servers),
             position=number % len(servers),
             seed=number + 1,

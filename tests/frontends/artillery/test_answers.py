@@ -98,7 +98,7 @@ class Quick:
         return json.loads(report.read_text())["aggregate"]["counters"], Counter(self.asked), code
 
     def steps(self, flow: str) -> tuple[Step, ...]:
-        found = translate(["run", self.script(flow)]).load.workload.scenarios[0].requests
+        found = translate(["run", self.script(flow)]).trial.workload.scenarios[0].requests
         assert found
         return found
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from prony.experiment.running import RunningLoad
 from prony.frontends.artillery import run
 from prony.frontends.artillery.translate import translate
+from prony.frontends.base import Translated
 from prony.judge.limits import CheckLimits
 from prony.plan.load import OpenLoad
 from prony.plan.planfile_read import find, read
@@ -22,7 +21,7 @@ from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import status_probe
-from tests.frontends.conftest import Front, Served, offered
+from tests.frontends.conftest import Front, Served, changed, offered
 
 SCRIPT = str(Path(__file__).parents[3] / "plans" / "scripts" / "sync-vs-async.yml")
 SMALL = json.dumps({"config": {"phases": [{"duration": 1, "arrivalRate": 4}]}})
@@ -51,7 +50,7 @@ def only(steps: object) -> Step:
 
 
 def test_the_script_asks_for_what_the_plan_asks_for() -> None:
-    plan, script = native(), translate(["run", SCRIPT]).load
+    plan, script = native(), translate(["run", SCRIPT]).trial
     assert arrivals(script.load) == arrivals(plan.load) == [(60, 100, 100)]
     (scenario,) = script.workload.scenarios
     mine, theirs = only(scenario.steps), only(plan.workload.steps)
@@ -61,20 +60,20 @@ def test_the_script_asks_for_what_the_plan_asks_for() -> None:
     assert mine.think is theirs.think is None
 
 
-def small(plan: TrialPlan, like: RunningLoad) -> RunningLoad:
+def small(plan: TrialPlan, like: Translated) -> Translated:
     """The plan's load with the arrivals of the small script, on the same server."""
     assert isinstance(plan.load, OpenLoad)
-    assert isinstance(like.load, OpenLoad)
-    load = plan.load.model_copy(update={"phases": like.load.phases})
+    assert isinstance(like.trial.load, OpenLoad)
+    load = plan.load.model_copy(update={"phases": like.trial.load.phases})
     step = only(plan.workload.steps).model_copy(update={"path": "/delay?ms=150", "expect": None})
     workload = plan.workload.model_copy(update={"steps": (step,)})
-    return replace(like, load=load, workload=workload, measured=plan.measured)
+    return changed(like, load=load, workload=workload, measured=plan.measured)
 
 
 def test_both_send_the_same_requests_on_as_many_connections(serve: Callable[..., Served]) -> None:
     by_script, by_plan = serve("--delay", "1ms"), serve("--delay", "1ms")
-    script = translate(["run", "--overrides", SMALL, "-t", by_script.url, SCRIPT]).load
-    other = translate(["run", "--overrides", SMALL, "-t", by_plan.url, SCRIPT]).load
+    script = translate(["run", "--overrides", SMALL, "-t", by_script.url, SCRIPT])
+    other = translate(["run", "--overrides", SMALL, "-t", by_plan.url, SCRIPT])
     reports = [offered(script), offered(small(native(), other))]
     for report in reports:
         totals = report.totals

@@ -198,7 +198,7 @@ def test_a_value_that_is_only_a_text_is_kept_as_one(tmp_path: Path) -> None:
         "scenarios: [{flow: [{get: {url: /, capture: [{json: $.a, as: a}, {json: $.b, as: b}]}},\n"
         " {post: {url: '/{{ a }}', json: {x: 'a {{ a }}', b: '{{ b }}'}}}]}]\n"
     )
-    first, second = translate(["run", str(file)]).load.workload.scenarios[0].requests
+    first, second = translate(["run", str(file)]).trial.workload.scenarios[0].requests
     assert [one.as_json for one in first.capture.values()] == [False, True]
     assert (second.path, second.body) == ("/${a}", '{"x":"a ${a | json}","b":${b}}')
     file.write_text(file.read_text().replace("{{ b }}", "{{ c.d }}"))
@@ -218,7 +218,7 @@ def test_a_match_may_name_values_of_the_run(tmp_path: Path) -> None:
         "                      {json: $.age, value: '{{ age }}'}]}\n"
         "      - get: {url: '/{{ id }}', match: {json: $.id, value: '{{ id }}'}}\n"
     )
-    first, second = translate(["run", str(file)]).load.workload.scenarios[0].requests
+    first, second = translate(["run", str(file)]).trial.workload.scenarios[0].requests
     assert first.expect is not None
     assert second.expect is not None
     assert first.expect.json_values == {"/n": 5}

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from prony.errors import PronyError, UsageError
 from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused, Translated, explain
-from prony.plan import urlplan
 from prony.plan.load import OpenLoad
 from prony.plan.workload import Block, Entry, Step
 from tests.entries import requests
 from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
+from tests.frontends.conftest import from_file
 
 HEAD = "config:\n  target: http://h:8080/base\n  phases: [{duration: 10, arrivalRate: 2}]\n"
 
@@ -33,7 +33,7 @@ def entries(tmp_path: Path, steps: str, config: str = "") -> tuple[Entry, ...]:
     text = f"{HEAD}{config}scenarios:\n  - flow:\n" + "".join(
         f"      {line}\n" for line in steps.splitlines()
     )
-    return script(tmp_path, text).load.workload.scenarios[0].steps
+    return script(tmp_path, text).trial.workload.scenarios[0].steps
 
 
 def flow(tmp_path: Path, steps: str, config: str = "") -> tuple[Step, ...]:
@@ -44,18 +44,16 @@ def flow(tmp_path: Path, steps: str, config: str = "") -> tuple[Step, ...]:
 
 
 def opened(translated: Translated) -> OpenLoad:
-    assert isinstance(translated.load.load, OpenLoad)
-    return translated.load.load
+    assert isinstance(translated.trial.load, OpenLoad)
+    return translated.trial.load
 
 
 def test_a_whole_script_becomes_a_plan_that_can_be_read_again(tmp_path: Path) -> None:
     translated = translate(["run", written(tmp_path, WHOLE, "http://127.0.0.1:8080")])
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translated), encoding="utf-8")
-    plan = urlplan.read(file)
-    assert plan is not None
-    assert plan.workload == translated.load.workload
-    (scenario,) = translated.load.workload.scenarios
+    assert from_file(file).trial.workload == translated.trial.workload
+    (scenario,) = translated.trial.workload.scenarios
     assert [f"{s.method} {s.path}" for s in requests(scenario.steps)] == [
         "GET /a?q=a+b%26c%7E&r=7", "POST /echo", "PUT /p/0/${c}", "PUT /p/1/${c}",
         "DELETE /d/x", "DELETE /d/y",
@@ -71,7 +69,7 @@ def test_a_whole_script_becomes_a_plan_that_can_be_read_again(tmp_path: Path) ->
 
 def test_experiment_d_is_one_loop_of_sessions(tmp_path: Path) -> None:
     translated = translate(["run", written(tmp_path, SESSIONS)])
-    (scenario,) = translated.load.workload.scenarios
+    (scenario,) = translated.trial.workload.scenarios
     assert (scenario.loops, len(scenario.steps), requests(scenario.steps)[0].repeat) == (50, 1, 1)
     load = opened(translated)
     assert load.session == "user"
@@ -122,13 +120,13 @@ config:
 scenarios: [{flow: [{get: {url: "/{{ a }}/{{ b }}/{{ $environment }}"}}]}]
 """
     plain = script(tmp_path, text, "-v", '{"a": 5}')
-    assert plain.load.target.base == "http://one:80"
-    assert requests(plain.load.workload.scenarios[0].steps)[0].path == "/5/from-env/undefined"
+    assert plain.target.url == "http://one:80"
+    assert requests(plain.trial.workload.scenarios[0].steps)[0].path == "/5/from-env/undefined"
     fast = script(tmp_path, text, "--environment=fast", "--overrides", '{"config": {"timeout": 3}}')
-    assert fast.load.target.base == "http://two:81"
+    assert fast.target.url == "http://two:81"
     assert opened(fast).highest_per_s == 9
-    assert fast.load.request_timeout_ms == 3000
-    assert script(tmp_path, text, "-thttp://three").load.target.host == "three"
+    assert fast.trial.request_timeout_ms == 3000
+    assert script(tmp_path, text, "-thttp://three").target.host == "three"
     assert any("nowhere is not defined" in note for note in script(tmp_path, text, "-e", "nowhere").notes)
 
 
@@ -137,7 +135,7 @@ def test_weights_and_variables_drawn_from_lists(tmp_path: Path) -> None:
 scenarios:
   - {{name: a, weight: 3, flow: [{{get: {{url: "/{{{{ kind }}}}/{{{{ kind }}}}"}}}}]}}
   - {{name: b, flow: [{{get: {{url: /}}}}]}}
-""").load.workload  # fmt: skip
+""").trial.workload  # fmt: skip
     assert [(s.name, s.weight, requests(s.steps)[0].path) for s in workload.scenarios] == [
         ("a", 1.5, "/base/red/red"), ("a (2)", 1.5, "/base/blue/blue"), ("b", 1, "/base/"),
     ]  # fmt: skip
@@ -437,9 +435,7 @@ def test_a_random_script_translates_or_is_refused(
         return
     again = file.with_name("plan.yaml")
     again.write_text(explain(translated), encoding="utf-8")
-    plan = urlplan.read(again)
-    assert plan is not None
-    assert plan.workload == translated.load.workload
+    assert from_file(again).trial.workload == translated.trial.workload
 
 
 @settings(max_examples=100, deadline=None)

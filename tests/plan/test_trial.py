@@ -4,34 +4,43 @@ import pytest
 
 from prony.plan import workload
 from prony.plan.load import ClosedLoad, OpenLoad, RatePhase, WholeRun
-from prony.plan.spec import ExperimentPlan
+from prony.plan.plan import MAIN, Part, Plan, cell_of
+from prony.plan.target import Launch
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, full_trial, pinned, quick_trial
 
 SERVERS = ("a", "b", "c")
 
 
-def plan(seed: int, trials: int = 5) -> ExperimentPlan:
+def plan(seed: int, trials: int = 5) -> Plan:
     trial = quick_trial(workload.load("hello"), 10, None)
-    return ExperimentPlan(title="t", servers=SERVERS, trial=trial, trials=trials, seed=seed)
+    cells = tuple(cell_of(MAIN, server, Launch(address=server), trial, trials) for server in SERVERS)
+    part = Part(name=MAIN, title="t", shape="comparison")
+    return Plan(name="t", command="compare", title="t", parts=(part,), cells=cells, seed=seed)
+
+
+def order(seed: int) -> list[tuple[int, int, str]]:
+    """(block, position, server)."""
+    made = plan(seed)
+    return [(one.block, one.position, made.cell(one.cell).server) for one in made.order()]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])
 def test_every_block_holds_every_server_once(seed: int) -> None:
-    order = plan(seed).order()
-    assert len(order) == 15
+    rows = order(seed)
+    assert len(rows) == 15
     for block in range(5):
-        assert {server for b, _, server in order if b == block} == set(SERVERS)
-        assert [position for b, position, _ in order if b == block] == [0, 1, 2]
+        assert {server for b, _, server in rows if b == block} == set(SERVERS)
+        assert [position for b, position, _ in rows if b == block] == [0, 1, 2]
 
 
 def test_the_seed_decides_and_reproduces() -> None:
-    assert plan(7).order() == plan(7).order()
-    assert len({tuple(plan(seed).order()) for seed in range(20)}) > 10
+    assert order(7) == order(7)
+    assert len({tuple(order(seed)) for seed in range(20)}) > 10
 
 
 def test_the_first_place_is_not_always_the_same_servers() -> None:
-    firsts = [row[2] for seed in range(60) for row in plan(seed).order() if row[1] == 0]
+    firsts = [row[2] for seed in range(60) for row in order(seed) if row[1] == 0]
     assert all(60 < firsts.count(server) < 140 for server in SERVERS)
 
 

@@ -9,56 +9,56 @@ from collections.abc import Callable, Sequence
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import Limits
-from prony.experiment.bench import Bench
-from prony.experiment.conclude import in_words
-from prony.experiment.run import check_workload
+from prony.evidence.trial import LoadFacts
+from prony.experiment.targets import Targets
+from prony.experiment.testbed import Testbed
 from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
-from prony.plan.cells import Cell, RunPlan, Skipped
+from prony.plan.plan import Cell, Plan, Skipped
 from prony.plan.planfile import NeedKeys
-from prony.server.build import lacking
-from prony.server.catalogue import Catalogue
-from prony.server.settings import Settings
-from prony.server.spec import ServerSpec
-from prony.target import LaunchedServer
+from prony.target import ServerUnderTest
 from prony.trial.facts import trial_facts
 
-REMEDY = "Mend it, or run the rest with --skip-unmeetable"
+REMEDY = "Fix it, or run the rest with --skip-unmeetable"
 
 
-def specs(
-    plan: RunPlan, catalogue: Catalogue, place: Callable[[str, str], str] | None = None
-) -> dict[str, ServerSpec]:
-    """Cell id -> its server as it is to be started. Raises UsageError for an unknown server, a setting that
-    it has not, or a workload that it does not offer; `place` says where a part names a server.
+def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] | None = None) -> None:
+    """Find every server of the plan. Raises UsageError for an unknown server, a setting that it does not
+    have, or a workload that it does not offer; `where` says where a part names a server.
     """
-    found: dict[str, ServerSpec] = {}
     for cell in plan.cells:
-        launch = cell.launch
-        asked = Settings(dict(launch.settings), launch.heap, launch.jvm_flags, launch.jdk)
         try:
-            spec = catalogue.resolve(launch.address, asked)
-            check_workload({cell.server: spec}, cell.trial.workload.name)
+            targets.of(cell).offers(cell.trial.workload.name)
         except UsageError as fault:
-            where = f"{plan.name}, part '{cell.part}'" if place is None else place(cell.part, cell.server)
-            raise UsageError(f"{where}: {fault}") from fault
-        found[cell.id] = spec
+            if where is None:
+                raise
+            raise UsageError(f"{where(cell.part, cell.server)}: {fault}") from fault
+
+
+def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
+    """The cells that this machine cannot run, each with the reason and the remedy."""
+    lacks: dict[int, str | None] = {}
+    found = []
+    for cell in plan.cells:
+        target = targets.of(cell)
+        if id(target) not in lacks:
+            lacks[id(target)] = target.lacking()
+        why = _why_not(cell, target, testbed, lacks[id(target)])
+        if why is not None:
+            found.append(skipped(cell, why))
     return found
 
 
-def unmet(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[Skipped]:
-    """The cells that this machine cannot run, each with the reason and the remedy."""
-    tools = _Tools()
-    return [
-        skipped(cell, why)
-        for cell in plan.cells
-        if (why := _why_not(cell, found[cell.id], bench, tools)) is not None
-    ]
+def refuse_cell(cell: Cell, targets: Targets, testbed: Testbed) -> None:
+    """Raises EnvironmentFault when ports or descriptors cannot suffice, with what to do about it."""
+    refused = _refused(cell, targets.of(cell), testbed)
+    if refused:
+        raise EnvironmentFault("; ".join(refused))
 
 
-def without_optional(plan: RunPlan, lacking: Sequence[Skipped]) -> tuple[RunPlan, list[Skipped]]:
+def without_optional(plan: Plan, lacking: Sequence[Skipped]) -> tuple[Plan, list[Skipped]]:
     """The plan without what may be left out, and what is still lacking. Raises EnvironmentFault when nothing
     is left.
     """
@@ -67,7 +67,7 @@ def without_optional(plan: RunPlan, lacking: Sequence[Skipped]) -> tuple[RunPlan
     return without(plan, spared) if spared else plan, [one for one in lacking if one.cell not in optional]
 
 
-def without(plan: RunPlan, left_out: Sequence[Skipped]) -> RunPlan:
+def without(plan: Plan, left_out: Sequence[Skipped]) -> Plan:
     """The plan without these cells. Raises EnvironmentFault when nothing is left."""
     names = {one.cell for one in left_out}
     cells = tuple(cell for cell in plan.cells if cell.id not in names)
@@ -92,34 +92,28 @@ def skipped(cell: Cell, why: str) -> Skipped:
     return Skipped(cell=cell.id, part=cell.part, server=cell.server, why=why)
 
 
-class _Tools:
-    """What each server lacks of JDKs, build tools and services; looked for once per server."""
-
-    def __init__(self) -> None:
-        self._known: list[tuple[ServerSpec, str | None]] = []
-
-    def lacking(self, spec: ServerSpec) -> str | None:
-        for other, why in self._known:
-            if other == spec:
-                return why
-        self._known.append((spec, lacking(spec)))
-        return self._known[-1][1]
-
-
-def _why_not(cell: Cell, spec: ServerSpec, bench: Bench, tools: _Tools) -> str | None:
-    tool = tools.lacking(spec)
-    refused = [] if tool is None else [tool]
-    refused += [in_words(one) for one in _forecasts(cell, spec, bench) if one.status is Status.INVALID]
+def _why_not(cell: Cell, target: ServerUnderTest, testbed: Testbed, lacking: str | None) -> str | None:
+    reasons = [] if lacking is None else [lacking]
+    reasons += _refused(cell, target, testbed)
     if cell.needs is not None:
-        refused += _needs(cell.needs, bench.limits, bench)
-    return "; ".join(refused) or None
+        reasons += _needs(cell.needs, testbed)
+    return "; ".join(reasons) or None
 
 
-def warnings(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[str]:
+def _refused(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> list[str]:
+    return refusals(_forecasts(cell, target, testbed))
+
+
+def refusals(found: Sequence[Finding]) -> list[str]:
+    """In words what cannot work, of forecasts."""
+    return [in_words(one) for one in found if one.status is Status.INVALID]
+
+
+def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
     """What the forecasts doubt without refusing it, one sentence per cell."""
     said: list[str] = []
     for cell in plan.cells:
-        ports, descriptors = _forecasts(cell, found[cell.id], bench)
+        ports, descriptors = _forecasts(cell, targets.of(cell), testbed)
         doubtful = ports.status is Status.UNKNOWN and not cell.trial.connections.keep_alive
         for finding in (ports, descriptors):
             if finding.status is Status.SUSPECT or (doubtful and finding is ports):
@@ -127,20 +121,30 @@ def warnings(plan: RunPlan, found: dict[str, ServerSpec], bench: Bench) -> list[
     return said
 
 
-def _forecasts(cell: Cell, spec: ServerSpec, bench: Bench) -> tuple[Finding, Finding]:
-    """Of ports and of descriptors."""
-    limits = CheckLimits.model_validate(cell.limits)
-    facts = trial_facts(cell.trial, LaunchedServer(spec)).model_copy(
+def _forecasts(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> tuple[Finding, Finding]:
+    facts = trial_facts(cell.trial, target).model_copy(
         update={"expected_requests_per_s": cell.expected_requests_per_s}
     )
+    return forecasts(facts, target.limits(testbed.limits), CheckLimits.model_validate(cell.limits))
+
+
+def forecasts(facts: LoadFacts, found: Limits, limits: CheckLimits | None = None) -> tuple[Finding, Finding]:
+    """Of ports and of descriptors: will they do for this load?"""
+    limits = limits or CheckLimits()
     return (
-        forecast_ports(facts, bench.limits, limits.of(PortsLimits)),
-        forecast_descriptors(facts, bench.limits, None, limits.of(DescriptorsLimits)),
+        forecast_ports(facts, found, limits.of(PortsLimits)),
+        forecast_descriptors(facts, found, None, limits.of(DescriptorsLimits)),
     )
 
 
-def _needs(needs: NeedKeys, limits: Limits, bench: Bench) -> list[str]:
+def in_words(finding: Finding) -> str:
+    """A finding before the run as half a sentence."""
+    return f"{finding.check}: {finding.reason}" + (f" ({finding.advice})" if finding.advice else "")
+
+
+def _needs(needs: NeedKeys, testbed: Testbed) -> list[str]:
     missing: list[str] = []
+    limits: Limits = testbed.limits
     soft, hard = limits.descriptors_soft, limits.descriptors_hard
     if needs.descriptors is not None and soft is not None and soft < needs.descriptors:
         how = (
@@ -155,7 +159,7 @@ def _needs(needs: NeedKeys, limits: Limits, bench: Bench) -> list[str]:
             f"the plan needs {needs.ports:,} ephemeral ports and there are {size:,} "
             '(sysctl -w net.ipv4.ip_local_port_range="1024 65535")'
         )
-    cpus = len({*bench.partition.server, *bench.partition.client})
+    cpus = len({*testbed.partition.server, *testbed.partition.client})
     if needs.cpus is not None and cpus < needs.cpus:
         missing.append(f"the plan needs {needs.cpus} CPUs and there are {cpus} (a larger machine)")
     return missing

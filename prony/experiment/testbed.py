@@ -1,4 +1,4 @@
-"""What an experiment works on and whom it tells: the host as it is before the first trial, and `Progress`.
+"""The host on which an experiment runs, as it is before the first trial, and whom it tells: `Progress`.
 
 Must not know what is measured.
 """
@@ -41,7 +41,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Testbed:
     """Everything about the host that is fixed before the first trial."""
 
     partition: CpuPartition

@@ -6,30 +6,28 @@ Must not start servers or load.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 
 import prony
 from prony.errors import UsageError
-from prony.experiment.bench import Bench
+from prony.experiment.testbed import Testbed
 from prony.host.fingerprint import fingerprint
 from prony.host.partition import partition
 from prony.host.proc import parse_cpus
 from prony.host.readings import io_uring_works
 from prony.host.resource_limits import limits_to_own_servers, raise_descriptors
 from prony.load.engine import engine_version
-from prony.server.spec import ServerSpec
 
 
-def prepare(server_cpus: str | None, client_cpus: str | None, specs: Iterable[ServerSpec] = ()) -> Bench:
+def prepare(server_cpus: str | None, client_cpus: str | None, *, services: bool = False) -> Testbed:
     """Choose the CPUs, raise the descriptor limit, look at the machine. Raises UsageError.
 
-    When one of the servers stands on services, they have a CPU of their own beside all of them alike. The
-    limits are those towards servers that the laboratory starts; a load on another one reads its own.
+    `services`: one of the servers has backing services, which get a CPU of their own beside all servers
+    alike. The limits are those towards servers that the laboratory starts; each target says its own.
     """
     chosen = partition(
         server=_cpus(server_cpus, "--server-cpus"),
         client=_cpus(client_cpus, "--client-cpus"),
-        services=any(spec.services for spec in specs),
+        services=services,
     )
     raise_descriptors()
     software = {
@@ -38,7 +36,7 @@ def prepare(server_cpus: str | None, client_cpus: str | None, specs: Iterable[Se
         "python": ".".join(map(str, sys.version_info[:3])),
     }
     found = limits_to_own_servers().model_copy(update={"io_uring": io_uring_works()})
-    return Bench(partition=chosen, limits=found, fingerprint=fingerprint(software))
+    return Testbed(partition=chosen, limits=found, fingerprint=fingerprint(software))
 
 
 def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:

@@ -1,0 +1,159 @@
+"""From a plan to its result: what every command that measures does once its plan is there.
+
+Must not know which command made the plan, nor how a trial is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prony.cli import options
+from prony.cli.common import Common
+from prony.errors import EnvironmentFault, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from prony.experiment.experiment import Experiment
+    from prony.experiment.targets import Targets
+    from prony.experiment.testbed import Testbed
+    from prony.plan.plan import Plan
+
+Where = Callable[[str, str], str]
+"""(part, server) -> where a plan file names it."""
+
+
+def run(
+    plan: Plan,
+    common: Common,
+    *,
+    skip_unmeetable: bool = False,
+    dry_run: bool = False,
+    where: Where | None = None,
+) -> int:
+    """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured."""
+    from prony.cli.dry_run import show_dry_run
+    from prony.cli.showing import progress_for, show
+    from prony.experiment import requirements
+    from prony.experiment.experiment import Experiment
+    from prony.experiment.targets import Targets
+    from prony.store import Store
+
+    if common.report is not None:
+        options.writable(common.report)
+    plan = common.applied(plan)
+    targets = Targets()
+    requirements.find_targets(plan, targets, where)
+    store = None if dry_run else Store.open(common.db)
+    testbed = testbed_for(plan, targets, common)
+    plan, lacking = requirements.without_optional(plan, requirements.unmet(plan, targets, testbed))
+    if dry_run:
+        warnings = requirements.warnings(plan, targets, testbed)
+        return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
+    if lacking and not skip_unmeetable:
+        remedy = f". {requirements.REMEDY}" if plan.command == "run" else ""
+        raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
+    if lacking:
+        plan = requirements.without(plan, lacking)
+    assert store is not None
+    interrupted = False
+    with progress_for(common.json) as progress:
+        experiment = Experiment(plan, targets, store, testbed, progress, skip_unmeetable=skip_unmeetable)
+        with saying_how_to_continue(experiment):
+            try:
+                experiment.run()
+            except KeyboardInterrupt:
+                if (
+                    len(plan.order()) > 1
+                    or not experiment.identifier
+                    or not store.trials(experiment.identifier)
+                ):
+                    raise
+                interrupted = True  # of a single trial what was measured is shown
+    code = show(store, experiment.identifier, as_json=common.json, report=common.report)
+    return ExitCode.INTERRUPTED if interrupted else code
+
+
+def resume(
+    common: Common, others: Mapping[str, object], *, named: str | None = None, dry_run: bool = False
+) -> int:
+    """Continue a stored experiment, whichever command began it. `others`: further options of the command,
+    which are refused; `named`: a plan file that was given beside --resume.
+    """
+    from prony.cli.dry_run import show_dry_run
+    from prony.cli.showing import progress_for, show
+    from prony.experiment import requirements
+    from prony.experiment.experiment import Experiment, remaining
+    from prony.experiment.stored import resumable
+    from prony.experiment.targets import Targets
+    from prony.store import Store
+
+    common.check_resume(others)
+    if common.report is not None:
+        options.writable(common.report)
+    assert common.resume is not None
+    store = Store.open(common.db)
+    row, plan = resumable(store, common.resume)
+    if named is not None:
+        _same_plan(named, plan, row.id)
+    if common.repeat_disturbed:
+        plan = plan.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
+    targets = Targets()
+    requirements.find_targets(plan, targets)
+    testbed = testbed_for(plan, targets, common)
+    if row.fingerprint.key != testbed.fingerprint.key:
+        raise UsageError(
+            f"{row.id} was begun on another machine or with other software "
+            f"({row.fingerprint.hostname}, fingerprint {row.fingerprint.key}; here "
+            f"{testbed.fingerprint.key}); trials of two machines are never mixed: start the plan anew here "
+            "and put both beside each other with prony compare-results"
+        )
+    if dry_run:
+        left = remaining(plan, store.trials(row.id))
+        warnings = requirements.warnings(plan, targets, testbed)
+        return show_dry_run(plan, left, [], warnings, testbed, common.json)
+    with progress_for(common.json) as progress:
+        experiment = Experiment(plan, targets, store, testbed, progress)
+        with saying_how_to_continue(experiment):
+            experiment.resume(row.id)
+    return show(store, row.id, as_json=common.json, report=common.report)
+
+
+def testbed_for(plan: Plan, targets: Targets, common: Common) -> Testbed:
+    """This host, with the CPUs that the options or the plan name."""
+    from prony.cli.testbed import prepare
+
+    return prepare(
+        common.server_cpus or plan.cpus.server,
+        common.client_cpus or plan.cpus.client,
+        services=any(targets.of(cell).has_services for cell in plan.cells),
+    )
+
+
+@contextmanager
+def saying_how_to_continue(experiment: Experiment) -> Iterator[None]:
+    """Who interrupts hours of trials is told at once how they are continued."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if experiment.identifier and len(experiment.plan.order()) > 1:
+            experiment.progress.note(
+                f"interrupted; continue with: prony {_command(experiment.plan)} --resume "
+                f"{experiment.identifier}"
+            )
+        raise
+
+
+def _command(plan: Plan) -> str:
+    return plan.command if plan.command in ("compare", "sweep", "capacity", "second-opinion") else "run"
+
+
+def _same_plan(named: str, stored: Plan, identifier: str) -> None:
+    """A plan file beside --resume may only be the one that the run was started from."""
+    from prony.plan.planfile_read import find
+
+    if find(named).stem != stored.name:
+        raise UsageError(
+            f"{identifier} is a run of the plan '{stored.name}', not of '{named}'; leave the plan out: "
+            "what is resumed is the plan as it was stored"
+        )

@@ -1,0 +1,269 @@
+"""Runs a plan: its trials in the recorded order, each judged and stored when it ends; goes on where an
+interrupted one stopped.
+
+Must not know which command made the plan, what kind its targets are, nor how results are shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from prony.compare.cross_check import PRONY
+from prony.errors import EnvironmentFault
+from prony.experiment import growth, requirements
+from prony.experiment.clear import UntilClear, watches
+from prony.experiment.cross_check import Rounds, counted_in, counter
+from prony.experiment.recording import begin, ready, until_ended
+from prony.experiment.stored import cell_of_record
+from prony.experiment.targets import Targets
+from prony.experiment.testbed import Progress, Testbed
+from prony.experiment.trials import Ended, Trials, index_of
+from prony.peers import PEERS
+from prony.plan.plan import Cell, CrossCheck, Part, Plan, ScheduledTrial, Skipped
+from prony.store import Store, StoredTrial
+from prony.trial.load_run import INTERRUPTED
+
+Key = tuple[str, int, str]
+"""(cell, block, kind): which trial of the plan a stored one is."""
+
+
+@dataclass(slots=True)
+class Experiment:
+    """One experiment. `run()` and `resume()` return its id in the store; what had ended is stored whatever
+    happens.
+    """
+
+    plan: Plan
+    targets: Targets
+    store: Store
+    testbed: Testbed
+    progress: Progress
+    skip_unmeetable: bool = False
+    identifier: str = ""
+    """In the store, from the first trial on."""
+    _ended: set[Key] = field(default_factory=set)
+    _attempts: Counter[int] = field(default_factory=Counter)
+    _watches: dict[str, UntilClear] = field(default_factory=dict)
+    _over: dict[int, bool] = field(default_factory=dict)
+    """Block -> whether it was found to be one too many, in the part that is being run."""
+    _told_of_disturbance: bool = False
+
+    def run(self) -> str:
+        """From the first trial. Raises PronyError; an interrupt marks the experiment and is raised again."""
+        self._announce(self.plan.order())
+        self._prepare(self.plan.cells)
+        self.identifier = begin(
+            self.store,
+            self.testbed,
+            name=self.plan.title,
+            spec=self.plan.as_stored(),
+            seed=self.plan.seed,
+            quick=self.plan.quick,
+        )
+        self._run_parts()
+        return self.identifier
+
+    def resume(self, identifier: str) -> str:
+        """The trials of a stored experiment that have not ended yet, and what its plan still grows."""
+        self.identifier = identifier
+        left = remaining(self.plan, self.store.trials(identifier))
+        self._announce(left)
+        needed = {one.cell for one in left}
+        self._prepare([cell for cell in self.plan.cells if cell.id in needed])
+        ready(self.store, self.testbed)
+        self.store.resume_experiment(identifier)
+        self._run_parts()
+        return identifier
+
+    def _announce(self, left: tuple[ScheduledTrial, ...]) -> None:
+        self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left))
+        for sentence in requirements.warnings(self.plan, self.targets, self.testbed):
+            self.progress.note(sentence)
+
+    def _prepare(self, cells: tuple[Cell, ...] | list[Cell]) -> None:
+        """Build what is missing. A server that cannot be built ends the experiment, or its cells are left
+        out.
+        """
+        failed: list[Skipped] = []
+        for cell in cells:
+            try:
+                self.targets.of(cell).prepare(self.progress.build)
+            except EnvironmentFault as fault:
+                if not self.skip_unmeetable:
+                    raise
+                if not any(one.why == str(fault) for one in failed):
+                    self.progress.note(f"skipped {cell.server}: {fault}")
+                failed.append(requirements.skipped(cell, str(fault)))
+        if failed:
+            self.plan = requirements.without(self.plan, failed)
+
+    # -- parts
+
+    def _run_parts(self) -> None:
+        stored = self.store.trials(self.identifier)
+        self._attempts = Counter(index_of(trial.record) for trial in stored)
+        self._ended = {_key(self.plan, trial) for trial in stored if _whole(trial)}
+        with until_ended(self.store, self.identifier):
+            trials = Trials(self.identifier, self.store, self.testbed, self.progress)
+            for part in self.plan.parts:
+                self._run_part(part, trials)
+
+    def _run_part(self, part: Part, trials: Trials) -> None:
+        if part.follows is not None and not self.plan.of(part.name):
+            self._follow(part)
+        self._watch(part)
+        if part.cross_check is not None:
+            self._cross_check(part, trials)
+            return
+        while True:
+            for scheduled in self._left(part):
+                if not self._spared(part, scheduled):
+                    self._trial(scheduled, trials)
+            if part.search is None or not self._search_on(part):
+                return
+
+    def _cross_check(self, part: Part, trials: Trials) -> None:
+        """Round by round, in each a trial of Prony's and a run of each other tool; those that have ended are
+        left out.
+        """
+        assert part.cross_check is not None
+        rounds = Rounds({tool.name: tool for tool in PEERS}, self.testbed.partition.client, self.plan.seed)
+        own = {one.block + 1: one for one in self._left(part)}
+        for round_ in range(1, self.plan.of(part.name)[0].trials + 1):
+            for name in rounds.order(part, round_):
+                asked = self.plan.part(part.name).cross_check
+                assert asked is not None
+                if name == PRONY and round_ in own:
+                    self.progress.note(f"round {round_}: {name}")
+                    counted = counted_in(counter(asked), lambda: self._trial(own[round_], trials))  # noqa: B023
+                    counts = asked.own_counts if counted is None else asked.own_counts | {round_: counted}
+                    self._keep_check(part, asked.model_copy(update={"own_counts": counts}))
+                elif name != PRONY and (name, round_) not in {(run.tool, run.round) for run in asked.runs}:
+                    self.progress.note(f"round {round_}: {name}")
+                    made = rounds.run(name, part, round_)
+                    self._keep_check(part, asked.model_copy(update={"runs": (*asked.runs, made)}))
+
+    def _keep_check(self, part: Part, found: CrossCheck) -> None:
+        self._keep(self.plan.with_part(part.model_copy(update={"cross_check": found})))
+
+    def _left(self, part: Part) -> list[ScheduledTrial]:
+        cells = {cell.id for cell in self.plan.of(part.name)}
+        return [one for one in self.plan.order() if one.cell in cells and _scheduled(one) not in self._ended]
+
+    def _follow(self, part: Part) -> None:
+        """The loads of a part that follows another, or why it cannot be run."""
+        found = growth.following(self.plan, part, self.store.trials(self.identifier))
+        cells = tuple(one for one in found if isinstance(one, Cell))
+        skipped = tuple(one for one in found if isinstance(one, Skipped) and one not in self.plan.skipped)
+        if skipped:
+            self.progress.note(f"{part.title}: {skipped[0].why}")
+        plan = self.plan.grown(cells)
+        self._keep(plan.model_copy(update={"skipped": (*plan.skipped, *skipped)}))
+
+    def _search_on(self, part: Part) -> bool:
+        """Add the next rate of a search; False when it is over."""
+        cell = growth.next_cell(self.plan, part, self.store.trials(self.identifier))
+        if cell is None:
+            return False
+        requirements.refuse_cell(cell, self.targets, self.testbed)
+        self._keep(self.plan.grown([cell]))
+        self.progress.note(f"next rate: {cell.trial.load_name}")
+        return True
+
+    def _keep(self, plan: Plan) -> None:
+        """The plan has grown: what is stored grows with it."""
+        self.plan = plan
+        self.store.update_plan(self.identifier, plan.as_stored())
+
+    # -- until clear
+
+    def _watch(self, part: Part) -> None:
+        self._watches, self._over = watches(part, self.plan.of(part.name)), {}
+        for trial in self.store.trials(self.identifier) if self._watches else ():
+            self._see(trial)
+
+    def _see(self, trial: StoredTrial | Ended) -> None:
+        watch = self._watches.get(cell_of_record(self.plan, trial.record))
+        if watch is None:
+            return
+        judged = trial.conclusion if isinstance(trial, Ended) else trial
+        watch.add(trial.record, judged.judgement, judged.figures)
+
+    def _spared(self, part: Part, scheduled: ScheduledTrial) -> bool:
+        """Whether this trial is no longer needed: looked at before each block after the first look."""
+        block = scheduled.block
+        if not self._watches or scheduled.control or block < self.plan.cell(scheduled.cell).trials:
+            return False
+        if block not in self._over:
+            begun = any(one[1] == block and one[0] in self._watches for one in self._ended)
+            previous = self._over.get(block - 1, False)
+            self._over[block] = previous or (
+                not begun and all(watch.over() for watch in self._watches.values())
+            )
+            if self._over[block] and not previous:
+                self.progress.note(f"{part.title}: every pair is clear after {block} blocks")
+        return self._over[block]
+
+    # -- one trial
+
+    def _trial(self, scheduled: ScheduledTrial, trials: Trials) -> None:
+        """Run it; again while it is rejected for what happened outside of it and a repeat is allowed."""
+        for repeat in range(self.plan.repeat_disturbed + 1):
+            self._attempts[scheduled.index] += 1
+            target = self.targets.of(self.plan.cell(scheduled.cell))
+            ended = trials.run(
+                self.plan,
+                scheduled,
+                target,
+                attempt=self._attempts[scheduled.index],
+                faults_end_it=self._first_of_its_server(scheduled),
+            )
+            self._see(ended)
+            if ended.record.failure is not None:
+                self.progress.note(f"{ended.record.server}: {ended.record.failure}")
+            if not ended.disturbed:
+                break
+            self._tell_of_disturbance(ended, repeat < self.plan.repeat_disturbed)
+        self._ended.add(_scheduled(scheduled))
+
+    def _first_of_its_server(self, scheduled: ScheduledTrial) -> bool:
+        """Whether nothing has been measured of this server yet: then a fault (a port that is taken, a server
+        that never gets ready) ends the experiment at once. A plan file is run to its end whatever happens to
+        a cell.
+        """
+        if self.plan.command == "run":
+            return False
+        server = self.plan.cell(scheduled.cell).server
+        return not any(self.plan.cell(cell).server == server for cell, _, _ in self._ended)
+
+    def _tell_of_disturbance(self, ended: Ended, again: bool) -> None:
+        worst = ended.conclusion.judgement.worst
+        reason = "" if worst is None else worst.reason
+        if again:
+            self.progress.note(f"disturbed from outside, and run again: {reason}")
+        elif not self._told_of_disturbance:
+            self._told_of_disturbance = True
+            advice = "" if worst is None or not worst.advice else f" {worst.advice};"
+            self.progress.note(
+                f"disturbed from outside: {reason}.{advice} or let such trials be repeated: "
+                "--repeat-disturbed 2"
+            )
+
+
+def remaining(plan: Plan, trials: list[StoredTrial]) -> tuple[ScheduledTrial, ...]:
+    """What no whole trial is stored of, in order: one that was interrupted half-way is run again."""
+    ended = {_key(plan, trial) for trial in trials if _whole(trial)}
+    return tuple(one for one in plan.order() if _scheduled(one) not in ended)
+
+
+def _whole(trial: StoredTrial) -> bool:
+    return INTERRUPTED not in trial.record.notes
+
+
+def _key(plan: Plan, trial: StoredTrial) -> Key:
+    return cell_of_record(plan, trial.record), trial.record.block, trial.record.kind
+
+
+def _scheduled(one: ScheduledTrial) -> Key:
+    return one.cell, one.block, "control" if one.control else "trial"

@@ -1,0 +1,135 @@
+"""Parts of a plan that grow while it runs: the rates of a search, and the loads of a second pass. Pure.
+
+Must not run trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from prony.compare.capacity import CapacitySearch
+from prony.compare.outcome import lowest_rate, outcome_of, rounded_up, search_of
+from prony.experiment.stored import cell_of_record
+from prony.judge.finding import Status
+from prony.plan.load import OpenLoad
+from prony.plan.objective import Objective, objectives
+from prony.plan.plan import Cell, Follow, Part, Plan, Search, Skipped
+from prony.store import StoredTrial
+
+FIRST_SHARE = 0.5
+"""A search begins at this share of what a closed loop carried."""
+
+
+def search_so_far(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> CapacitySearch:
+    """The search of this part, told again what its trials came to, in their order."""
+    assert part.search is not None
+    cells = {cell.id: cell for cell in plan.of(part.name)}
+    wanted = objectives(part.search.objectives)
+    window_s = next(iter(cells.values())).trial.measured_s
+    mine = [(cells[name], t) for t in trials if (name := cell_of_record(plan, t.record)) in cells]
+    first = _first_rate(cells, mine, part.search, lowest_rate(wanted, window_s))
+    search = search_of(part.search, window_s, first)
+    for cell, trial in mine:
+        load = cell.trial.load
+        if isinstance(load, OpenLoad) and load.rate_per_s is not None:
+            outcome = outcome_of(trial.record, trial.judgement, trial.figures, wanted)
+            search.tell(load.rate_per_s, *outcome)
+    return search
+
+
+def _first_rate(
+    cells: Mapping[str, Cell], trials: Sequence[tuple[Cell, StoredTrial]], search: Search, lowest: float
+) -> float | None:
+    """The one that is planned; else half of what the closed loop carried. None: from the lowest."""
+    loads = [cell.trial.load for cell in cells.values()]
+    planned = next((load.rate_per_s for load in loads if isinstance(load, OpenLoad)), None)
+    if planned is not None:
+        return planned
+    for _, trial in trials:
+        carried = trial.figures.get("requests_per_s")
+        if carried:
+            return min(max(rounded_up(FIRST_SHARE * carried), lowest), search.highest_per_s)
+    return None
+
+
+def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | None:
+    """The next rate to try as a cell; None when the search is over."""
+    assert part.search is not None
+    rate = search_so_far(plan, part, trials).ask()
+    if rate is None:
+        return None
+    return plan.of(part.name)[0].under(_open_load(rate, objectives(part.search.objectives), part.search))
+
+
+def _open_load(rate_per_s: float, wanted: Sequence[Objective], search: Search) -> OpenLoad:
+    """Room for twice as many under way as the slowest allowed answers would need, so that a full house is a
+    missed objective and not a small house.
+    """
+    slowest_s = max(one.below_ms for one in wanted) / 1000
+    room = math.ceil(max(100.0, rate_per_s * max(1.0, 2 * slowest_s)))
+    return OpenLoad(rate_per_s=rate_per_s, arrivals=search.arrivals, max_users=min(room, 1_000_000))
+
+
+def first_open_load(rate_per_s: float, search: Search) -> OpenLoad:
+    """The load of a search that begins at a given rate."""
+    return _open_load(rate_per_s, objectives(search.objectives), search)
+
+
+def following(
+    plan: Plan, part: Part, trials: Sequence[StoredTrial]
+) -> tuple[Cell, ...] | tuple[Skipped, ...]:
+    """The cells of a part that follows another, or why there are none."""
+    follow = part.follows
+    assert follow is not None
+    followed = plan.of(follow.part)
+    capacities = {cell.id: _capacity(plan, cell, trials) for cell in followed}
+    unknown = [cell.server for cell in followed if capacities[cell.id] is None]
+    if unknown:
+        why = (
+            f"this pass needs the capacity of {' and '.join(unknown)}, of which no trial counts; the "
+            f"findings of the part '{follow.part}' say what to fix"
+        )
+        return tuple(
+            Skipped(cell=f"{part.name}/{cell.server}", part=part.name, server=cell.server, why=why)
+            for cell in followed
+        )
+    return tuple(_followed(cell, part, rate) for cell, rate in _rates(followed, capacities, follow))
+
+
+def _rates(
+    cells: Sequence[Cell], capacities: Mapping[str, float | None], follow: Follow
+) -> list[tuple[Cell, float]]:
+    rates = [(cell, rounded_down(follow.share * (capacities[cell.id] or 0.0))) for cell in cells]
+    if follow.rate == "own":
+        return rates
+    common = min(rate for _, rate in rates)
+    return [(cell, common) for cell, _ in rates]
+
+
+def _followed(cell: Cell, part: Part, rate_per_s: float) -> Cell:
+    """As the followed cell, in an open loop."""
+    load = OpenLoad(rate_per_s=rate_per_s)
+    trial = cell.trial.model_copy(update={"published_requests": None})
+    plain = cell.model_copy(update={"part": part.name, "trial": trial})
+    return plain.under(load).model_copy(update={"trials": cell.trials})
+
+
+def _capacity(plan: Plan, cell: Cell, trials: Sequence[StoredTrial]) -> float | None:
+    """Requests per second: the geometric mean of the trials that count; None where none does."""
+    found = [
+        trial.figures.get("requests_per_s") or 0.0
+        for trial in trials
+        if cell_of_record(plan, trial.record) == cell.id
+        and trial.record.kind == "trial"
+        and trial.record.failure is None
+        and trial.judgement.verdict is not Status.INVALID
+    ]
+    logs = [math.log(value) for value in found if value > 0]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def rounded_down(rate_per_s: float) -> float:
+    """Three significant digits, downwards: rates that people can repeat."""
+    unit = 10.0 ** (math.floor(math.log10(rate_per_s)) - 2)
+    return round(math.floor(rate_per_s / unit + 1e-9) * unit, 6)

@@ -1,0 +1,24 @@
+"""The servers under test of a plan, each found once however many cells it has. Must not start any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prony.plan.plan import Cell
+from prony.server.catalogue import Catalogue
+from prony.target import ServerUnderTest, under_test
+
+
+@dataclass(slots=True)
+class Targets:
+    """Cell -> its server under test."""
+
+    catalogue: Catalogue = field(default_factory=Catalogue.load)
+    _known: dict[str, ServerUnderTest] = field(default_factory=dict)
+
+    def of(self, cell: Cell) -> ServerUnderTest:
+        """Raises UsageError for a server that is not in the catalogue, or a setting that it does not have."""
+        key = cell.target.model_dump_json()
+        if key not in self._known:
+            self._known[key] = under_test(cell.target, self.catalogue)
+        return self._known[key]

@@ -1,0 +1,181 @@
+"""One trial of an experiment: run, calibrate, judge, store. Between its end and the store comes only the
+calibration, which may fail without losing it.
+
+Must not know the order of trials, or why this one is run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.evidence.trial import Calibration, Evidence, TrialRecord
+from prony.experiment.conclude import Conclusion, conclude, unjudged
+from prony.experiment.conforming import conformance_of
+from prony.experiment.testbed import Progress, Testbed
+from prony.host.sysctls import changed, read_sysctls
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from prony.load.reference import calibrate
+from prony.plan.plan import Plan, ScheduledTrial
+from prony.plan.trial import TrialPlan
+from prony.store import Store
+from prony.target import ServerUnderTest
+from prony.trial.run import Outcome, run_trial, usual_bytes
+from prony.trial.surroundings import Surroundings
+
+MOST_CONNECTIONS = 1024
+"""To calibrate with: few make another ceiling than many, but from here on it hardly changes."""
+FROM_OUTSIDE = frozenset({"isolation", "host"})
+"""Checks that reject a trial for what happened outside of client and server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A trial that is stored."""
+
+    record: TrialRecord
+    conclusion: Conclusion
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether it was rejected, and only for what happened outside of client and server."""
+        rejecting = {f.check for f in self.conclusion.judgement.findings if f.status is Status.INVALID}
+        return self.record.failure is None and bool(rejecting) and rejecting <= FROM_OUTSIDE
+
+
+@dataclass(slots=True)
+class Trials:
+    """Runs trials of one experiment, each judged and stored when it ends."""
+
+    identifier: str
+    store: Store
+    testbed: Testbed
+    progress: Progress
+    _calibrations: dict[tuple[int, int, int], Calibration] = field(default_factory=dict)
+
+    def run(
+        self,
+        plan: Plan,
+        scheduled: ScheduledTrial,
+        target: ServerUnderTest,
+        *,
+        attempt: int = 1,
+        faults_end_it: bool = False,
+    ) -> Ended:
+        """One trial; where no load could be offered it is a failed one that is stored like any other, or with
+        `faults_end_it` an EnvironmentFault. Raises KeyboardInterrupt when the user ended it: what had been
+        measured is stored then, if that was worth keeping.
+        """
+        begun, started_at = time.monotonic(), datetime.now(UTC)
+        cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
+        self.progress.trial_started(scheduled.index, cell.server, scheduled.block)
+        conformance = None
+        if target.built is not None:
+            server_cpus = self.testbed.partition.server
+            conformance = conformance_of(target.built, trial, server_cpus, self.progress)
+        seed = plan.seed_of(scheduled)
+        surroundings = Surroundings(self.testbed.partition, target.limits(self.testbed.limits))
+        outcome = run_trial(trial, target, surroundings, self.progress, seed=seed)
+        if outcome.fault is not None and faults_end_it:
+            raise outcome.fault
+        ended_at = datetime.now(UTC)
+        calibration, interrupted = self._calibrated(trial, outcome)
+        evidence = with_settings(outcome.evidence, changed(self.testbed.fingerprint.sysctls, read_sysctls()))
+        record = TrialRecord(
+            id=trial_id(self.identifier, scheduled.index, attempt),
+            experiment_id=self.identifier,
+            server=cell.server,
+            workload=trial.workload.name,
+            load_name=trial.load_name,
+            cell=cell.id,
+            block=scheduled.block,
+            position=scheduled.position,
+            seed=seed,
+            quick=plan.quick,
+            kind="control" if scheduled.control else "trial",
+            started_at=started_at,
+            ended_at=ended_at,
+            evidence=evidence.model_copy(update={"calibration": calibration, "conformance": conformance}),
+            failure=outcome.failure,
+            notes=outcome.notes,
+            fingerprint_key=self.testbed.fingerprint.key,
+        )
+        ended = Ended(record, self._stored(record, cell.limits))
+        self._tell(ended, time.monotonic() - begun)
+        if interrupted or outcome.interrupted:
+            raise KeyboardInterrupt  # kept and judged; nothing more is to be started
+        return ended
+
+    def _stored(self, record: TrialRecord, limits: Mapping[str, Any]) -> Conclusion:
+        """Judged and stored; a defect of a check does not lose it either (prony results rejudge)."""
+        try:
+            conclusion = conclude(record, CheckLimits.model_validate(limits))
+        except Exception as defect:
+            self.store.add_trial(record, unjudged(defect), {})
+            raise
+        self.store.add_trial(record, conclusion.judgement, conclusion.figures)
+        return conclusion
+
+    def _tell(self, ended: Ended, seconds: float) -> None:
+        found = ended.conclusion
+        self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
+
+    def _calibrated(self, trial: TrialPlan, outcome: Outcome) -> tuple[Calibration | None, bool]:
+        """The engine's ceiling, and whether the user interrupted it: without one only the checks that need it
+        are unknown, and the trial is whole.
+        """
+        if outcome.interrupted:
+            return None, False
+        try:
+            return self._calibration(trial, outcome.evidence), False
+        except EnvironmentFault as fault:
+            self.progress.note(f"no calibration: {fault}")
+            return None, False
+        except KeyboardInterrupt:
+            return None, True
+
+    def _calibration(self, trial: TrialPlan, evidence: Evidence) -> Calibration | None:
+        """For so many connections and answers of about this length (within a quarter), measured once, between
+        trials; the reference server speaks plain HTTP, so over TLS nothing is known.
+        """
+        body_bytes = usual_bytes(evidence)
+        if body_bytes is None or evidence.load.tls:
+            return None
+        connections = min(trial.load.at_once, MOST_CONNECTIONS)
+        depth = trial.connections.pipeline
+        for (length, *kind), calibration in self._calibrations.items():
+            if kind == [connections, depth] and abs(length - body_bytes) <= max(64, length // 4):
+                return calibration
+        self.progress.phase("calibrate", 2.5)
+        found = calibrate(
+            self.testbed.partition, trial.workload, connections, body_bytes, trial.driver, depth
+        )
+        self._calibrations[body_bytes, connections, depth] = found
+        return found
+
+
+def with_settings(evidence: Evidence, changed_since: tuple[str, ...]) -> Evidence:
+    """Kernel settings that are no longer what they were when the experiment began: somebody changed them
+    between two blocks, and no window of a trial has seen it.
+    """
+    host = evidence.host_window
+    if host is None or host.sysctls_changed is None or not changed_since:
+        return evidence
+    every = tuple(sorted({*host.sysctls_changed, *changed_since}))
+    return evidence.model_copy(update={"host_window": host.model_copy(update={"sysctls_changed": every})})
+
+
+def trial_id(experiment: str, index: int, attempt: int = 1) -> str:
+    """The id of a trial in the store."""
+    again = f"-{attempt}" if attempt > 1 else ""
+    return f"{experiment}-{index:03d}{again}"
+
+
+def index_of(trial: TrialRecord) -> int:
+    """Its place in the order of its experiment, from 1, whichever attempt it was."""
+    return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])

@@ -1,0 +1,188 @@
+"""Experiments whose trials are made up: no process, no socket, no time. What is real: plan, order, judge,
+store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.trial import Calibration
+from prony.experiment import recording, trials
+from prony.experiment.conclude import Conclusion
+from prony.experiment.experiment import Experiment
+from prony.experiment.testbed import Testbed
+from prony.judge.finding import Finding, Judgement, Status
+from prony.load.facts import load_facts
+from prony.plan import workload
+from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
+from prony.plan.plan import MAIN, Cell, Part, Plan, cell_of
+from prony.plan.target import Launch
+from prony.plan.trial import TrialPlan
+from prony.report.progress import SilentProgress
+from prony.store import Store, StoredTrial
+from prony.trial.load_run import INTERRUPTED
+from prony.trial.run import Outcome
+from tests.judge.factory import healthy
+from tests.store.store_samples import FINGERPRINT
+
+Answer = tuple[dict[str, float], tuple[Finding, ...]]
+"""What a made-up trial comes to: figures and findings that are not valid."""
+
+
+def finding(check: str, status: Status = Status.INVALID, advice: str = "") -> Finding:
+    return Finding(check=check, status=status, reason=f"{check} said so", advice=advice, essential=True)
+
+
+def trial_plan(load: Load | None = None, window_s: float = 10.0) -> TrialPlan:
+    return TrialPlan(
+        workload=workload.load("hello"),
+        load=load or ClosedLoad(users=8),
+        measured=SteadyWindow(window_s=window_s),
+    )
+
+
+def cell(server: str, trials: int = 1, load: Load | None = None, part: str = MAIN, **more: Any) -> Cell:
+    return cell_of(part, server, Launch(address=server), trial_plan(load), trials, **more)
+
+
+def plan(*cells: Cell, parts: tuple[Part, ...] = (), command: str = "compare", **more: Any) -> Plan:
+    parts = parts or (Part(name=MAIN, title="made up", shape="comparison"),)
+    return Plan(name=command, command=command, title="made up", parts=parts, cells=cells, seed=3, **more)
+
+
+class FakeTarget:
+    """A server under test of which nothing is started."""
+
+    built = None
+    closes_after = None
+    unix = None
+    https = False
+    destinations = 1
+    has_services = False
+
+    def __init__(self, unbuildable: str = "") -> None:
+        self.unbuildable = unbuildable
+
+    def prepare(self, on_line: object) -> None:
+        del on_line
+        if self.unbuildable:
+            raise EnvironmentFault(self.unbuildable)
+
+    def limits(self, found: Limits) -> Limits:
+        return found
+
+
+class FakeTargets:
+    def __init__(self) -> None:
+        self.known: dict[str, FakeTarget] = {}
+
+    def of(self, cell: Cell) -> Any:
+        return self.known.setdefault(cell.server, FakeTarget())
+
+
+class Notes(SilentProgress):
+    """Progress that keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.ended: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+    def trial_ended(
+        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
+    ) -> None:
+        del requests_per_s, seconds
+        self.ended.append(f"{verdict.value}: {why}")
+
+
+@dataclass
+class Bench:
+    """Where made-up trials run: what each comes to is said by `answer`."""
+
+    store: Store
+    answer: Callable[[Cell, int], Answer] = lambda cell, number: ({"requests_per_s": 1000.0}, ())  # noqa: ARG005
+    """(cell, how many trials of it ran before) -> its figures and findings."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Server -> why no load can be offered to it."""
+    interrupt_at: int | None = None
+    """The user ends the trial of this number (from 1), which is kept."""
+    ran: list[Cell] = field(default_factory=list)
+    targets: FakeTargets = field(default_factory=FakeTargets)
+    progress: Notes = field(default_factory=Notes)
+    current: Cell | None = None
+    calibrate: Callable[[], Calibration | None] = lambda: None
+
+    def experiment(self, plan: Plan, **more: Any) -> Experiment:
+        testbed = Testbed(
+            partition=CpuPartition(server=(0,), client=(1,)), limits=Limits(), fingerprint=FINGERPRINT
+        )
+        return Experiment(plan, self.targets, self.store, testbed, self.progress, **more)  # type: ignore[arg-type]
+
+    def run(self, plan: Plan, **more: Any) -> tuple[Plan, list[StoredTrial]]:
+        """To its end: the plan as it is stored then, and its trials."""
+        identifier = self.experiment(plan, **more).run()
+        return self.stored(identifier)
+
+    def stored(self, identifier: str) -> tuple[Plan, list[StoredTrial]]:
+        row = self.store.experiment(identifier)
+        return Plan.model_validate(row.spec), self.store.trials(identifier)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    made = Bench(Store.open(tmp_path / "results.db"))
+    run_of = trials.Trials.run
+
+    def remembering(self: trials.Trials, plan: Plan, scheduled: Any, target: Any, **more: Any) -> Any:
+        made.current = plan.cell(scheduled.cell)
+        return run_of(self, plan, scheduled, target, **more)
+
+    def run_trial(plan: TrialPlan, *_: object, **__: object) -> Outcome:
+        assert made.current is not None
+        made.ran.append(made.current)
+        evidence = healthy().model_copy(
+            update={"load": load_facts(plan.load, plan.workload, plan.connections, duration_s=1.0)}
+        )
+        why = made.faults.get(made.current.server)
+        if why is not None:
+            return Outcome(evidence, why, EnvironmentFault(why))
+        if made.interrupt_at == len(made.ran):
+            return Outcome(evidence, interrupted=True, notes=(INTERRUPTED,))
+        return Outcome(evidence)
+
+    def conclude(record: Any, limits: object) -> Conclusion:
+        del limits
+        assert made.current is not None
+        before = sum(one.id == made.current.id for one in made.ran) - 1
+        figures, findings = made.answer(made.current, before)
+        statuses = {one.status for one in findings}
+        verdict = next((s for s in (Status.INVALID, Status.SUSPECT) if s in statuses), Status.VALID)
+        verdict = Status.INVALID if record.failure is not None else verdict
+        return Conclusion(Judgement(verdict=verdict, findings=findings), figures, None)
+
+    monkeypatch.setattr(trials.Trials, "run", remembering)
+    monkeypatch.setattr(trials, "run_trial", run_trial)
+    monkeypatch.setattr(trials, "conclude", conclude)
+    monkeypatch.setattr(trials, "calibrate", lambda *_: made.calibrate())
+    monkeypatch.setattr(recording, "pin_self", lambda _: None)
+    return made
+
+
+def users_of(cell: Cell) -> int:
+    assert isinstance(cell.trial.load, ClosedLoad)
+    return cell.trial.load.users
+
+
+def rate_of(cell: Cell) -> float:
+    assert isinstance(cell.trial.load, OpenLoad)
+    assert cell.trial.load.rate_per_s is not None
+    return cell.trial.load.rate_per_s
