@@ -1,5 +1,5 @@
-"""`prony wrk|ab|jmeter|artillery|fhb …`: another tool's command line, untouched, with the few options of
-Prony's own taken out. Must not know what the tool's arguments mean.
+"""`prony wrk …`, `prony ab …` and so on: another tool's command line, less the few options that are Prony's.
+Must not know which tools there are, or what their arguments mean.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from prony.cli import options
 from prony.errors import ExitCode, UsageError
-from prony.frontends.names import SUMMARIES
+from prony.frontends import front_end, names
 
 if TYPE_CHECKING:
     from prony.experiment.testbed import Testbed
@@ -63,13 +63,12 @@ def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
 
 def is_front_end(argv: Sequence[str]) -> bool:
     """Whether the command line is another tool's."""
-    return bool(argv) and argv[0] in SUMMARIES
+    return bool(argv) and argv[0] in names()
 
 
 def command(argv: Sequence[str]) -> int:
     """`argv[0]` is the tool. Raises PronyError."""
     from prony.frontends.base import Asked, own_context
-    from prony.frontends.registry import front_end
 
     tool = front_end(argv[0])
     own, rest = divided(argv[1:])

@@ -10,12 +10,8 @@ import typer
 
 from prony.cli import options
 from prony.errors import ExitCode, UsageError
-from prony.frontends.names import SUMMARIES
+from prony.frontends import front_end, front_ends, names
 
-BY_ENDING = {".jmx": "jmeter", ".yml": "artillery", ".yaml": "artillery", ".lua": "wrk"}
-"""What a file's name says of the tool."""
-BEFORE_SCRIPT = {"jmeter": ["-n", "-t"], "artillery": ["run"], "wrk": ["-s"]}
-"""What the tool's command line has before the script."""
 PREFIXES = frozenset(
     {"prony", "time", "exec", "nohup", "sudo", "env", "command", "do", "then", "else", "if", "!", "{"}
 )
@@ -26,16 +22,15 @@ def command(
     script: str = typer.Argument(
         ...,
         metavar="SCRIPT",
-        help="A .jmx, .yml or .lua file, a shell file with one line of a tool, or such a line in quotes.",
+        help="A tool's script (.jmx, .yml, .lua), a shell file with one line of a tool, or such a line.",
     ),
     rest: list[str] = typer.Argument(
         None, metavar="[-- ARGS]", help="More of the tool's own arguments, such as wrk's URL."
     ),
     output: Path = typer.Option(..., "--output", "-o", help="The plan file to write."),
 ) -> int:
-    """Translate a script of wrk, ab, JMeter, Artillery or fhb into a plan that `prony run` runs."""
+    """Translate a script or a command line of another tool into a plan that `prony run` runs."""
     from prony.frontends.base import explain
-    from prony.frontends.registry import front_end
 
     options.writable(output, "--output")
     name, argv = tool_line(script, list(rest or ()))
@@ -50,11 +45,11 @@ def command(
 def tool_line(script: str, rest: list[str]) -> tuple[str, list[str]]:
     """The tool and its arguments. Raises UsageError when neither the name nor the content says which."""
     path = Path(script)
-    tool = BY_ENDING.get(path.suffix.lower())
-    if tool is not None and len(shlex.split(script.replace("'", ""))) == 1:
+    tools = [tool for tool in front_ends() if path.suffix.lower() in tool.script_endings]
+    if tools and len(shlex.split(script.replace("'", ""))) == 1:
         if not path.is_file():
             raise UsageError(f"the script {script} is not there; name a file that can be read")
-        return tool, [*BEFORE_SCRIPT[tool], script, *rest]
+        return tools[0].name, [*tools[0].before_script, script, *rest]
     return _from_line(_shell_text(path, script), script, rest)
 
 
@@ -71,14 +66,15 @@ def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]
     found: list[tuple[str, list[str]]] = []
     for line in text.replace("\\\n", " ").splitlines():
         for words in map(_without_prefix, _commands(line)):
-            if words and Path(words[0]).name in SUMMARIES:
+            if words and Path(words[0]).name in names():
                 _no_variables(line, words)
                 found.append((Path(words[0]).name, words[1:]))
     if len(found) != 1:
         many = f"{len(found)} of them" if found else "none"
+        endings = [ending for tool in front_ends() for ending in tool.script_endings]
         raise UsageError(
-            f"'{script}' is no .jmx, .yml or .lua file; expected one line of a tool "
-            f"({', '.join(SUMMARIES)}), found {many}"
+            f"'{script}' is no script of a tool ({', '.join(endings)}); expected one line of a tool "
+            f"({', '.join(names())}), found {many}"
         )
     name, argv = found[0]
     return name, [*argv, *rest]
@@ -124,7 +120,7 @@ def _commands(line: str) -> list[list[str]]:
             else:
                 found[-1].append(word)
     except ValueError as fault:
-        if not any(name in line for name in SUMMARIES):
+        if not any(name in line for name in names()):
             return []  # Of a quotation over several lines: no line of a tool.
         raise UsageError(f"'{line.strip()}' is no shell line: {fault}") from fault
     return found

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 import typer
+from typer.core import TyperCommand
 
 import prony
 from prony.cli import (
@@ -35,7 +36,7 @@ from prony.cli import (
     sweep,
 )
 from prony.errors import ExitCode, PronyError
-from prony.frontends.names import SUMMARIES
+from prony.frontends import front_end, names
 from prony.report.delivery import silence
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -72,17 +73,22 @@ app.command("report", short_help="The HTML page of a stored experiment.")(report
 app.command("import", short_help="Another tool's script as a plan file.")(importing.command)
 
 
-def _listed(name: str, summary: str) -> None:
-    """A front end in `prony --help`; its command line never gets as far as this parser (`main`)."""
+class _FrontEnd(TyperCommand):
+    """A line in `prony --help`, for which alone the front end is imported here (see `main`)."""
 
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
+        return front_end(str(self.name)).summary
+
+
+def _listed(name: str) -> None:
     def unread() -> int:
         return frontends.command([name])
 
-    app.command(name, help=summary, short_help=summary)(unread)
+    app.command(name, cls=_FrontEnd)(unread)
 
 
-for _name, _summary in SUMMARIES.items():
-    _listed(_name, _summary)
+for _name in names():
+    _listed(_name)
 
 
 def _version(wanted: bool) -> None:

@@ -1,1 +1,34 @@
-"""Front ends: other tools' command lines and scripts, translated into the laboratory's own load."""
+"""Front ends: other tools' command lines and scripts, translated into the laboratory's own load.
+
+Each is a package of this folder that holds a `FRONT_END` (prony.frontends.base); nothing else lists it. They
+are found without being imported, so that other commands do not pay for them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+from prony.errors import UsageError
+
+if TYPE_CHECKING:
+    from prony.frontends.base import FrontEnd
+
+
+def names() -> tuple[str, ...]:
+    """The tools' names, as on the command line."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
+
+
+def front_end(name: str) -> FrontEnd:
+    """The front end of this name, imported now. Raises UsageError when there is none."""
+    if name not in names():
+        raise UsageError(f"unknown tool '{name}'; expected {', '.join(names())}")
+    found: FrontEnd = import_module(f"{__name__}.{name}").FRONT_END
+    return found
+
+
+def front_ends() -> tuple[FrontEnd, ...]:
+    """All of them, imported now."""
+    return tuple(front_end(name) for name in names())

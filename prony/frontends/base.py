@@ -217,12 +217,19 @@ class FrontEnd:
     """A tool, as the command line knows it."""
 
     name: str
+    """Of its package."""
+    summary: str
+    """Its line in `prony --help`."""
     usage: str
     """What `prony NAME -h` prints."""
     translate: Callable[[Sequence[str]], Translated]
     """The tool's arguments into a load. Raises UsageError (Refused for what is not supported)."""
     run: Callable[[Sequence[str], Context], int]
     """The tool's arguments, from the first line of output to the exit code."""
+    script_endings: tuple[str, ...] = ()
+    """Of file names by which `prony import` knows a script of this tool; empty where it has no scripts."""
+    before_script: tuple[str, ...] = ()
+    """What the tool's command line has before the script's name."""
 
 
 class _ClosedPipeTolerant(io.FileIO):

@@ -65,4 +65,12 @@ def _write(path: Path, report: Metrics, ran: Ran) -> None:
     path.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
 
 
-FRONT_END = FrontEnd(name="artillery", usage=USAGE, translate=translate, run=run)
+FRONT_END = FrontEnd(
+    name="artillery",
+    summary="Artillery's command line: prony artillery run [flags] SCRIPT.",
+    usage=USAGE,
+    translate=translate,
+    run=run,
+    script_endings=(".yml", ".yaml"),
+    before_script=("run",),
+)

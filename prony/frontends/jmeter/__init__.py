@@ -178,4 +178,12 @@ def _logs(rows: Path, made: Plan) -> Iterator[tuple[Path, Sequence[Crew]]]:
         yield stage_log(rows, "after"), made.after
 
 
-FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)
+FRONT_END = FrontEnd(
+    name=TOOL,
+    summary="JMeter without a window: prony jmeter -n -t PLAN.jmx [flags].",
+    usage=USAGE,
+    translate=translate,
+    run=run,
+    script_endings=(".jmx",),
+    before_script=("-n", "-t"),
+)

@@ -176,4 +176,12 @@ def figures(report: EngineReport, window: Window) -> layout.Figures:
     )
 
 
-FRONT_END = FrontEnd(TOOL, USAGE, translate, run)
+FRONT_END = FrontEnd(
+    name=TOOL,
+    summary="wrk, with its Lua scripts: prony wrk [flags] URL.",
+    usage=USAGE,
+    translate=translate,
+    run=run,
+    script_endings=(".lua",),
+    before_script=("-s",),
+)

@@ -399,4 +399,10 @@ def run(argv: Sequence[str], context: Context) -> int:
     return context.end(ran)
 
 
-FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)
+FRONT_END = FrontEnd(
+    name=TOOL,
+    summary="Faban's HTTP bench: prony fhb [flags] URL.",
+    usage=USAGE,
+    translate=translate,
+    run=run,
+)
