@@ -27,7 +27,7 @@ pub struct Population {
     feeders: Box<[Option<u64>]>,
 }
 
-/// See the module.
+/// All groups of users of a run.
 #[derive(Debug)]
 pub struct Populations {
     all: Box<[Population]>,

@@ -132,7 +132,7 @@ pub struct Segment {
     pub connections_open: u64,
 }
 
-/// See the module.
+/// The record of one thread, up to the next cut.
 #[derive(Debug)]
 pub struct Recorder {
     thread: usize,

@@ -11,7 +11,7 @@ pub struct Span {
     pub closes_ns: u64,
 }
 
-/// See the module.
+/// The instants of a run at which segments are cut.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     start_ns: u64,

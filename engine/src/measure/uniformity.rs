@@ -7,7 +7,7 @@
 /// at the upper one, while the uniform rises by one cell).
 const CELLS: usize = 16_384;
 
-/// See the module.
+/// Values on [0, 1], counted in cells of equal width.
 #[derive(Debug, Clone, Default)]
 pub struct Uniformity {
     /// Taken with the first value.

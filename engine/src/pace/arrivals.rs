@@ -39,7 +39,7 @@ impl Share {
     }
 }
 
-/// See the module.
+/// The arrivals of one thread, one after the other.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     rate: Arc<Rate>,

@@ -22,7 +22,7 @@ struct Piece {
     slope: f64,
 }
 
-/// See the module.
+/// The rate of arrivals over time, and its integral.
 #[derive(Debug, Clone)]
 pub struct Rate {
     pieces: Vec<Piece>,

@@ -13,7 +13,7 @@ use crate::plan::{CachePlan, CacheRules};
 /// What JMeter takes for the life of an answer that says nothing of it.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// See the module.
+/// What one user's cache knows of answers, by URL.
 #[derive(Debug, Default)]
 pub struct Cache {
     kept: HashMap<Box<[u8]>, Kept>,

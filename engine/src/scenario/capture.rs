@@ -1,7 +1,5 @@
 //! Values taken from an answer, and expectations that need the whole of it. One answer in, values of the user out; no I/O.
 
-use std::time::SystemTime;
-
 use rand::Rng;
 use serde_json::Value;
 
@@ -118,13 +116,14 @@ impl Look {
                 cache.asks_for(target);
             }
         }
+        let now = vars.now();
         let dropped = if self.cookies {
-            vars.cookies.keep(seen)
+            vars.cookies.keep(seen, now)
         } else {
             0
         };
         if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {
-            cache.keep(seen, plan, SystemTime::now());
+            cache.keep(seen, plan, now);
         }
         dropped
     }

@@ -5,6 +5,7 @@
 //! cookies 3,230 and 634): with a million users 1.8 GB and not 0.3. Nor has it a limit of bytes.
 
 use std::borrow::Cow;
+use std::time::SystemTime;
 
 use cookie::{Cookie, time::OffsetDateTime};
 
@@ -40,20 +41,21 @@ const MAX_JAR_BYTES: usize = 64 * 1024;
 
 impl Jar {
     /// Keeps what the answer to the last request sets. Returns how many cookies were too long or had to make room for others.
-    pub fn keep(&mut self, seen: &CapturedResponse) -> u64 {
+    pub fn keep(&mut self, seen: &CapturedResponse, now: SystemTime) -> u64 {
+        let now = OffsetDateTime::from(now);
         let mut dropped = 0;
         for value in seen.headers("set-cookie") {
             if let Some(cookie) = std::str::from_utf8(value)
                 .ok()
                 .and_then(|text| Cookie::parse(text).ok())
             {
-                dropped += self.put(&cookie);
+                dropped += self.put(&cookie, now);
             }
         }
         dropped
     }
 
-    fn put(&mut self, cookie: &Cookie<'_>) -> u64 {
+    fn put(&mut self, cookie: &Cookie<'_>, now: OffsetDateTime) -> u64 {
         let path = match cookie.path() {
             Some(path) if path.starts_with('/') => path,
             _ => &self.default_path,
@@ -65,7 +67,7 @@ impl Jar {
         };
         self.kept
             .retain(|kept| !(kept.name == new.name && kept.path == new.path));
-        if has_ended(cookie) {
+        if has_ended(cookie, now) {
             return 0;
         }
         if new.bytes() > MAX_COOKIE_BYTES {
@@ -109,10 +111,10 @@ impl Jar {
     }
 }
 
-fn has_ended(cookie: &Cookie<'_>) -> bool {
+fn has_ended(cookie: &Cookie<'_>, now: OffsetDateTime) -> bool {
     match (cookie.max_age(), cookie.expires_datetime()) {
         (Some(age), _) => !age.is_positive(),
-        (None, Some(at)) => at <= OffsetDateTime::now_utc(),
+        (None, Some(at)) => at <= now,
         (None, None) => false,
     }
 }
@@ -154,7 +156,7 @@ mod tests {
             let mut seen = CapturedResponse::new(false);
             seen.begin(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes());
             jar.write(request.as_bytes(), &mut Vec::new());
-            jar.keep(&seen);
+            jar.keep(&seen, SystemTime::now());
         }
         jar
     }
@@ -198,7 +200,7 @@ mod tests {
             seen.begin(
                 format!("HTTP/1.1 200 OK\r\nSet-Cookie: {cookie}; Path=/\r\n\r\n").as_bytes(),
             );
-            dropped += jar.keep(&seen);
+            dropped += jar.keep(&seen, SystemTime::now());
         }
         dropped
     }

@@ -8,7 +8,7 @@ use rand::Rng;
 use crate::plan::{AtEnd, FeederOrder, FeederPlan, Per};
 use crate::refusal::{PlanError, refuse};
 
-/// See the module.
+/// The rows of a CSV file, and who gets which.
 #[derive(Debug)]
 pub struct Feeder {
     order: FeederOrder,

@@ -6,7 +6,7 @@ mod compile;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rand::Rng;
 
@@ -181,8 +181,9 @@ impl Request {
         }
         let mut path = Vec::new();
         context.write(&self.path, RequestPart::Path, &mut path);
+        let then = context.vars.now() + after;
         let cache = context.vars.cache.get_or_insert_default();
-        let fresh = cache.is_fresh(&path, SystemTime::now() + after);
+        let fresh = cache.is_fresh(&path, then);
         cache.drawn = (!fresh).then_some(path);
         fresh
     }

@@ -2,7 +2,7 @@
 //! refused when it is compiled; rendering cannot fail. It knows nothing of HTTP.
 
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use rand::Rng;
 
@@ -101,7 +101,7 @@ pub struct BadTemplate {
     pub why: String,
 }
 
-/// See the module.
+/// A text with placeholders, compiled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -262,7 +262,7 @@ impl Source {
                 }
             }
             Self::Time(unit_ms) => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH);
+                let since = vars.now().duration_since(UNIX_EPOCH);
                 let ms = since.map_or(0, |since| since.as_millis() as u64);
                 number((ms / unit_ms) as i64, out);
             }

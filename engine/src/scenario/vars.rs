@@ -1,6 +1,7 @@
 //! What templates draw from: the counters and feeders that all threads share, and the values that belong to one user.
 
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::cache::Cache;
 use super::cookies::Jar;
@@ -39,6 +40,8 @@ pub struct Vars {
     pub number: u64,
     /// Iterations that it has begun.
     pub iteration: u64,
+    /// The wall clock, as whoever uses these values has set it before.
+    pub unix_ns: u64,
 }
 
 /// How many values of each kind a user has.
@@ -61,6 +64,7 @@ impl Vars {
             cache: None,
             number: 0,
             iteration: 0,
+            unix_ns: 0,
         }
     }
 
@@ -68,6 +72,10 @@ impl Vars {
     /// Variables are kept.
     pub fn forget_captured(&mut self, shape: Shape) {
         self.captured[shape.variables..].fill(None);
+    }
+
+    pub fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_nanos(self.unix_ns)
     }
 
     pub fn set(&mut self, slot: usize, value: Vec<u8>) {

@@ -52,7 +52,7 @@ impl Users {
         let user = &mut self.all[index as usize];
         let took_ns = now_ns.saturating_sub(user.sent_ns);
         record.connected(index, user.address, took_ns);
-        if !self.secures {
+        if !self.surroundings.secures {
             return self.on_usable(index);
         }
         user.securing = true;

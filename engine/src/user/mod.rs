@@ -155,13 +155,21 @@ struct OpenTimes {
     deadline_ns: Option<u64>,
 }
 
+/// What users are told of where they live.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// A connection is of use only after [`UserEvent::Secured`].
+    pub secures: bool,
+    pub faults: Faults,
+    /// What the clock of events must be put forward to give the time since 1970.
+    pub unix_offset_ns: u64,
+}
+
 /// The users of one thread; a user's index is also that of its connection.
 pub struct Users {
     job: Arc<Job>,
     place: Share,
-    faults: Faults,
-    /// A connection must be secured before it is of use.
-    secures: bool,
+    surroundings: Surroundings,
     all: Vec<User>,
     head_caches: Vec<HeadCaches>,
     values: UserValues,
@@ -186,13 +194,12 @@ pub struct Users {
 }
 
 impl Users {
-    /// `secures`: a connection is of use only after [`UserEvent::Secured`].
     pub fn new(
         job: &Arc<Job>,
         place: Share,
         count: usize,
         start_ns: u64,
-        (secures, faults): (bool, Faults),
+        surroundings: Surroundings,
     ) -> Self {
         let phase = if job.open.is_some() {
             Phase::Idle
@@ -213,8 +220,7 @@ impl Users {
         };
         Self {
             place,
-            faults,
-            secures,
+            surroundings,
             all: (0..count).map(user).collect(),
             head_caches: job.steps.iter().map(|_| HeadCaches::default()).collect(),
             values: UserValues::new(job, count, place),
@@ -291,6 +297,12 @@ impl Users {
             .zip(&open.intended_ns)
             .filter(|(user, intended_ns)| user.is_held() && **intended_ns < limit_ns);
         held.count() as u64
+    }
+
+    /// The wall clock at a time of the clock of events.
+    #[inline]
+    fn unix_ns(&self, now_ns: u64) -> u64 {
+        now_ns.wrapping_add(self.surroundings.unix_offset_ns)
     }
 
     #[inline]

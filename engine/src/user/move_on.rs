@@ -18,7 +18,7 @@ impl Users {
     /// A user comes to its first request.
     #[inline]
     pub(super) fn set_out(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Move {
-        let Some(step) = self.begin_iteration(index, None) else {
+        let Some(step) = self.begin_iteration(index, None, now_ns) else {
             return Move::Stuck;
         };
         match self.job.scenarios.program {
@@ -29,7 +29,7 @@ impl Users {
 
     /// A user starts, or begins its next iteration after a step of the one before. `None`: it has nothing to go on with.
     #[inline]
-    fn begin_iteration(&mut self, index: u32, before: Option<u16>) -> Option<u16> {
+    fn begin_iteration(&mut self, index: u32, before: Option<u16>, now_ns: u64) -> Option<u16> {
         if self.values.is_empty() {
             let place = self.place;
             return Some(
@@ -37,7 +37,9 @@ impl Users {
                     .script_thread(index as usize, place.thread, place.threads),
             );
         }
-        self.values.begin(&self.job, index, before, &mut self.rng)
+        let unix_ns = self.unix_ns(now_ns);
+        self.values
+            .begin(&self.job, index, before, (&mut self.rng, unix_ns))
     }
 
     /// The step of the last request that a user has written, or come to.
@@ -88,7 +90,7 @@ impl Users {
         if !self.has_iterations_left(index) {
             return ended;
         }
-        match self.begin_iteration(index, Some(before)) {
+        match self.begin_iteration(index, Some(before), now_ns) {
             Some(step) => Move::to(step),
             None => Move::Stuck,
         }
@@ -112,10 +114,11 @@ impl Users {
         now_ns: u64,
         record: &mut Record,
     ) -> Move {
+        let clocks = (now_ns, self.unix_ns(now_ns));
         let pending = self.queues.iter().flat_map(|queues| queues.of(index));
         let next = self
             .values
-            .next_in_program(&self.job, index, pending, now_ns, &mut self.rng);
+            .next_in_program(&self.job, index, pending, clocks, &mut self.rng);
         for done in self.values.passed.ended.drain(..) {
             record
                 .recorder
@@ -135,7 +138,7 @@ impl Users {
             self.values.passed.pause_ns = 0;
             return ended;
         }
-        let Some(step) = self.begin_iteration(index, Some(before)) else {
+        let Some(step) = self.begin_iteration(index, Some(before), now_ns) else {
             self.values.passed.pause_ns = 0;
             return Move::Stuck;
         };
@@ -154,7 +157,7 @@ impl Users {
         if !self.has_iterations_left(index) {
             return Move::Stuck;
         }
-        let Some(step) = self.begin_iteration(index, Some(before)) else {
+        let Some(step) = self.begin_iteration(index, Some(before), now_ns) else {
             return Move::Stuck;
         };
         match self.job.scenarios.program {

@@ -62,7 +62,7 @@ impl Users {
             match self.follow(index, answer, now_ns, record) {
                 // Expectations and captures are for the last answer.
                 Ok(true) => {
-                    self.remember(index, record);
+                    self.remember(index, now_ns, record);
                     return None;
                 }
                 Ok(false) => {}
@@ -71,7 +71,7 @@ impl Users {
             took_ns = self.redirects.took_ns(index, took_ns);
         }
         if self.job.steps[step].looks {
-            let missed = self.look(index, answer.status, wrong.is_none(), record);
+            let missed = self.look(index, (answer.status, wrong.is_none()), now_ns, record);
             wrong = wrong.or(missed);
         }
         let late = self.job.steps[step]
@@ -88,7 +88,8 @@ impl Users {
     }
 
     /// Keeps what the answer that was captured gives the user besides values.
-    fn remember(&mut self, index: u32, record: &mut Record) {
+    fn remember(&mut self, index: u32, now_ns: u64, record: &mut Record) {
+        let unix_ns = self.unix_ns(now_ns);
         let step = usize::from(self.all[index as usize].step);
         let front = self
             .queues
@@ -96,7 +97,7 @@ impl Users {
             .and_then(|queues| queues.of(index).front());
         let target = front.and_then(|pending| pending.target.as_deref());
         if let Some(look) = self.job.scenarios.steps[step].look.as_ref() {
-            let dropped = look.remember(&self.captured, target, self.values.vars(index));
+            let dropped = look.remember(&self.captured, target, self.values.vars(index, unix_ns));
             record.recorder.counters.cookies_dropped += dropped;
         }
     }
@@ -106,19 +107,19 @@ impl Users {
     fn look(
         &mut self,
         index: u32,
-        status: u16,
-        right: bool,
+        (status, right): (u16, bool),
+        now_ns: u64,
         record: &mut Record,
     ) -> Option<ErrorKind> {
         if self.job.script.is_some() {
             self.show_script(index, status, record);
             return None;
         }
-        self.remember(index, record);
+        self.remember(index, now_ns, record);
         let step = usize::from(self.all[index as usize].step);
         let look = self.job.scenarios.steps[step].look.as_ref()?;
         let shared = &self.job.scenarios.shared;
-        let vars = self.values.vars(index);
+        let vars = self.values.vars(index, self.unix_ns(now_ns));
         let missed = look.take(&self.captured, right, shared, vars, &mut self.rng);
         if !self.job.scenarios.reported.is_empty() {
             self.job.scenarios.reported.keep(vars);
@@ -195,7 +196,7 @@ impl Users {
         now_ns: u64,
         record: &mut Record,
     ) -> Action {
-        if self.faults.has(Fault::HiddenRetries) {
+        if self.surroundings.faults.has(Fault::HiddenRetries) {
             return self.retry(index, by_client, now_ns, record);
         }
         let breaks_off = self.lose_rest(index, kind, now_ns, record);

@@ -57,20 +57,21 @@ impl Users {
         step: usize,
         last: bool,
         spare: Vec<u8>,
+        now_ns: u64,
     ) -> Outgoing {
         let next = self.redirects.0.get_mut(&index).and_then(|chain| {
             let (path, as_get) = chain.to.take()?;
             Some((path, as_get, std::mem::take(&mut chain.sent)))
         });
         let outgoing = match &next {
-            None => self.write_request(index, step, last, spare),
+            None => self.write_request(index, step, last, spare, now_ns),
             Some((path, as_get, before)) => {
                 let again = Again {
                     before,
                     path,
                     as_get: *as_get,
                 };
-                self.write_again(index, step, last, &again, spare)
+                self.write_again(index, step, last, &again, spare, now_ns)
             }
         };
         let sent = outgoing.bytes().to_vec();

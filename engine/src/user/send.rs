@@ -46,7 +46,7 @@ impl Users {
         let fixed = self.job.steps[usize::from(user.step)].request(last);
         if fixed == WRITTEN_ANEW {
             let step = user.step;
-            return Ok(self.write_alone(index, step, last, spare(), record));
+            return Ok(self.write_alone(index, (step, last), spare(), now_ns, record));
         }
         let bytes = self.job.fixed[fixed as usize].len() as u64;
         record.writes(index, bytes, None);
@@ -58,12 +58,12 @@ impl Users {
     fn write_alone(
         &mut self,
         index: u32,
-        step: u16,
-        last: bool,
+        (step, last): (u16, bool),
         spare: Vec<u8>,
+        now_ns: u64,
         record: &mut Record,
     ) -> Payload {
-        let outgoing = self.write_anew(index, step, last, spare);
+        let outgoing = self.write_anew(index, step, last, spare, now_ns);
         let step = usize::from(step);
         let now = if self.job.scenarios.steps[step].request.expects_continue() {
             let (head, body) = outgoing.split_at_empty_line();
@@ -76,12 +76,19 @@ impl Users {
         Payload::Owned(now)
     }
 
-    fn write_anew(&mut self, index: u32, step: u16, last: bool, spare: Vec<u8>) -> Outgoing {
+    fn write_anew(
+        &mut self,
+        index: u32,
+        step: u16,
+        last: bool,
+        spare: Vec<u8>,
+        now_ns: u64,
+    ) -> Outgoing {
         let step = usize::from(step);
         if self.job.scenarios.steps[step].chain_figure.is_some() {
-            self.write_followed(index, step, last, spare)
+            self.write_followed(index, step, last, spare, now_ns)
         } else {
-            self.write_request(index, step, last, spare)
+            self.write_request(index, step, last, spare, now_ns)
         }
     }
 
@@ -109,14 +116,14 @@ impl Users {
             } else if self.job.steps[usize::from(step)].alone {
                 if self.unanswered(index) == 0 {
                     let last = self.counts_on_connection(index);
-                    let payload = self.write_alone(index, step, last, bytes, record);
+                    let payload = self.write_alone(index, (step, last), bytes, now_ns, record);
                     self.wait_for(index, step, &[]);
                     return Ok(payload);
                 }
                 self.hold_back(index, Move::To { step, pause_ns: 0 });
                 break;
             } else {
-                self.write_behind(index, step, &mut bytes, record);
+                self.write_behind(index, step, &mut bytes, now_ns, record);
             }
             if !self.has_room(index, step) || !self.allowance.take(&self.job.quota) {
                 break;
@@ -168,12 +175,19 @@ impl Users {
     }
 
     /// Writes the request of a step behind the others of its group.
-    fn write_behind(&mut self, index: u32, step: u16, bytes: &mut Vec<u8>, record: &mut Record) {
+    fn write_behind(
+        &mut self,
+        index: u32,
+        step: u16,
+        bytes: &mut Vec<u8>,
+        now_ns: u64,
+        record: &mut Record,
+    ) {
         let last = self.counts_on_connection(index);
         let from = bytes.len();
         let fixed = self.job.steps[usize::from(step)].request(last);
         if fixed == WRITTEN_ANEW {
-            let written = self.write_anew(index, step, last, Vec::new());
+            let written = self.write_anew(index, step, last, Vec::new(), now_ns);
             bytes.extend_from_slice(written.bytes());
         } else {
             bytes.extend_from_slice(&self.job.fixed[fixed as usize]);

@@ -80,7 +80,7 @@ impl UserValues {
         job: &Job,
         index: u32,
         before: Option<u16>,
-        rng: &mut SmallRng,
+        (rng, unix_ns): (&mut SmallRng, u64),
     ) -> Option<u16> {
         let population = job.populations.of(self.number(index));
         let state = &mut self.users[index as usize];
@@ -110,6 +110,7 @@ impl UserValues {
             if starts {
                 vars.number = population.number_within(number);
             }
+            vars.unix_ns = unix_ns;
             vars.iteration += 1;
             vars.forget_captured(shape);
             if job.scenarios.forgets_cache
@@ -147,7 +148,7 @@ impl UserValues {
         job: &Job,
         index: u32,
         pending: impl Iterator<Item = &'a Pending> + Clone,
-        now_ns: u64,
+        (now_ns, unix_ns): (u64, u64),
         rng: &mut SmallRng,
     ) -> Following {
         let state = &mut self.users[index as usize];
@@ -158,6 +159,7 @@ impl UserValues {
         ) else {
             return Following::Walked;
         };
+        vars.unix_ns = unix_ns;
         let unanswered = Unanswered {
             any: pending.clone().next().is_some(),
             captures: captures(job, pending.clone()),
@@ -229,11 +231,15 @@ impl UserValues {
         }
     }
 
-    pub(super) fn vars(&mut self, index: u32) -> &mut Vars {
-        self.users
+    /// The values of a user, for use at that time of the wall clock.
+    pub(super) fn vars(&mut self, index: u32, unix_ns: u64) -> &mut Vars {
+        let vars = self
+            .users
             .get_mut(index as usize)
             .and_then(|state| state.vars.as_deref_mut())
-            .unwrap_or(&mut self.nothing)
+            .unwrap_or(&mut self.nothing);
+        vars.unix_ns = unix_ns;
+        vars
     }
 }
 
@@ -276,10 +282,12 @@ impl Users {
         step: usize,
         last: bool,
         spare: Vec<u8>,
+        now_ns: u64,
     ) -> Outgoing {
+        let unix_ns = self.unix_ns(now_ns);
         let mut context = RenderContext {
             shared: &self.job.scenarios.shared,
-            vars: self.values.vars(index),
+            vars: self.values.vars(index, unix_ns),
             rng: &mut self.rng,
         };
         let request = &self.job.scenarios.steps[step].request;
@@ -294,8 +302,9 @@ impl Users {
         last: bool,
         again: &Again<'_>,
         spare: Vec<u8>,
+        now_ns: u64,
     ) -> Outgoing {
-        let vars = self.values.vars(index);
+        let vars = self.values.vars(index, self.unix_ns(now_ns));
         let request = &self.job.scenarios.steps[step].request;
         request.write_again(again, last, vars, spare)
     }

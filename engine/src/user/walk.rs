@@ -77,7 +77,7 @@ impl Users {
         record: &mut Record,
     ) -> Action {
         let before = usize::from(self.all[index as usize].step);
-        if self.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
+        if self.surroundings.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
             self.all[index as usize].phase = Phase::Ended;
             return Action::STAY;
         }

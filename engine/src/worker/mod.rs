@@ -19,10 +19,11 @@ use crate::measure::rates::Rates;
 use crate::measure::recorder::{AtEnd, Cut};
 use crate::measure::schedule::Schedule;
 use crate::net::Driver;
+use crate::net::sys::unix_ns;
 use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
 use crate::record::Record;
-use crate::user::Users;
+use crate::user::{Surroundings, Users};
 use arrivals::OpenArrivals;
 
 pub use messages::{News, NewsLine, Order, Post};
@@ -82,9 +83,13 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
         }
         let arrivals = |open| Box::new(OpenArrivals::new(&job, open, place, users, start_ns));
-        let kind = (D::SECURES, driver.faults());
+        let surroundings = Surroundings {
+            secures: D::SECURES,
+            faults: driver.faults(),
+            unix_offset_ns: unix_ns().wrapping_sub(driver.now_ns()),
+        };
         Self {
-            users: Users::new(&job, place, users, start_ns, kind),
+            users: Users::new(&job, place, users, start_ns, surroundings),
             record: Record::new(&job, place, users, start_ns, driver.now_ns()),
             open: job.open.as_ref().map(arrivals),
             wheel,
