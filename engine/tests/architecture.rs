@@ -41,3 +41,75 @@ fn only_the_command_line_knows_lua() {
     assert_eq!(users_of("prony_lua"), ["src/main.rs"]);
     assert_eq!(users_of("mlua"), [""; 0]);
 }
+
+/// The rooms of the instrument: each imports only from those before it.
+const ROOMS: [&str; 23] = [
+    "units",
+    "fault",
+    "payload",
+    "plan",
+    "refusal",
+    "pace",
+    "http",
+    "tls",
+    "check",
+    "scenario",
+    "measure",
+    "net",
+    "population",
+    "sources",
+    "log",
+    "target",
+    "script",
+    "report",
+    "job",
+    "record",
+    "user",
+    "worker",
+    "run",
+];
+
+/// The room of a source file: its first folder, or its own name.
+fn room(path: &Path) -> String {
+    let below = path.strip_prefix("src").unwrap().with_extension("");
+    let first = below.components().next().unwrap();
+    first.as_os_str().to_str().unwrap().to_owned()
+}
+
+/// The rooms that a source imports by `crate::`; comments may name any.
+fn imported(text: &str) -> Vec<&str> {
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let names = code.flat_map(|line| line.split("crate::").skip(1));
+    let ends = |rest: &str| rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+    names
+        .map(|rest| &rest[..ends(rest).unwrap_or(rest.len())])
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn imports_go_one_way() {
+    let rank = |room: &str| ROOMS.iter().position(|known| *known == room);
+    let mut backwards = Vec::new();
+    for (path, text) in sources(Path::new("src")) {
+        let here = room(&path);
+        // What holds for any bytes reaches into several rooms; the crate's front names all of them.
+        if ["lib", "main", "properties"].contains(&here.as_str()) {
+            continue;
+        }
+        let Some(rank_here) = rank(&here) else {
+            panic!("{here} is not in the list of rooms");
+        };
+        for name in imported(&text) {
+            let Some(rank_there) = rank(name) else {
+                panic!("{}: {name} is not in the list of rooms", path.display());
+            };
+            if rank_there > rank_here {
+                backwards.push(format!("{} imports {name}", path.display()));
+            }
+        }
+    }
+    assert_eq!(backwards, [""; 0]);
+}
