@@ -127,5 +127,5 @@ def _shown(identifier: str, limits: dict[str, float], store: Store) -> str:
 
 
 def test_an_unknown_experiment_is_refused(store: Store) -> None:
-    with pytest.raises(UsageError, match="no experiment 'zzz'"):
+    with pytest.raises(UsageError, match="No experiment 'zzz'"):
         rejudge(store, "zzz", {})

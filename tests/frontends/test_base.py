@@ -131,7 +131,7 @@ def test_the_plan_that_is_explained_is_the_load_again(
 
 
 def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path: Path) -> None:
-    server = serve()
+    server = serve("--delay", "fixed:5ms")  # 25 answers within a millisecond are no window
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translated(server.url, 25)))
     done = command.run(["run", file, "--db", tmp_path / "r.db"])
