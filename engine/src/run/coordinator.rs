@@ -22,7 +22,7 @@ use crate::plan::{Command, Window};
 use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport};
 use crate::script::Script;
 use crate::units::ms;
-use crate::worker::{News, Order};
+use crate::worker::{WorkerCommand, WorkerMessage};
 use prony_common::process::set_affinity;
 
 /// Notice that threads get before an instant all of them must keep.
@@ -96,11 +96,11 @@ impl<'a> Coordinator<'a> {
         let mut ready = 0;
         while ready < self.team.len() {
             match self.inbox.recv() {
-                Ok(Message::News(News::Ready { thread, waker })) => {
+                Ok(Message::Worker(WorkerMessage::Ready { thread, waker })) => {
                     self.team.set_waker(thread, waker);
                     ready += 1;
                 }
-                Ok(Message::News(News::Failed(message))) => return Err(message),
+                Ok(Message::Worker(WorkerMessage::Failed(message))) => return Err(message),
                 Ok(other) => early.push(other),
                 Err(_) => return Err("all threads ended before the start".to_owned()),
             }
@@ -154,7 +154,7 @@ impl<'a> Coordinator<'a> {
             }
             Window::Commanded => None,
         };
-        self.team.tell_all(Order::Start {
+        self.team.tell_all(WorkerCommand::Start {
             at_ns: self.started_ns,
             window,
         });
@@ -228,7 +228,7 @@ impl<'a> Coordinator<'a> {
 
     fn hear(&mut self, message: Message) -> Result<(), String> {
         match message {
-            Message::News(news) => return self.hear_news(news),
+            Message::Worker(message) => return self.hear(message),
             Message::Input(Input::Command(Command::Window { duration_ms })) => {
                 self.command_window(duration_ms)
             }
@@ -243,14 +243,16 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    fn hear_news(&mut self, news: News) -> Result<(), String> {
+    fn hear(&mut self, message: WorkerMessage) -> Result<(), String> {
         let output = self.output;
         let mut emit = |event: Event| output.write(&event);
-        match news {
-            News::Ready { .. } => {}
-            News::Segment(segment) => self.collector.add(&segment, &mut emit),
-            News::MarkReached { mark, at_ns } => self.collector.reach_mark(mark, at_ns, &mut emit),
-            News::Finished { thread, at_ns } => {
+        match message {
+            WorkerMessage::Ready { .. } => {}
+            WorkerMessage::Segment(segment) => self.collector.add(&segment, &mut emit),
+            WorkerMessage::MarkReached { mark, at_ns } => {
+                self.collector.reach_mark(mark, at_ns, &mut emit)
+            }
+            WorkerMessage::Finished { thread, at_ns } => {
                 self.finished[thread] = Some(at_ns);
                 if let Some(last_ns) = self
                     .finished
@@ -277,8 +279,8 @@ impl<'a> Coordinator<'a> {
                     );
                 }
             }
-            News::ScriptFailed => self.end(Reason::Script),
-            News::Failed(message) => return Err(message),
+            WorkerMessage::ScriptFailed => self.end(Reason::Script),
+            WorkerMessage::Failed(message) => return Err(message),
         }
         Ok(())
     }
@@ -293,7 +295,7 @@ impl<'a> Coordinator<'a> {
         } else if self.ending.is_none() {
             let opens_ns = (monotonic_ns() + NOTICE_NS).max(self.started_ns);
             let span = self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms));
-            self.team.tell_all(Order::Window(span));
+            self.team.tell_all(WorkerCommand::Window(span));
         }
     }
 
@@ -304,7 +306,7 @@ impl<'a> Coordinator<'a> {
     fn end_at(&mut self, reason: Reason, at_ns: u64) {
         if self.ending.is_none() {
             self.ending = Some((reason, at_ns));
-            self.team.tell_all(Order::Stop { at_ns });
+            self.team.tell_all(WorkerCommand::Stop { at_ns });
         }
     }
 }

@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 use crate::check::PlanError;
 use crate::report::{ErrorEvent, Event, Finished};
 use crate::script::Language;
-use crate::worker::News;
+use crate::worker::WorkerMessage;
 use coordinator::Coordinator;
 use output::Output;
 use prepare::{Outcome, Prepared, prepare};
@@ -32,7 +32,7 @@ const EXIT_INTERNAL: u8 = 4;
 /// What the coordinator hears from others.
 #[derive(Debug)]
 enum Message {
-    News(News),
+    Worker(WorkerMessage),
     Input(input::Input),
     Signal,
     /// The plan is ready to run, or refused; `None`: preparing it panicked.

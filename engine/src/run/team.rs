@@ -18,7 +18,7 @@ use crate::net::tls::Tls;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
 use crate::report::ThreadReady;
-use crate::worker::{News, Order, Post, run};
+use crate::worker::{WorkerCommand, WorkerLink, WorkerMessage, run};
 use prony_common::process::{set_affinity, set_exact_timers};
 
 /// The driver of a run and why it is this one.
@@ -75,7 +75,7 @@ pub struct Team {
 }
 
 struct Member {
-    orders: Sender<Order>,
+    commands: Sender<WorkerCommand>,
     waker: Option<Waker>,
 }
 
@@ -83,7 +83,7 @@ struct Member {
 type Pinned = Receiver<bool>;
 
 impl Team {
-    /// Starts the threads; each then sets up its driver and says [`News::Ready`].
+    /// Starts the threads; each then sets up its driver and says [`WorkerMessage::Ready`].
     pub fn start(
         job: &Arc<Job>,
         driver: &Chosen,
@@ -98,17 +98,17 @@ impl Team {
         let mut members = Vec::new();
         let mut ready = Vec::new();
         for (thread, cpu) in cpus.iter().enumerate() {
-            let (orders, inbox) = channel();
-            let post = Post {
+            let (commands, inbox) = channel();
+            let link = WorkerLink {
                 thread,
                 threads: cpus.len(),
-                orders: inbox,
-                news: forward(coordinator.clone()),
+                commands: inbox,
+                messages: forward(coordinator.clone()),
             };
             let pin = cpu.filter(|_| plan.pin);
-            let pinned = spawn(Arc::clone(job), post, driver.name, pin)?;
+            let pinned = spawn(Arc::clone(job), link, driver.name, pin)?;
             members.push(Member {
-                orders,
+                commands,
                 waker: None,
             });
             ready.push(ThreadReady {
@@ -127,10 +127,10 @@ impl Team {
         self.members[thread].waker = Some(waker);
     }
 
-    pub fn tell_all(&self, order: Order) {
+    pub fn tell_all(&self, command: WorkerCommand) {
         for member in &self.members {
-            // A thread that has ended needs no orders.
-            let _ = member.orders.send(order);
+            // A thread that has ended needs no commands.
+            let _ = member.commands.send(command);
             if let Some(waker) = &member.waker {
                 waker.wake();
             }
@@ -138,34 +138,34 @@ impl Team {
     }
 }
 
-/// News reach the coordinator as messages among others.
-fn forward(coordinator: Sender<Message>) -> crate::worker::NewsLine {
-    Box::new(move |news: News| coordinator.send(Message::News(news)).is_ok())
+/// What threads say reaches the coordinator as messages among others.
+fn forward(coordinator: Sender<Message>) -> crate::worker::MessageSink {
+    Box::new(move |message: WorkerMessage| coordinator.send(Message::Worker(message)).is_ok())
 }
 
 fn spawn(
     job: Arc<Job>,
-    post: Post,
+    link: WorkerLink,
     driver: &'static str,
     pin: Option<usize>,
 ) -> Result<Pinned, String> {
     let (tell_pinned, pinned) = channel();
     std::thread::Builder::new()
-        .name(format!("load-{}", post.thread))
+        .name(format!("load-{}", link.thread))
         .spawn(move || {
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
             memory::set_budget(job.partial_answer_bytes);
-            let users = job.users_of_thread(post.thread, post.threads);
+            let users = job.users_of_thread(link.thread, link.threads);
             let several = driver == Uring::NAME && users > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
-                (true, false) if several => run::<Rings>(&job, post),
-                (true, true) if several => run::<Tls<Rings>>(&job, post),
-                (true, false) => run::<Uring>(&job, post),
-                (true, true) => run::<Tls<Uring>>(&job, post),
-                (false, false) if job.faults != Faults::NONE => run::<Faulty<Epoll>>(&job, post),
-                (false, false) => run::<Epoll>(&job, post),
-                (false, true) => run::<Tls<Epoll>>(&job, post),
+                (true, false) if several => run::<Rings>(&job, link),
+                (true, true) if several => run::<Tls<Rings>>(&job, link),
+                (true, false) => run::<Uring>(&job, link),
+                (true, true) => run::<Tls<Uring>>(&job, link),
+                (false, false) if job.faults != Faults::NONE => run::<Faulty<Epoll>>(&job, link),
+                (false, false) => run::<Epoll>(&job, link),
+                (false, true) => run::<Tls<Epoll>>(&job, link),
             }
         })
         .map_err(|error| format!("a thread cannot be started: {error}"))?;

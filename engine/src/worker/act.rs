@@ -59,7 +59,7 @@ impl<D: Driver> Worker<'_, D> {
                 (conn, UserEvent::Refused(reason))
             }
             NetEvent::Woken => {
-                self.take_orders();
+                self.take_commands();
                 return Ok(());
             }
         };

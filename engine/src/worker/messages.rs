@@ -9,7 +9,7 @@ use crate::record::Notice;
 
 /// From the coordinator.
 #[derive(Debug, Clone, Copy)]
-pub enum Order {
+pub enum WorkerCommand {
     Start { at_ns: u64, window: Option<Span> },
     Window(Span),
     Stop { at_ns: u64 },
@@ -17,7 +17,7 @@ pub enum Order {
 
 /// To the coordinator.
 #[derive(Debug)]
-pub enum News {
+pub enum WorkerMessage {
     Ready {
         thread: usize,
         waker: Waker,
@@ -39,17 +39,17 @@ pub enum News {
 }
 
 /// A thread's place among the others and its line to the coordinator.
-pub struct Post {
+pub struct WorkerLink {
     pub thread: usize,
     pub threads: usize,
-    pub orders: Receiver<Order>,
-    pub news: NewsLine,
+    pub commands: Receiver<WorkerCommand>,
+    pub messages: MessageSink,
 }
 
 /// Takes news to the coordinator; false when it is gone.
-pub type NewsLine = Box<dyn Fn(News) -> bool + Send>;
+pub type MessageSink = Box<dyn Fn(WorkerMessage) -> bool + Send>;
 
-impl From<Notice> for News {
+impl From<Notice> for WorkerMessage {
     fn from(notice: Notice) -> Self {
         match notice {
             Notice::Segment(segment) => Self::Segment(segment),

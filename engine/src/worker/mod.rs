@@ -26,7 +26,7 @@ use crate::record::Record;
 use crate::user::{Surroundings, Users};
 use arrivals::OpenArrivals;
 
-pub use messages::{News, NewsLine, Order, Post};
+pub use messages::{MessageSink, WorkerCommand, WorkerLink, WorkerMessage};
 pub use start::run;
 
 /// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
@@ -45,7 +45,7 @@ const OVERDUE_NS: u64 = 10_000_000;
 struct Worker<'a, D: Driver> {
     driver: D,
     job: Arc<Job>,
-    post: &'a Post,
+    link: &'a WorkerLink,
     users: Users,
     record: Record,
     /// `None` in a closed load.
@@ -67,17 +67,17 @@ struct Worker<'a, D: Driver> {
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
-    fn new(driver: D, job: Arc<Job>, post: &'a Post, users: usize, start_ns: u64) -> Self {
+    fn new(driver: D, job: Arc<Job>, link: &'a WorkerLink, users: usize, start_ns: u64) -> Self {
         let after = |after_ns| start_ns.saturating_add(after_ns);
         let stop_ns = job.after_ns.map_or(u64::MAX, after);
         let mut wheel = Wheel::new(users, start_ns);
         let place = Share {
-            thread: post.thread,
-            threads: post.threads,
+            thread: link.thread,
+            threads: link.threads,
         };
         if job.open.is_none() {
             for index in 0..users {
-                let number = (index * post.threads + post.thread) as u32;
+                let number = (index * link.threads + link.thread) as u32;
                 let population = job.populations.of(number.into());
                 wheel.set(index as u32, start_ns + population.start_ns(number));
             }
@@ -104,7 +104,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             stopped: false,
             driver,
             job,
-            post,
+            link,
         }
     }
 
@@ -231,8 +231,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         open.waiting(limit_ns) + self.users.overdue(limit_ns)
     }
 
-    fn tell(&mut self, news: News) {
-        if !(self.post.news)(news) {
+    fn tell(&mut self, message: WorkerMessage) {
+        if !(self.link.messages)(message) {
             // The coordinator is gone, and with it everybody who could want to know.
             self.stopped = true;
         }
@@ -245,12 +245,12 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    fn take_orders(&mut self) {
-        while let Ok(order) = self.post.orders.try_recv() {
+    fn take_commands(&mut self) {
+        while let Ok(order) = self.link.commands.try_recv() {
             match order {
-                Order::Start { .. } => {}
-                Order::Window(span) => self.schedule.set_window(span),
-                Order::Stop { at_ns } => self.schedule.set_stop(at_ns),
+                WorkerCommand::Start { .. } => {}
+                WorkerCommand::Window(span) => self.schedule.set_window(span),
+                WorkerCommand::Stop { at_ns } => self.schedule.set_stop(at_ns),
             }
         }
     }
@@ -368,8 +368,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         });
         if let Some(at_ns) = at_ns {
             self.told_finished = true;
-            self.tell(News::Finished {
-                thread: self.post.thread,
+            self.tell(WorkerMessage::Finished {
+                thread: self.link.thread,
                 at_ns,
             });
         }

@@ -13,7 +13,7 @@ mod faults;
 mod populations;
 
 use super::start::start;
-use super::{Order, Post};
+use super::{WorkerCommand, WorkerLink};
 use crate::check::read_plan;
 use crate::job::Job;
 use crate::measure::counters::Counters;
@@ -27,7 +27,7 @@ use crate::net::{Config, ConnId, Driver, NetEvent, Received, sys::Waker};
 use crate::pace::arrivals::Share;
 use crate::payload::Payload;
 use crate::script::Language;
-use crate::worker::News;
+use crate::worker::WorkerMessage;
 
 /// No simulated plan has a script.
 const NO_SCRIPTS: Language = Language {
@@ -218,14 +218,16 @@ fn simulate_thread(
     let sink = Arc::clone(&segments);
     let finished: Arc<Mutex<Option<u64>>> = Arc::default();
     let told = Arc::clone(&finished);
-    let post = Post {
+    let link = WorkerLink {
         thread: place.thread,
         threads: place.threads,
-        orders: inbox,
-        news: Box::new(move |news| {
+        commands: inbox,
+        messages: Box::new(move |news| {
             match news {
-                News::Segment(segment) => sink.lock().unwrap().push(*segment),
-                News::Finished { at_ns, .. } => *told.lock().unwrap() = Some(at_ns - START_NS),
+                WorkerMessage::Segment(segment) => sink.lock().unwrap().push(*segment),
+                WorkerMessage::Finished { at_ns, .. } => {
+                    *told.lock().unwrap() = Some(at_ns - START_NS)
+                }
                 _ => {}
             }
             true
@@ -236,13 +238,13 @@ fn simulate_thread(
         opens_ns: START_NS + window_ms.0 * MS,
         closes_ns: START_NS + window_ms.1 * MS,
     };
-    let order = Order::Start {
+    let order = WorkerCommand::Start {
         at_ns: START_NS,
         window: Some(span),
     };
     orders.send(order).unwrap();
     SERVICE.set(service);
-    start::<Simulated>(&job, &post).unwrap();
+    start::<Simulated>(&job, &link).unwrap();
     let mut recorded = Recorded {
         counters: Counters::default(),
         service_time: Durations::new(Digits::Three),

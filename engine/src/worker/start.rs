@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Worker;
-use super::messages::{News, Order, Post};
+use super::messages::{WorkerCommand, WorkerLink, WorkerMessage};
 use crate::job::Job;
 use crate::net::{Config, Driver};
 
 /// Runs a thread to its end; what goes wrong is told to the coordinator.
-pub fn run<D: Driver>(job: &Arc<Job>, post: Post) {
-    let thread = post.thread;
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start::<D>(job, &post)));
+pub fn run<D: Driver>(job: &Arc<Job>, link: WorkerLink) {
+    let thread = link.thread;
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start::<D>(job, &link)));
     let message = match result {
         Ok(Ok(())) => return,
         Ok(Err(error)) => format!("thread {thread} cannot go on: {error}"),
         Err(_) => format!("thread {thread} panicked; this is a defect of the engine"),
     };
     // Without a coordinator nobody is left to be told.
-    let _ = (post.news)(News::Failed(message));
+    let _ = (link.messages)(WorkerMessage::Failed(message));
 }
 
 /// Where locked memory is limited, the kernel takes a moment to take back what the probe had: a second is given to it.
@@ -52,8 +52,8 @@ fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
     ))
 }
 
-pub(super) fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
-    let users = job.users_of_thread(post.thread, post.threads);
+pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<()> {
+    let users = job.users_of_thread(link.thread, link.threads);
     let config = Config {
         connections: users,
         addresses: Arc::clone(&job.addresses),
@@ -64,17 +64,17 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, post: &Post) -> io::Result<()> {
         tls: job.tls.clone(),
     };
     let driver = set_up::<D>(&config)?;
-    let ready = News::Ready {
-        thread: post.thread,
+    let ready = WorkerMessage::Ready {
+        thread: link.thread,
         waker: driver.waker(),
     };
-    if !(post.news)(ready) {
+    if !(link.messages)(ready) {
         return Ok(());
     }
-    let Ok(Order::Start { at_ns, window }) = post.orders.recv() else {
+    let Ok(WorkerCommand::Start { at_ns, window }) = link.commands.recv() else {
         return Ok(());
     };
-    let mut worker = Worker::new(driver, Arc::clone(job), post, users, at_ns);
+    let mut worker = Worker::new(driver, Arc::clone(job), link, users, at_ns);
     if let Some(span) = window {
         worker.schedule.set_window(span);
     }
