@@ -103,6 +103,7 @@ def check(
 
     from prony.conformance.result import START
     from prony.report.conformance import as_json, summary_table, table
+    from prony.report.delivery import print_model
 
     console = Console()
     done: list[Conformance] = []
@@ -113,7 +114,7 @@ def check(
             console.print(table(done[-1]))
             console.print()
     if json:
-        _print_json(as_json(done))
+        print_model(as_json(done))
     elif len(done) > 1:
         console.print(summary_table(done))
     if any(result.check != START for one in done for result in one.failed):

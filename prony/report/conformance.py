@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
+from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
 from prony.conformance.result import Conformance, Status
+from prony.report.out import Out
 
 STYLES = {
     Status.PASSED: "green",
@@ -40,24 +42,51 @@ def summary_table(done: Sequence[Conformance]) -> Table:
     return shown
 
 
-def as_json(done: Sequence[Conformance]) -> dict[str, Any]:
-    """The same as plain values; `schema` is raised when a key changes its meaning."""
-    return {
-        "schema": 1,
-        "passed": not any(one.failed for one in done),
-        "servers": [
-            {
-                "server": one.server,
-                "workload": one.workload,
-                "passed": not one.failed,
-                "summary": one.summary,
-                "checks": [
-                    result.model_dump(mode="json", exclude={"server", "workload"}) for result in one.results
+class CheckOut(Out):
+    """One check of a server under a workload."""
+
+    check: str
+    status: Status
+    found: str
+    expected: str
+
+
+class ServerOut(Out):
+    """All checks of a server under a workload."""
+
+    server: str
+    workload: str
+    passed: bool
+    summary: str
+    checks: list[CheckOut]
+
+
+class ConformanceOut(Out):
+    """`prony servers check --json`."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    passed: bool
+    servers: list[ServerOut]
+
+
+def as_json(done: Sequence[Conformance]) -> ConformanceOut:
+    """The same as models; `schema` is raised when a key changes its meaning."""
+    return ConformanceOut(
+        passed=not any(one.failed for one in done),
+        servers=[
+            ServerOut(
+                server=one.server,
+                workload=one.workload,
+                passed=not one.failed,
+                summary=one.summary,
+                checks=[
+                    CheckOut(check=r.check, status=r.status, found=r.found, expected=r.expected)
+                    for r in one.results
                 ],
-            }
+            )
             for one in done
         ],
-    }
+    )
 
 
 def _table(title: str | None, *headings: str) -> Table:

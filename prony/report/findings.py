@@ -23,6 +23,9 @@ class Where:
     n: int
     of: int
 
+    def __str__(self) -> str:
+        return self.label if self.of == 1 else f"{self.label} {self.n} of {counted(self.of, 'trial')}"
+
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
@@ -48,9 +51,10 @@ class FindingGroup:
         if self.everywhere:
             trials = sum(place.of for place in self.places)
             return f"all {trials} trials" if trials > 1 else ""
-        named = [f"{p.label} {p.n} of {counted(p.of, 'trial')}" for p in self.places[:MOST_PLACES]]
+        named = [str(place) for place in self.places[:MOST_PLACES]]
         more = len(self.places) - MOST_PLACES
-        return ", ".join(named) + (f" and {counted(more, 'more cell')}" if more > 0 else "")
+        between = "; " if any("," in place.label for place in self.places) else ", "
+        return between.join(named) + (f" and {counted(more, 'more cell')}" if more > 0 else "")
 
 
 def finding_groups(part: PartView, *, only: Status | None = None) -> tuple[FindingGroup, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from prony.report.conformance import ConformanceOut
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
 
@@ -405,6 +406,7 @@ def json_schema() -> dict[str, Any]:
         "result": ResultOut.model_json_schema(by_alias=True),
         "results": ListOut.model_json_schema(by_alias=True),
         "compare-results": TwoResultsOut.model_json_schema(by_alias=True),
+        "conformance": ConformanceOut.model_json_schema(by_alias=True),
         "rejudge": RejudgedOut.model_json_schema(by_alias=True),
     }
 

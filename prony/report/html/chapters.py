@@ -157,7 +157,7 @@ def _sweep(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
     law = drawer.law()
     chart = (Figures((law,), _legend(drawer), "large"),) if law is not None else ()
     lead = "A mark is a trial that counts, the line the fitted law."
-    return [Chapter("results", "Scaling", (*chart, *blocks(view, part)), lead), _cpu(drawer)]
+    return [Chapter("results", "Scaling", (*chart, *_tables(view, part)), lead), _cpu(drawer)]
 
 
 def _capacity(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
@@ -167,7 +167,12 @@ def _capacity(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]
         "Circle: objective met. Cross: missed. Triangle: the client could not offer this rate. Diamond: "
         "trial not usable. The dashed line is the objective."
     )
-    return [Chapter("results", "Capacity", (*blocks(view, part), *chart), lead), _cpu(drawer)]
+    return [Chapter("results", "Capacity", (*chart, *_tables(view, part)), lead), _cpu(drawer)]
+
+
+def _tables(view: ResultView, part: PartView) -> tuple[Block, ...]:
+    """Without the sentences, which stand at the head of the page."""
+    return tuple(block for block in blocks(view, part) if isinstance(block, Table))
 
 
 def _cross_check(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
@@ -316,7 +321,7 @@ def _trials(view: ResultView, part: PartView) -> Chapter:
         Column("Verdict", number=False),
         *(Column(named(figure)) for figure in TRIAL_FIGURES),
         Column("Bound by", number=False),
-        Column("Why", number=False),
+        *([Column("Why", number=False)] if any(_told(trial) for trial in every) else []),
     )
     rows = tuple(
         Row(
@@ -330,7 +335,7 @@ def _trials(view: ResultView, part: PartView) -> Chapter:
                     for f in TRIAL_FIGURES
                 ),
                 Cell(trial.judgement.bound_by),
-                Cell(" ".join(filter(None, (trial.rejected_because, *trial.record.notes)))),
+                *([Cell(_told(trial))] if len(columns) > len(TRIAL_FIGURES) + 4 else []),
             ),
             server=trial.record.server,
         )
@@ -341,6 +346,11 @@ def _trials(view: ResultView, part: PartView) -> Chapter:
     many = len(rows) > MANY_TRIALS
     items: tuple[Item, ...] = (Folded(counted(len(rows), "trial"), (table,)),) if many else (table,)
     return Chapter("trials", "Trials", items if rows else (), lead)
+
+
+def _told(trial: TrialView) -> str:
+    """Why it was rejected, and what else is to be known of it."""
+    return " ".join(filter(None, (trial.rejected_because, *trial.record.notes)))
 
 
 def _verdict(trial: TrialView, repeated: bool) -> Cell:
