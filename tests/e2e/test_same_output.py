@@ -33,9 +33,11 @@ SLOW = ("--delay", "fixed:10ms")
         ("sweep", "URL", "--users", "1,2,4,8", *SHORT),
         ("capacity", "URL", "--slo", "p50<500ms", "--start", "50", "--highest", "100", *SHORT),
         ("compare", "one", "two", *SHORTEST, "--trials", "1"),
+        ("compare", "one", "two", *SHORTEST, "--trials", "1", "--two-pass"),
         ("run", "plan.yaml"),
+        ("second-opinion", "URL", "--with", "wrk,ab", "-d", "1s", "--rounds", "1"),
     ],
-    ids=lambda words: "-".join(words[:3:2]),
+    ids=["closed", "open", "sweep", "capacity", "compare", "two-pass", "run", "second-opinion"],
 )
 def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tuple[str, ...]) -> None:
     lab.server("one", "--work", "50us")
@@ -44,16 +46,14 @@ def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tu
     page = lab.folder / "page.html"
     with server(*SLOW) as url:
         called = [url + "/" if word == "URL" else word for word in words]
-        report = () if words[0] == "load" else ("--report", str(page))
-        done = lab.run(*called, *report)
+        done = lab.run(*called, "--report", str(page))
     search = lab.json("results", "show", "latest")["parts"][0]["search"]
     held_per_s = None if search is None else search["held_per_s"]
     assert done.returncode == demanded_code(lab.db, held_per_s=held_per_s), done.stderr
     again = lab.run("results", "show", "latest", "--report", str(lab.folder / "again.html"))
     assert again.stdout.encode() == done.stdout.encode()
     assert again.returncode == done.returncode
-    if report:
-        assert (lab.folder / "again.html").read_bytes() == page.read_bytes()
+    assert (lab.folder / "again.html").read_bytes() == page.read_bytes()
     listed = lab.json("results", "list")["experiments"]
     assert [one["command"] for one in listed] == [words[0]], "one experiment, whatever it was"
 
