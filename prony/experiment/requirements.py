@@ -18,7 +18,7 @@ from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.plan.plan import Cell, Plan, Skipped
 from prony.plan.planfile import NeedKeys
-from prony.target import ServerUnderTest
+from prony.targets import ServerUnderTest
 from prony.trial.facts import trial_facts
 
 REMEDY = "Fix it, or run the rest with --skip-unmeetable"

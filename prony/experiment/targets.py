@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prony.plan.plan import Cell
 from prony.server.catalogue import Catalogue
-from prony.target import ServerUnderTest, under_test
+from prony.targets import ServerUnderTest, under_test
 
 
 @dataclass(slots=True)

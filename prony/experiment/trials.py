@@ -24,7 +24,7 @@ from prony.load.reference import calibrate
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
 from prony.store import Store
-from prony.target import ServerUnderTest
+from prony.targets import ServerUnderTest
 from prony.trial.run import Outcome, run_trial, usual_bytes
 from prony.trial.surroundings import Surroundings
 

@@ -17,7 +17,7 @@ from prony.evidence.base import Record
 from prony.plan.balanced import balanced_orders
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.planfile import CpuKeys, NeedKeys
-from prony.plan.target import Launch, Target
+from prony.plan.target import Target
 from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
 MAIN = "main"
@@ -163,7 +163,7 @@ class Cell(Record):
     @property
     def trial_s(self) -> float:
         """About how long one trial takes."""
-        own_s = 0.0 if isinstance(self.target, Launch) else START_S + STOP_S
+        own_s = 0.0 if self.target.owned else START_S + STOP_S
         return self.trial.estimate_s - own_s
 
     def under(self, load: Load) -> Cell:
@@ -312,7 +312,7 @@ class Plan(Record):
         )
 
     def _launched(self, cell: str) -> bool:
-        return isinstance(self.cell(cell).target, Launch)
+        return self.cell(cell).target.owned
 
     def _trial_s(self, scheduled: ScheduledTrial) -> float:
         cell = self.cell(scheduled.cell)

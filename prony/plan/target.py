@@ -1,12 +1,12 @@
 """What is measured, as a value: a server that Prony starts, or the URL of one that is running already.
 
-A further kind is a class here and a class in prony.target. Must not know how a target is started or reached.
+A further kind is a class here and a class in prony.targets. Must not know how a target is started or reached.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -46,6 +46,8 @@ class Launch(Record):
     """A server of the catalogue, started by Prony for each trial: its address, and what the plan sets."""
 
     kind: Literal["launch"] = "launch"
+    owned: ClassVar[bool] = True
+    """Prony starts and stops it."""
     address: str
     """NAME, NAME:VARIANT or NAME:VARIANT+setting=value."""
     jdk: str | None = None
@@ -58,6 +60,7 @@ class Url(Record):
     """A server that is running already, and stays so: Prony neither starts, pins nor stops it."""
 
     kind: Literal["url"] = "url"
+    owned: ClassVar[bool] = False
     url: str
     """Scheme, host and port (`http://127.0.0.1:8080`), or `unix:/PATH`; the paths stand in the workload."""
     tls: TlsOptions = TlsOptions()

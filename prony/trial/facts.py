@@ -6,7 +6,7 @@ from prony.evidence.trial import LoadFacts
 from prony.load.facts import load_facts
 from prony.plan.load import WholeRun
 from prony.plan.trial import TrialPlan
-from prony.target.base import ServerUnderTest
+from prony.targets.base import ServerUnderTest
 
 
 def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:

@@ -15,7 +15,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
 from prony.load.engine import EngineRun
 from prony.server import throttle
-from prony.target.base import RunningTarget
+from prony.targets.base import RunningTarget
 from prony.trial.listener import Listener
 from prony.trial.steady_watch import SteadyWatch
 

@@ -25,7 +25,7 @@ from prony.load.engine import EngineRun
 from prony.plan.load import DRAIN_S, WholeRun
 from prony.plan.trial import TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
-from prony.target.base import RunningTarget, ServerUnderTest
+from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial.facts import trial_facts
 from prony.trial.listener import Listener
 from prony.trial.load_run import (

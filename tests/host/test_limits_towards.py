@@ -8,7 +8,7 @@ from prony.cli import testbed
 from prony.host import resource_limits as host_limits
 from prony.host.resource_limits import limits
 from prony.plan.target import parse_url
-from prony.target import ExternalServer
+from prony.targets import ExternalServer
 
 
 def reused(target: tuple[str, int], *_: object) -> bool:

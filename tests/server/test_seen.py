@@ -18,7 +18,7 @@ from prony.server import proc, sockets, throttle
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
-from prony.target import RunningExternal
+from prony.targets import RunningExternal
 
 HOST = "127.0.0.1"
 

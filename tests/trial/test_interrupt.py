@@ -13,7 +13,7 @@ from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.target import Url
 from prony.plan.workload import from_url
-from prony.target import RunningExternal
+from prony.targets import RunningExternal
 from prony.trial.load_run import LoadRun, WindowEdge
 from tests.load.test_engine import Reference
 

@@ -19,7 +19,7 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Capture, Expectation, Step, Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
-from prony.target import LaunchedServer
+from prony.targets import LaunchedServer
 from prony.trial.run import Outcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.conformance.conftest import LIAR

@@ -23,7 +23,7 @@ from prony.plan.trial import TrialPlan, WarmUpPlan, fixed
 from prony.plan.workload import Expectation, Step, Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
-from prony.target import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test
+from prony.targets import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.run import CUT_SHORT, Outcome, run_trial
 from prony.trial.surroundings import Surroundings

@@ -21,7 +21,7 @@ from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.trial import Silent, run_setup
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
-from prony.target import LaunchedServer
+from prony.targets import LaunchedServer
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 

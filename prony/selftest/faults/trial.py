@@ -24,7 +24,7 @@ from prony.selftest.faults.model import Context, Setup, SetupResult
 from prony.server.build import Built
 from prony.server.running import RunningServer
 from prony.server.spec import Ceilings, ServerSpec
-from prony.target import LaunchedServer
+from prony.targets import LaunchedServer
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 

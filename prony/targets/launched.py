@@ -21,7 +21,7 @@ from prony.server.launch import launch
 from prony.server.running import RunningServer, identity_of
 from prony.server.settings import Settings
 from prony.server.spec import ServerSpec
-from prony.target.base import OnLine
+from prony.targets.base import OnLine
 
 
 @dataclass(slots=True)

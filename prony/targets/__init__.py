@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from prony.plan.target import Launch, Target, Url
 from prony.server.catalogue import Catalogue
-from prony.target.base import RunningTarget, ServerUnderTest
-from prony.target.external import ExternalServer, RunningExternal
-from prony.target.launched import LaunchedServer
+from prony.targets.base import RunningTarget, ServerUnderTest
+from prony.targets.external import ExternalServer, RunningExternal
+from prony.targets.launched import LaunchedServer
 
 __all__ = [
     "ExternalServer",

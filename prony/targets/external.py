@@ -20,7 +20,7 @@ from prony.plan.trial import TrialPlan
 from prony.server import proc, sockets, throttle
 from prony.server.address import Address
 from prony.server.probe import request_count
-from prony.target.base import OnLine, ReadyProbe
+from prony.targets.base import OnLine, ReadyProbe
 
 CONNECT_TIMEOUT_S = 5.0
 """For the connection that shows whether anybody listens."""
