@@ -228,7 +228,7 @@ impl<'a> Coordinator<'a> {
 
     fn hear(&mut self, message: Message) -> Result<(), String> {
         match message {
-            Message::Worker(message) => return self.hear(message),
+            Message::Worker(message) => return self.hear_worker(message),
             Message::Input(Input::Command(Command::Window { duration_ms })) => {
                 self.command_window(duration_ms)
             }
@@ -243,7 +243,7 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    fn hear(&mut self, message: WorkerMessage) -> Result<(), String> {
+    fn hear_worker(&mut self, message: WorkerMessage) -> Result<(), String> {
         let output = self.output;
         let mut emit = |event: Event| output.write(&event);
         match message {
