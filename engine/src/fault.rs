@@ -1,5 +1,6 @@
-//! Faults that the client carries on request, so that a self-test can show that they are detected. Which ones a run
-//! carries is part of its plan and of its output. It knows nothing of users or requests.
+//! Faults that the client carries on request, so that a self-test can show that they are detected.
+//! Which ones a run carries is part of its plan and of its output. It knows nothing of users or
+//! requests.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,8 @@ impl Faults {
         Self(faults.iter().fold(0, |bits, fault| bits | bit(*fault)))
     }
 
-    /// Without faults this is `false` at compile time: [`crate::net::Driver::faults`] is then a constant.
+    /// Without faults this is `false` at compile time: [`crate::net::Driver::faults`] is then a
+    /// constant.
     #[inline(always)]
     pub const fn has(self, fault: Fault) -> bool {
         self.0 & bit(fault) != 0

@@ -1,4 +1,5 @@
-//! What imports what: the instrument (`src/` without its command line) knows neither the reference server nor Lua.
+//! What imports what: the instrument (`src/` without its command line) knows neither the reference
+//! server nor Lua.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Sixty thousand users with think time against `prony-engine serve`, every process under a limit of 20,000 open files.
+//! Sixty thousand users with think time against `prony-engine serve`, every process under a limit
+//! of 20,000 open files.
 
 mod run_support;
 
@@ -145,7 +146,8 @@ fn tens_of_thousands_of_users_fit_in_little_memory_and_keep_their_laws() {
         );
         let window = &finished["window"];
         let number = |key: &str| window[key].as_f64().unwrap();
-        // Little's law, for users and for requests: identities of what was recorded, on however slow a machine.
+        // Little's law, for users and for requests: identities of what was recorded, on however
+        // slow a machine.
         let simulated = number("clipped_cycle_s") / number("duration_s");
         assert!(
             (simulated / users as f64 - 1.0).abs() < 0.01,

@@ -1,5 +1,5 @@
-//! One interpreter with a script in it: what the script finds when it begins, and the functions through which it is called. It knows
-//! nothing of threads and of when they are called.
+//! One interpreter with a script in it: what the script finds when it begins, and the functions
+//! through which it is called. It knows nothing of threads and of when they are called.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Opens a LuaJIT interpreter with all of its libraries, as scripts of users expect it, and ends what runs in it from another thread. It
-//! knows nothing of what scripts do with it.
+//! Opens a LuaJIT interpreter with all of its libraries, as scripts of users expect it, and ends
+//! what runs in it from another thread. It knows nothing of what scripts do with it.
 
 use std::ffi::CStr;
 
@@ -10,8 +10,9 @@ pub const TRAPPED: &str = ": trapped";
 
 /// An interpreter with every library, `ffi` and `debug` among them.
 pub fn open() -> Result<Lua, Error> {
-    // SAFETY: the script is the user's own program and runs with the user's rights, as it does in the tool that it was written for;
-    // what it does by `ffi` or `debug` is up to it. The interpreter itself is used through its safe interface only.
+    // SAFETY: the script is the user's own program and runs with the user's rights, as it does in
+    // the tool that it was written for; what it does by `ffi` or `debug` is up to it. The
+    // interpreter itself is used through its safe interface only.
     let lua = unsafe { Lua::unsafe_new() };
     if !cfg!(compiled_code_checks_hooks) {
         // Compiled loops would never come to the hook that ends them.
@@ -20,7 +21,8 @@ pub fn open() -> Result<Lua, Error> {
     Ok(lua)
 }
 
-/// Ends what runs in an interpreter, from any thread: its next instruction is an error that no `pcall` outlasts, until it is let go.
+/// Ends what runs in an interpreter, from any thread: its next instruction is an error that no
+/// `pcall` outlasts, until it is let go.
 #[derive(Debug)]
 pub struct Trap {
     state: *mut ffi::lua_State,
@@ -28,10 +30,12 @@ pub struct Trap {
     _interpreter: Lua,
 }
 
-// SAFETY: of the state only the hook is set and taken away through this pointer, which LuaJIT allows from other threads and from signal
-// handlers (lj_dispatch.c: "can be called asynchronously"); the interpreter lives as long as the trap.
+// SAFETY: of the state only the hook is set and taken away through this pointer, which LuaJIT
+// allows from other threads and from signal handlers (lj_dispatch.c: "can be called
+// asynchronously"); the interpreter lives as long as the trap.
 unsafe impl Send for Trap {}
-// SAFETY: as above; calls from several threads are kept apart by the one who holds the trap (script/watch.rs).
+// SAFETY: as above; calls from several threads are kept apart by the one who holds the trap
+// (watch.rs).
 unsafe impl Sync for Trap {}
 
 impl Trap {
@@ -46,7 +50,8 @@ impl Trap {
     }
 
     pub fn set(&self) {
-        // SAFETY: see the struct. The hook is called by the thread that runs the interpreter, after its next instruction.
+        // SAFETY: see the struct. The hook is called by the thread that runs the interpreter, after
+        // its next instruction.
         unsafe { ffi::lua_sethook(self.state, Some(end), ffi::LUA_MASKCOUNT, 1) };
     }
 
@@ -59,8 +64,9 @@ impl Trap {
 
 /// Raises an error that names the place.
 unsafe extern "C-unwind" fn end(state: *mut ffi::lua_State, about: *mut ffi::lua_Debug) {
-    // SAFETY: called by LuaJIT as a hook, with its state and a record of the running function; what is asked for (S, l) is filled in, and
-    // `source` ends with a zero. Nothing that has to be dropped is alive when `lua_error` leaves by a jump.
+    // SAFETY: called by LuaJIT as a hook, with its state and a record of the running function; what
+    // is asked for (S, l) is filled in, and `source` ends with a zero. Nothing that has to be
+    // dropped is alive when `lua_error` leaves by a jump.
     unsafe {
         ffi::lua_getinfo(state, c"Sl".as_ptr(), about);
         let source = CStr::from_ptr((*about).source).to_bytes();

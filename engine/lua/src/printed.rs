@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prony_script::Printed;
 
-/// What is printed beyond this is left out, and state to be.
+/// More output than this is dropped, and the report says so.
 const MOST_PRINTED_BYTES: usize = 4 * 1024 * 1024;
 
-/// The parts of a script's life, in which what it prints is told apart.
+/// The parts of a script's life, which the report keeps apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Part {
     #[default]

@@ -1,4 +1,5 @@
-//! Figures as `done` is given them: values with their counts, seen through the methods of wrk's statistics objects.
+//! Figures as `done` is given them: values with their counts, seen through the methods of wrk's
+//! statistics objects.
 
 use mlua::{MetaMethod, UserData, UserDataFields, UserDataMethods};
 use prony_script::Samples;

@@ -1,5 +1,6 @@
-//! Ends calls into a script that do not come back, such as endless loops. A call costs two stores and an exchange in memory that nobody
-//! else writes; the clock is read by the watching thread alone, which sleeps in between. It knows nothing of Lua beyond the trap.
+//! Ends calls into a script that do not come back, such as endless loops. A call costs two stores
+//! and an exchange in memory that nobody else writes; the clock is read by the watching thread
+//! alone, which sleeps in between. It knows nothing of Lua beyond the trap.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -127,7 +128,8 @@ impl Watched {
         if !taken {
             return;
         }
-        // Between the look and the exchange another call of the same function may have begun: it waits until this is decided.
+        // Between the look and the exchange another call of the same function may have begun: it
+        // waits until this is decided.
         if self.calls.load(Ordering::Acquire) == number {
             self.trap.set();
             self.state.store(state | IS_TRAPPED, Ordering::Release);
@@ -222,7 +224,8 @@ fn watch(
             if state & IS_TRAPPED == 0 && ran >= limit {
                 watched.end_call(now.0, state);
             } else if state & IS_TRAPPED != 0 && ran >= 2 * limit {
-                // It does not even come to its next instruction: it waits in a function of the system or of C.
+                // It does not even come to its next instruction: it waits in a function of the
+                // system or of C.
                 if let Some(call) = Call::of(state) {
                     on_hang(&format!(
                         "the script waits in a function outside of Lua and cannot be ended: {}",

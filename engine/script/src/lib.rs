@@ -1,13 +1,13 @@
-//! What a script is to the load generator, whatever language it is written in: the interpreters of a
-//! run behind [`Interpreter`], and the values that pass between them. It knows neither side.
+//! What a script is to the load generator, whatever language it is written in: the interpreters of
+//! a run behind [`Interpreter`], and the values that pass between them. It knows neither side.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Opens the interpreters of a run: runs the file in each and does what the script wants done before
-/// the load. The error is one sentence that names the file and the line.
+/// Opens the interpreters of a run: runs the file in each and does what the script wants done
+/// before the load. The error is one sentence that names the file and the line.
 pub type Open = fn(&Setup<'_>) -> Result<Box<dyn Interpreter>, String>;
 
 /// What the interpreters of a run start from.
@@ -53,8 +53,8 @@ pub struct Functions {
     pub delay: bool,
 }
 
-/// The interpreters of a run, one per thread of the script. An error of a script is one sentence that
-/// names the file and the line.
+/// The interpreters of a run, one per thread of the script. An error of a script is one sentence
+/// that names the file and the line.
 pub trait Interpreter: Debug + Send + Sync {
     fn functions(&self) -> Functions;
 

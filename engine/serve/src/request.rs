@@ -163,8 +163,8 @@ impl BodyReader {
         }
     }
 
-    /// Takes body bytes from `input`, hands the content to `sink`, and returns how many bytes of `input` belonged to
-    /// the body.
+    /// Takes body bytes from `input`, hands the content to `sink`, and returns how many bytes of
+    /// `input` belonged to the body.
     pub fn read(
         &mut self,
         input: &[u8],

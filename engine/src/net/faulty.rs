@@ -1,5 +1,6 @@
-//! A driver whose thread carries the injected faults of [`Config::faults`]. It only hands calls on; the thread asks
-//! [`Driver::faults`], which every other driver answers with a constant, so that a run without faults pays nothing.
+//! A driver whose thread carries the injected faults of [`Config::faults`]. It only hands calls on;
+//! the thread asks [`Driver::faults`], which every other driver answers with a constant, so that a
+//! run without faults pays nothing.
 
 use std::io;
 

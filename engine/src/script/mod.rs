@@ -1,5 +1,5 @@
-//! The script of a run as the users see it: what each of its threads sends, in which requests. It knows
-//! no language: interpreters are opened by a function that the command line hands in.
+//! The script of a run as the users see it: what each of its threads sends, in which requests. It
+//! knows no language: interpreters are opened by a function that the command line hands in.
 
 mod piece;
 
@@ -85,7 +85,8 @@ impl Script {
             delays: functions.delay,
             pipeline: 1,
         };
-        // Called once before the load, as by wrk: what is no request is found before anything is sent.
+        // Called once before the load, as by wrk: what is no request is found before anything is
+        // sent.
         let first = script.request(0)?;
         script.pipeline = first.1.len() as u32;
         if !script.dynamic {

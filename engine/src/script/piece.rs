@@ -1,5 +1,5 @@
-//! The requests in the bytes that a script returned: where each ends, and which are HEAD, whose answers have no body. Bytes in, numbers
-//! out; it knows nothing of Lua.
+//! The requests in the bytes that a script returned: where each ends, and which are HEAD, whose
+//! answers have no body. Bytes in, numbers out; it knows nothing of Lua.
 
 /// More in one piece than this are a mistake in the script.
 pub const MOST_REQUESTS: usize = 10_000;
