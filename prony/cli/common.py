@@ -43,7 +43,7 @@ class Common:
     ] = False  # fmt: skip
     max_trials: Annotated[
         int | None,
-        typer.Option("--max-trials", help="With --until-clear: at most so many per server [default: 20]."),
+        typer.Option("--max-trials", help="With --until-clear: maximum per server [default: 20]."),
     ] = None
     limits: list[str] | None = None
     repeat_disturbed: Annotated[
@@ -90,7 +90,7 @@ class Common:
             )
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(isinstance(cell.target, Launch) for cell in cells):
-            raise UsageError("--jdk goes with a server that Prony starts; this one is running already")
+            raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         last = self.last_look(min(cell.trials for cell in cells))
         if last is None:
@@ -126,7 +126,7 @@ class Common:
 
         if not self.until_clear:
             if self.max_trials is not None:
-                raise UsageError("--max-trials goes with --until-clear; otherwise --trials says how many")
+                raise UsageError("--max-trials requires --until-clear; otherwise use --trials")
             return None
         most = DEFAULT_LAST_LOOK if self.max_trials is None else self.max_trials
         if not 3 <= first <= most <= MOST_LOOKS:

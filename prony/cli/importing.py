@@ -95,7 +95,7 @@ def _no_variables(line: str, words: list[str]) -> None:
         for found in re.findall(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}|[0-9@*])|\$$|`", word):
             if found in shown and f"\\{found}" not in shown:
                 raise UsageError(
-                    f"'{line.strip()}': only the shell knows what {found} stands for; write its value there "
+                    f"'{line.strip()}': {found} has a value only in the shell; write the value "
                     '(or quote the line: prony import "…" -o plan.yaml)'
                 )
 
@@ -122,5 +122,5 @@ def _commands(line: str) -> list[list[str]]:
     except ValueError as fault:
         if not any(name in line for name in names()):
             return []  # Of a quotation over several lines: no line of a tool.
-        raise UsageError(f"'{line.strip()}' is no shell line: {fault}") from fault
+        raise UsageError(f"invalid shell line '{line.strip()}': {fault}") from fault
     return found

@@ -44,7 +44,7 @@ def command(
         help="Users pause after each answer: 500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s.",
     ),
     rate: float | None = typer.Option(
-        None, "--rate", "-r", help="Or an open loop: so many requests per second, whatever the answers do."
+        None, "--rate", "-r", help="Or an open loop: requests per second, independent of responses."
     ),
     arrivals: str | None = typer.Option(
         None, "--arrivals", help="Open loop: constant or poisson [default: constant]."
@@ -80,7 +80,7 @@ def command(
         None, "--duration", "-d", help="Measure for so long, such as 30s [default: 10s]."
     ),
     requests: int | None = typer.Option(
-        None, "--requests", "-n", help="Or: exactly so many requests, measured from the first."
+        None, "--requests", "-n", help="Or: exactly this many requests, measured from the first."
     ),
     whole: bool = typer.Option(
         False, "--whole", help="With --duration: measure from the first request, ramps included."
@@ -97,7 +97,7 @@ def command(
         False, "--connection-per-request", help="No keep-alive: each request opens a connection."
     ),
     requests_per_connection: int | None = typer.Option(
-        None, "--requests-per-connection", help="The client closes a connection after so many."
+        None, "--requests-per-connection", help="The client closes a connection after this many."
     ),
     pipeline: int = typer.Option(
         1, "--pipeline", help="So many requests go out together before their answers are waited for."
@@ -261,7 +261,7 @@ def _tls(
     if ca is not None and insecure:
         raise UsageError("both --ca and --insecure were given; give one: with --insecure nothing is checked")
     if (client_cert is None) != (client_key is None):
-        raise UsageError("--client-cert and --client-key go together; give both or neither")
+        raise UsageError("--client-cert and --client-key need each other; give both or neither")
     for option, file in (("--ca", ca), ("--client-cert", client_cert), ("--client-key", client_key)):
         if file is not None and not file.is_file():
             raise UsageError(f"{option} names {file}, which is not a file; name a PEM file")
@@ -311,7 +311,7 @@ def _measured(
     if len(named) > 1:
         raise UsageError(f"both {named[0]} and {named[1]} were given; give one: a time, or a number")
     if iterations is not None and load.model == "open":
-        raise UsageError("--iterations goes with --users; a user of an open loop walks the workload once")
+        raise UsageError("--iterations applies to --users; a user of an open loop walks the workload once")
     if isinstance(load, OpenLoad) and load.phases:
         if named:
             raise UsageError(f"both --phases and {named[0]} were given; the phases say how long it takes")
@@ -338,5 +338,5 @@ def _warm_up_s(warmup: str | None, measured: Measured, ramp_up_s: float) -> floa
             )
         return warm_up_s
     if warmup is not None:
-        raise UsageError("--warmup goes with --duration; otherwise every request counts from the first")
+        raise UsageError("--warmup applies to --duration; otherwise the window starts with the first request")
     return 0.0

@@ -54,7 +54,7 @@ def phases(text: str, option: str = "--phases") -> tuple[RatePhase, ...]:
         length_s = options.seconds(match[1], option, at_least_s=0.001)
         found.append(RatePhase(duration_s=length_s, from_per_s=rates[0], to_per_s=rates[1]))
     if not any(phase.from_per_s or phase.to_per_s for phase in found):
-        raise UsageError(f"{option} is '{text}', in which nobody ever arrives; expected {PHASE_FORMS}")
+        raise UsageError(f"{option} is '{text}', without any arrivals; expected {PHASE_FORMS}")
     return tuple(found)
 
 
@@ -85,7 +85,7 @@ def chosen(
         }
         for name, value in given.items():
             if value:
-                raise UsageError(f"{name} goes with an open loop; give its --rate, or leave {name} out")
+                raise UsageError(f"{name} applies to an open loop; add --rate, or leave {name} out")
         return ClosedLoad(
             users=options.users(default_users if users is None else users),
             think=pause,
@@ -103,7 +103,7 @@ def chosen(
                 + (" (or --sessions, whose users may think)" if name == "--think" else "")
             )
     if phase_list is not None and ramp_up is not None:
-        raise UsageError("--ramp-up goes with --rate; with --phases write the ramp as a phase: 10s@0..100")
+        raise UsageError("--ramp-up applies to --rate; with --phases write the ramp as a phase: 10s@0..100")
     spacing = options.one_of(arrivals or "constant", "--arrivals", ("constant", "poisson"))
     return OpenLoad.model_validate(
         {

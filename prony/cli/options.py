@@ -159,6 +159,6 @@ def writable(file: Path, option: str = "--report") -> None:
             f"{option} names {file}, which is a folder; name a file, such as {file / 'report.html'}"
         )
     if not file.parent.is_dir():
-        raise UsageError(f"{option} names {file}, but there is no folder {file.parent}; create it first")
+        raise UsageError(f"{option}: no directory {file.parent} for {file}; create it first")
     if not os.access(file if file.exists() else file.parent, os.W_OK):
         raise UsageError(f"{option} names {file}, where you may not write; name another file")

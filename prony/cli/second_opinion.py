@@ -133,7 +133,7 @@ def _running(target: str, cpus: tuple[int, ...], jdk: str | None) -> Iterator[tu
 
     if "://" in target:
         if jdk is not None:
-            raise UsageError("--jdk goes with a server that Prony starts; this one is running already")
+            raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
         base = parse_url(target).target.url
         yield target, Counts(base=base, path=STATS_PATH, pointer=STATS_POINTER)
         return

@@ -154,7 +154,7 @@ MEANING = {
     Status.VALID: "the figures above are what they seem to be",
     Status.SUSPECT: "the figures above hold with a reservation",
     Status.INVALID: "the figures above must not be used",
-    Status.UNKNOWN: "nobody could see whether the figures above are right",
+    Status.UNKNOWN: "whether the figures above are right could not be determined",
 }
 
 

@@ -234,7 +234,7 @@ class Capture(Record):
                 "expected exactly one of json, jsonpath, header, cookie, regex, boundary and status: true"
             )
         if self.part != "body" and self.regex is None and self.boundary is None:
-            raise ValueError("'in' stands beside regex and boundary only")
+            raise ValueError("'in' applies to regex and boundary only")
         if self.optional and self.default is not None:
             raise ValueError("expected a default or optional, not both")
         return self

@@ -70,7 +70,7 @@ class Loop(Record):
         if self.element is not None and self.over is None and self.each is None:
             raise ValueError("'as' names the elements of 'over' or 'each', which is missing")
         if self.as_json and self.each is None:
-            raise ValueError("'as_json' stands beside 'each' only")
+            raise ValueError("'as_json' applies to 'each' only")
         return self
 
 

@@ -118,9 +118,11 @@ class OpenLoad(Record):
         if (self.rate_per_s is None) == (not self.phases):
             raise ValueError("expected exactly one of rate_per_s and phases")
         if self.phases and self.ramp_up_s:
-            raise ValueError("ramp_up_s goes with rate_per_s; with phases write the ramp as a phase")
+            raise ValueError("ramp_up_s applies to rate_per_s; with phases write the ramp as a phase")
         if self.session == "request" and self.think.kind != "none":
-            raise ValueError("think goes with session: user; an arrival that is one request has no pauses")
+            raise ValueError(
+                "think applies to session: user; an arrival that is one request has no think time"
+            )
         return self
 
     @property

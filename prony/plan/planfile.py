@@ -94,7 +94,7 @@ class LoadKeys(Record):
         for name in other:
             if getattr(self, name) != type(self).model_fields[name].default:
                 model = "an open load (rate_per_s or phases)" if closed else "a closed load (users)"
-                raise ValueError(f"{name} goes with {model}")
+                raise ValueError(f"{name} applies to {model}")
         return self
 
 
@@ -117,7 +117,7 @@ class MeasuredKeys(Record):
         bounds = (self.duration_s, self.total_requests, self.iterations_per_user)
         whole = any(b is not None for b in bounds) or self.warm_up_s or self.drain_s is not None
         if self.window_s is not None and whole:
-            raise ValueError("window_s is a steady window and stands alone; the other keys are a whole run's")
+            raise ValueError("window_s is a steady window and excludes the keys of a whole run")
         return self
 
 

@@ -162,7 +162,7 @@ class _Expansion:
             if name not in servers and not inherited:
                 raise self._fault(
                     key,
-                    f"'{name}' is no server of the part '{self.part.name}'{nearest(name, servers)}; "
+                    f"no server '{name}' in the part '{self.part.name}'{nearest(name, servers)}; "
                     f"its servers: {', '.join(servers)}",
                 )
 

@@ -132,7 +132,7 @@ def _as_plan(file: UrlPlan, name: str, seed: int) -> Plan:
             "(the paths stand in the workload's steps)"
         )
     if file.warm_up_s and not isinstance(file.measured, SteadyWindow):
-        raise UsageError("warm_up_s goes with a steady window (measured: window_s); leave it out")
+        raise UsageError("warm_up_s applies to a steady window (measured: window_s); leave it out")
     tls = TlsOptions.model_validate({name: getattr(file.servers, name) for name in TlsOptions.model_fields})
     target = target.model_copy(update={"tls": tls, "addresses": file.servers.addresses})
     trial = TrialPlan.model_validate(

@@ -105,14 +105,14 @@ class TrialPlan(Record):
     def _fits(self) -> Self:
         whole = self.measured if isinstance(self.measured, WholeRun) else None
         if whole is not None and self.published_requests is not None:
-            raise ValueError("published_requests goes with a steady window: a whole run is measured itself")
+            raise ValueError("published_requests applies to a steady window: a whole run is measured itself")
         if whole is not None and whole.iterations_per_user is not None and self.load.model == "open":
-            raise ValueError("iterations_per_user goes with a closed load: a user of an open one walks once")
+            raise ValueError("iterations_per_user applies to a closed load: a user of an open one walks once")
         if whole is None and isinstance(self.load, OpenLoad) and self.load.phases:
             raise ValueError("phases go with measured: whole; a steady window asks for one rate_per_s")
         phased = isinstance(self.load, OpenLoad) and bool(self.load.phases)
         if whole is not None and whole.drain_s is not None and (whole.duration_s is not None or not phased):
-            raise ValueError("drain_s goes with the phases of an open load, and without a duration_s")
+            raise ValueError("drain_s applies to the phases of an open load without duration_s")
         self._check_populations(whole)
         if whole is not None and not self._bounded(whole):
             raise ValueError(
@@ -136,7 +136,7 @@ class TrialPlan(Record):
         if wrong is not None:
             raise ValueError(wrong)
         if whole is not None and whole.iterations_per_user is not None:
-            raise ValueError("iterations_per_user stands in each population, and not beside them")
+            raise ValueError("iterations_per_user belongs in each population")
         ending = [one.name for one in self.populations if one.bounded]
         if ending and (whole is None or whole.warm_up_s):
             raise ValueError(

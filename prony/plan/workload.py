@@ -194,7 +194,7 @@ class Block(BlockKeys):
             expected = "no steps" if kind in ALONE else "at least one step"
             raise ValueError(f"the block '{kind}' expects {expected}")
         if self.otherwise and kind != "if":
-            raise ValueError("'else' stands beside 'if' only")
+            raise ValueError("'else' applies to 'if' only")
         if self.weights and (self.choice != "random" or len(self.weights) != len(self.steps)):
             raise ValueError("'weights' stand beside 'choice: random', one for each step")
         return self

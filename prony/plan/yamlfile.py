@@ -57,7 +57,7 @@ def read_mapping(path: Path) -> tuple[dict[str, object], dict[tuple[object, ...]
 def _kind(data: object) -> str:
     """What stands at the top of the file, in words."""
     if isinstance(data, dict):
-        return "keys that are no words"
+        return "keys that are not words"
     return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a single value")
 
 

@@ -73,8 +73,8 @@ def test_sessions_may_think() -> None:
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"sessions": True}, "--sessions goes with an open loop"),
-        ({"deadline": "1s"}, "--deadline goes with an open loop"),
+        ({"sessions": True}, "--sessions applies to an open loop"),
+        ({"deadline": "1s"}, "--deadline applies to an open loop"),
         ({"rate": 5.0, "phase_list": "1s@5"}, "give one"),
         ({"rate": 5.0, "users": 3}, "--users"),
         ({"rate": 5.0, "think_time": "1s"}, "--sessions"),

@@ -57,7 +57,7 @@ def test_a_report_that_could_not_be_written_is_refused_before_measuring(tmp_path
     options.writable(tmp_path / "report.html")
     with pytest.raises(UsageError, match="is a folder"):
         options.writable(tmp_path)
-    with pytest.raises(UsageError, match="there is no folder"):
+    with pytest.raises(UsageError, match="no directory"):
         options.writable(tmp_path / "no" / "report.html")
 
 

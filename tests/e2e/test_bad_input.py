@@ -30,7 +30,7 @@ CASES = [
     (
         ["compare", "spring-tomcat", "spring-jetty", "--report", "no/such/folder.html"],
         2,
-        "there is no folder",
+        "no directory",
     ),
     (["load", "http://127.0.0.1:8080/", "-c", "0"], 2, "0 users"),
     (["load", "http://127.0.0.1:8080/", "-c", "99999999"], 2, "1,000,000"),
@@ -39,7 +39,7 @@ CASES = [
     (["load", "http://127.0.0.1:8080/", "--rate", "0"], 2, "--rate is 0"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "-c", "5"], 2, "--rate for an open loop"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--think", "1s"], 2, "--think for a closed one"),
-    (["load", "http://127.0.0.1:8080/", "--arrivals", "poisson"], 2, "give its --rate"),
+    (["load", "http://127.0.0.1:8080/", "--arrivals", "poisson"], 2, "add --rate"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--arrivals", "even"], 2, "constant or poisson"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--max-users", "0"], 2, "--max-users is 0"),
     (["load", "http://127.0.0.1:8080/", "--ramp-up", "9s", "--warmup", "2s"], 2, "the ramp to be over"),

@@ -58,8 +58,8 @@ def test_bad_input_ends_with_a_sentence(lab: Lab) -> None:
         (("capacity", "http://127.0.0.1:1/", "--slo", "p98<5ms"), "the objective 'p98<5ms'"),
         (("sweep", "http://127.0.0.1:1/", "--users", "8…2"), "the smaller number first"),
         (("sweep", "no-such-server"), "no-such-server"),
-        (("sweep", "http://127.0.0.1:1/", "--jdk", "21"), "--jdk goes with a server"),
-        (("compare", "spring-tomcat", "spring-jetty", "--max-trials", "9"), "--max-trials goes with"),
+        (("sweep", "http://127.0.0.1:1/", "--jdk", "21"), "--jdk applies to servers"),
+        (("compare", "spring-tomcat", "spring-jetty", "--max-trials", "9"), "--max-trials requires"),
     ):
         done = lab.run(*words)
         assert done.returncode == 2, done.stderr

@@ -185,7 +185,7 @@ def test_a_refusal_names_element_file_line_and_a_way_out() -> None:
 
 
 def test_what_is_no_script_is_no_import(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected one line of a tool"):
+    with pytest.raises(UsageError, match="expected one command line of a tool"):
         importing.tool_line("echo hello", [])
     with pytest.raises(UsageError, match="is not there"):
         importing.tool_line(str(tmp_path / "none.jmx"), [])

@@ -134,7 +134,7 @@ def test_experiment_e_in_small(serve: Callable[..., Served], front: Front, tmp_p
         ("-r 10/20 http://h/", "expected three numbers"),
         ("-r a/20/1 http://h/", "expected a number"),
         ("-c 0 http://h/", "-c is '0'"),
-        ("-i http://h/", "-i is no option of fhb"),
+        ("-i http://h/", "unknown option -i"),
         ("-c", "-c needs a value"),
         ("http://a/ http://b/", "expected one URL"),
         ("h/", "expected http://"),

@@ -84,7 +84,7 @@ def test_requests_in_blocks_are_found_counted_and_changed(tmp_path: Path) -> Non
         ("{if: {left: a, op: '=='}, steps: [{path: /}]}", "left, op and right"),
         ("{loop: {count: 1, over: []}, steps: [{path: /}]}", "at most one"),
         ("{choice: random, weights: [1], steps: [{path: /}, {path: /a}]}", "one for each step"),
-        ("{once: true, else: [{path: /}], steps: [{path: /}]}", "beside 'if' only"),
+        ("{once: true, else: [{path: /}], steps: [{path: /}]}", "applies to 'if' only"),
         ("{set: {a: b}}", "send no request"),
         ("{loop: {cont: 1}, steps: [{path: /}]}", "cont"),
     ],

@@ -151,7 +151,7 @@ def test_only_keeps_a_part_or_what_matches(tmp_path: Path) -> None:
         ),
         (
             "title: x\nservers: alpha\nworkloads: hello\nper_server: {alhpa: {jdk: 21}}\n",
-            ":4: 'alhpa' is no server of the part 'main', did you mean 'alpha'?",
+            ":4: no server 'alhpa' in the part 'main', did you mean 'alpha'?",
         ),
         (
             "title: x\nservers: a\nworkloads: hello\nworkload_settings: {delay_ms: 3}\n",
@@ -262,7 +262,7 @@ def test_sessions_may_take_their_time_to_end_and_less_when_fewer_arrive(tmp_path
     (short,) = miniature(made).of("sessions")
     assert short.trial.deadline_s == 2 + 20
     said = fault(tmp_path, SWEEP + "    measured: {drain_s: 240, duration_s: 60}\n")
-    assert "drain_s goes with the phases of an open load" in said
+    assert "drain_s applies to the phases of an open load" in said
 
 
 def test_the_published_schema_is_the_one_of_this_program() -> None:

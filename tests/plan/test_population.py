@@ -91,7 +91,7 @@ def test_started_users_are_those_of_the_engine() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"measured": WholeRun(iterations_per_user=3)}, "stands in each population"),
+        ({"measured": WholeRun(iterations_per_user=3)}, "belongs in each population"),
         ({"measured": SteadyWindow(window_s=5)}, "'many' ends by itself"),
         ({"measured": WholeRun(duration_s=9, warm_up_s=1)}, "'many' ends by itself"),
     ],
@@ -133,5 +133,5 @@ def test_a_plan_file_says_them_in_words() -> None:
     assert (load.users, load.populations[0].think.ms) == (3, 2000)
     with pytest.raises(ValidationError, match="found users and populations"):
         LoadKeys.model_validate({"users": 3, "populations": [{"name": "a", "users": 3}]})
-    with pytest.raises(ValidationError, match="session goes with an open load"):
+    with pytest.raises(ValidationError, match="session applies to an open load"):
         LoadKeys.model_validate({"session": "user", "populations": [{"name": "a", "users": 3}]})

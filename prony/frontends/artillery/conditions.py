@@ -71,7 +71,7 @@ def _tree(expression: str, names: Mapping[str, Any]) -> ast.expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
-        raise NotAnExpression(f"'{expression}' is no comparison") from fault
+        raise NotAnExpression(f"not a comparison: '{expression}'") from fault
     return _Bound(values).visit(tree)  # type: ignore[no-any-return]
 
 
@@ -147,7 +147,7 @@ def decided(node: Node, scope: Scope) -> bool | Condition:
         return _asked(tree, names)
     except Unknown as unknown:
         raise node.refused(
-            f"ifTrue on '{unknown}', which nobody has captured",
+            f"ifTrue on '{unknown}', which is never captured",
             "compare captured values, columns, variables or $loopCount",
         ) from unknown
     except NotAnExpression as fault:

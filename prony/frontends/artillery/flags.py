@@ -150,7 +150,7 @@ def _object(values: Mapping[str, str], flag: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError) as fault:
         raise UsageError(
-            f"--{flag} is no JSON ({fault}); expected an object such as '{{\"a\": 1}}'"
+            f"--{flag}: invalid JSON ({fault}); expected an object such as '{{\"a\": 1}}'"
         ) from fault
     if not isinstance(found, dict):
         raise UsageError(f"--{flag} is {type(found).__name__}; expected an object such as '{{\"a\": 1}}'")

@@ -50,7 +50,8 @@ def turns_of(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
             items = scope.constants.get(items)
         if not isinstance(items, list):
             raise over.refused(
-                "a loop over what is no list", "write the list: over: [a, b], or name a captured value"
+                "a loop over something that is not a list",
+                "write the list: over: [a, b], or name a captured value",
             )
         for index, item in enumerate(items):
             yield {count_name: index, element_name: item}

@@ -254,7 +254,7 @@ def _body(method: str, params: Node, scope: Scope) -> tuple[str | None, str | No
         return None, None
     body = params.children["body"]
     if not isinstance(body.value, str):
-        raise body.refused("a body that is no text", "use json for a structure, or put the text in quotes")
+        raise body.refused("a body that is not a text", "use json for a structure, or put the text in quotes")
     return rendered(body, scope), None
 
 

@@ -170,7 +170,7 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Node
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
-                    None, None, "a key that is no word (is a {{…}} not in quotes?)", key.start_mark
+                    None, None, "a key that is not a word (is a {{…}} not in quotes?)", key.start_mark
                 )
             built = _build(loader, value, file, budget)
             children[key.value] = Node(built.value, file, key.start_mark.line + 1, built.children)

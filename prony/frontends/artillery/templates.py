@@ -241,7 +241,7 @@ def _within(inside: str, node: Node, scope: Scope) -> Any:
             value = value[int(word)]
         else:
             hint = "; set the environment variable" if first in ("$env", "$processEnvironment") else ""
-            raise UsageError(f"{node.place}: '{inside}': there is no '{word}' in {first}{hint}")
+            raise UsageError(f"{node.place}: '{inside}': no '{word}' in {first}{hint}")
     return value
 
 

@@ -374,7 +374,7 @@ def _scenarios(
         if wanted is None or (isinstance(one.value, dict) and str(one.value.get("name", "")) == wanted)
     ]
     if not chosen:
-        raise UsageError(f"{node.place}: there is no scenario '{wanted}' (--scenario-name)")
+        raise UsageError(f"{node.place}: no scenario '{wanted}' (--scenario-name)")
     return tuple(walked(one, index, scope, settings, defaults) for index, one in chosen)
 
 

@@ -124,7 +124,7 @@ def _switch(into: Arguments, flag: str) -> None:
             instead = "write ${random int 1 9} and the like in a workload of prony run (docs/workloads.md)"
             raise Refused(flag, TOOL, None, "Faban's substitutions", instead)
         case _:
-            _wrong(f"{flag} is no option of fhb")
+            _wrong(f"unknown option {flag}")
 
 
 def _clients(into: Arguments, text: str) -> None:

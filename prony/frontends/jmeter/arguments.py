@@ -129,7 +129,7 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif word.startswith("-") and len(word) > 1:
             option, given = word[1], word[2:]
         else:
-            raise UsageError(f"jmeter: '{word}' is no option; expected -n -t PLAN.jmx")
+            raise UsageError(f"jmeter: unknown option '{word}'; expected -n -t PLAN.jmx")
         if option in ALONE:
             if given:
                 yield option, ""
@@ -166,6 +166,6 @@ def _property_file(path: Path) -> dict[str, str]:
             continue
         at = min((words.find(mark) for mark in "=:" if mark in words), default=-1)
         if at < 1:
-            raise UsageError(f"{path}:{number}: '{words}' is no property; expected NAME=VALUE")
+            raise UsageError(f"{path}:{number}: invalid property '{words}'; expected NAME=VALUE")
         found[words[:at].strip()] = words[at + 1 :].strip().replace("\\\\", "\\")
     return found

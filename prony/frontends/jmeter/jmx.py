@@ -187,7 +187,7 @@ def _xml(content: bytes, file: str) -> Node:
     def begin(tag: str, attributes: dict[str, str]) -> None:
         node = Node(tag, attributes, parser.CurrentLineNumber, file)
         if len(open_nodes) >= DEEPEST:
-            raise UsageError(f"{file}:{node.line}: {tag} stands {DEEPEST} levels deep; expected fewer")
+            raise UsageError(f"{file}:{node.line}: {tag} is nested {DEEPEST} levels deep; expected fewer")
         (open_nodes[-1].children if open_nodes else roots).append(node)
         open_nodes.append(node)
 
@@ -212,9 +212,9 @@ def _xml(content: bytes, file: str) -> Node:
         parser.Parse(content, True)
     except expat.ExpatError as fault:
         raise UsageError(
-            f"{file}:{fault.lineno}: this is no XML: {expat.ErrorString(fault.code)}; "
+            f"{file}:{fault.lineno}: invalid XML: {expat.ErrorString(fault.code)}; "
             "save the plan with JMeter again"
         ) from fault
     except (ValueError, LookupError) as fault:
-        raise UsageError(f"{file}: this is no XML in a known encoding: {fault}; save it as UTF-8") from fault
+        raise UsageError(f"{file}: invalid XML or unknown encoding: {fault}; save it as UTF-8") from fault
     return roots[0]

@@ -54,7 +54,7 @@ def _module(node: Node, top: Node) -> Node:
             f"{len(found)} elements are named '{' / '.join(names)}'", "give the controller a name of its own"
         )
     if any(below is node for below in _all(found[0])):
-        raise node.refused("a module that stands in itself", "name another controller")
+        raise node.refused("a module that contains itself", "name another controller")
     copy = deepcopy(found[0])
     copy.attributes["enabled"] = "true"
     return copy

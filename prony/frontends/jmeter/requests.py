@@ -153,7 +153,7 @@ def _refuse_extras(asked: _Asked) -> None:
         holder.ignore(*MEANINGLESS)
         concurrent = holder.property("HTTPSampler.concurrentDwn")
         if concurrent is not None and concurrent.text.strip() == "true":
-            raise holder.refused("parallel downloads", "untick them: there are no embedded resources")
+            raise holder.refused("parallel downloads", "untick them: Prony does not fetch embedded resources")
         implementation = holder.value("HTTPSampler.implementation")
         if implementation not in ("", "HttpClient4"):
             raise holder.refused(

@@ -169,7 +169,7 @@ def _with(scope: Scope, node: Node, values: Values, shared: Shared, rows_at: boo
         case "CSVDataSet":
             if not rows_at:
                 raise node.refused(
-                    "it stands in a controller or a sampler", "move it into the thread group or above it"
+                    "it is inside a controller or a sampler", "move it into the thread group or above it"
                 )
             rows.data_set(node, values)
         case "ConstantThroughputTimer":
@@ -226,7 +226,7 @@ def _headers(node: Node, values: Values) -> Headers:
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise entry.wrong(f"the name of a header, found '{name}'")
         if name.lower() in found:
-            raise entry.refused(f"the header {name} stands there twice", "join the values with a comma")
+            raise entry.refused(f"header {name} is given twice", "join the values with a comma")
         value = values.text(entry.value("Header.value"), entry)
         if any("\r" in part.text or "\n" in part.text for part in value.parts):
             raise entry.wrong(f"the header {name} on one line")

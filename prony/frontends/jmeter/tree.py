@@ -24,7 +24,7 @@ NOT_REQUESTS = frozenset(
 )
 INSTEAD = {
     "RunTime": "use a Loop Controller",
-    "CriticalSectionController": "leave it out: users who wait for each other are no load that Prony offers",
+    "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
     "JSR223Sampler": "use extractors, functions or a CSV data set",
     "BeanShellSampler": "use extractors, functions or a CSV data set",
     "JSR223PreProcessor": "use functions or a CSV data set",
@@ -33,7 +33,7 @@ INSTEAD = {
     "XPath2Extractor": "use a boundary or regular expression extractor",
     "HtmlExtractor": "use a boundary or regular expression extractor",
     "PreciseThroughputTimer": "use an Open Model Thread Group with random_arrivals",
-    "SyncTimer": "leave it out: users who wait for each other are no load that Prony offers",
+    "SyncTimer": "leave it out: Prony has no load in which users wait for each other",
     "BackendListener": "leave it out; prony results keeps what was measured",
     "TestAction": "use a Constant Timer",
     "XPathAssertion": "test a text with a Response Assertion",

@@ -342,7 +342,7 @@ def test_a_config_that_cannot_be_done(tmp_path: Path, config: str, said: str) ->
         (["run", "--count", "4", "s.yml"], "one engine uses all client CPUs"),
         (["run", "--platform=aws:lambda", "s.yml"], "run it on this machine"),
         (["run", "--nonsense", "s.yml"], "unknown flag --nonsense"),
-        (["run", "-v", "{", "s.yml"], "--variables is no JSON"),
+        (["run", "-v", "{", "s.yml"], "--variables: invalid JSON"),
         (["run", "no-such-file.yml"], "no-such-file.yml: cannot be read"),
     ],
 )  # fmt: skip
