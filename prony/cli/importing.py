@@ -73,7 +73,7 @@ def _from_line(text: str, script: str, rest: list[str]) -> tuple[str, list[str]]
         many = f"{len(found)} of them" if found else "none"
         endings = [ending for tool in front_ends() for ending in tool.script_endings]
         raise UsageError(
-            f"'{script}' is no script of a tool ({', '.join(endings)}); expected one line of a tool "
+            f"'{script}' is not a script ({', '.join(endings)}); expected one command line of a tool "
             f"({', '.join(names())}), found {many}"
         )
     name, argv = found[0]
