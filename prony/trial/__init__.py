@@ -1,4 +1,4 @@
-"""One trial: a fresh server process, warmed up until steady, measured, stopped.
+"""One trial: a server under test, warmed up until steady, measured, stopped.
 
-Must not know what its figures mean or who reads them.
+Must not know what kind of target it is, what its figures mean or who reads them.
 """
