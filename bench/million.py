@@ -36,7 +36,8 @@ PAIR_BYTES = 9_000
 """Memory that both ends of one connection take on one host, kernel and both processes (measured: 8.3 KB)."""
 USERS_PER_SOURCE = 10_000
 """Well below half of the 28,000 ports that one source address has by default: the kernel looks through one
-half first, and when that is nearly full, each attempt to connect takes it milliseconds."""
+half first, and when that is nearly full, each attempt to connect takes it milliseconds.
+"""
 BOUND_BYTES = 600
 SPARE_DESCRIPTORS = 100
 """What a server needs besides its connections, generously."""

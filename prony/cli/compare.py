@@ -66,8 +66,8 @@ def command(
     *,
     common: Common,
 ) -> int:
-    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on
-    ratios, proof of the bound.
+    """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on ratios,
+    proof of the bound.
     """
     from prony.cli import measure
 

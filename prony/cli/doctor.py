@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def command(json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")) -> int:
-    """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with
-    what to do.
+    """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with what
+    to do.
     """
     from rich.console import Console
     from rich.markup import escape

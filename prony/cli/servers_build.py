@@ -1,5 +1,5 @@
-"""`prony servers build`: builds servers without starting any, so that the first experiment need not wait
-for it.
+"""`prony servers build`: builds servers without starting any, so that the first experiment need not wait for
+it.
 """
 
 from __future__ import annotations

@@ -132,4 +132,5 @@ class Limits(Record):
     time_wait_to_target: int | None = None
     time_wait_reuse: bool | None = None
     """Whether the kernel may give a port in TIME_WAIT to a new connection to this target after a second:
-    net.ipv4.tcp_tw_reuse is 1, or 2 and the target is on loopback (and TCP timestamps are on)."""
+    net.ipv4.tcp_tw_reuse is 1, or 2 and the target is on loopback (and TCP timestamps are on).
+    """

@@ -63,8 +63,8 @@ class LoadFacts(Record):
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None
-    """Declared by the server: it closes a keep-alive connection after so many requests (a default of
-    Tomcat: 100).
+    """Declared by the server: it closes a keep-alive connection after so many requests (a default of Tomcat:
+    100).
     """
     tls: bool = False
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
@@ -95,8 +95,8 @@ class Ceiling(Record):
 
 
 class Calibration(Record):
-    """What the engine reached against the reference server with this request and answer size, on these
-    CPUs.
+    """What the engine reached against the reference server with this request and answer size, on
+    these CPUs.
     """
 
     ceiling_per_s: float
@@ -128,7 +128,8 @@ class WarmUp(Record):
     cap_s: float
     steady: bool | None
     """True when steady was detected before the cap; None when nobody looked (fixed), or could in so short a
-    time."""
+    time.
+    """
     time_to_steady_s: float | None = None
     """From the first request to the start of the steady stretch (under `method`; the load is the trial's
     own).
@@ -194,8 +195,8 @@ class Evidence(Record):
 
 
 class TrialRecord(Record):
-    """One trial as it is stored: what it was, what it left behind. Judgement is kept beside it, never
-    inside.
+    """One trial as it is stored: what it was, what it left behind. Judgement is kept beside it,
+    never inside.
     """
 
     id: str

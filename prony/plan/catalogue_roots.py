@@ -1,8 +1,7 @@
 """Where the catalogue (servers, workloads, plans) is looked for. Must not know what is in it.
 
-In this order, all of them, first name wins: the folders in an environment variable, the checkout around
-the current
-folder, the checkout of an editable install, and what a wheel installed below `<prefix>/share/prony`.
+In this order, all of them, first name wins: the folders in an environment variable, the checkout around the
+current folder, the checkout of an editable install, and what a wheel installed below `<prefix>/share/prony`.
 """
 
 from __future__ import annotations

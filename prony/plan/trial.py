@@ -37,9 +37,8 @@ class WarmUpPlan(Record):
     """How a trial warms its server up under the trial's own load.
 
     `all-cpus`: the server may use every CPU while it warms up and is put on its own CPUs for the window; the
-    JIT compiler's threads then do not compete with requests (same plateau, a third of the time).
-    `pinned`: on its own CPUs from the start.
-    `fixed`: pinned, for `cap_s`, and nobody watches whether that is enough.
+    JIT compiler's threads then do not compete with requests (same plateau, a third of the time). `pinned`: on
+    its own CPUs from the start. `fixed`: pinned, for `cap_s`, and nobody watches whether that is enough.
     """
 
     method: Literal["all-cpus", "pinned", "fixed"] = "all-cpus"
@@ -97,8 +96,8 @@ class TrialPlan(Record):
     after: Stage | None = None
     """One that begins when this one has ended."""
     injected_faults: tuple[str, ...] = ()
-    """Faults that the engine is to have (docs/engine.md). Only `prony selftest` sets them; a trial with
-    any is invalid.
+    """Faults that the engine is to have (docs/engine.md). Only `prony selftest` sets them; a trial with any
+    is invalid.
     """
 
     @model_validator(mode="after")

@@ -72,7 +72,8 @@ class Feeder(Record):
     order: Literal["sequence", "random", "unique_per_user"]
     at_end: Literal["recycle", "stop", "eof"] | None = None
     """When the rows are used up: begin again, the user ends, or every value is `<EOF>`. Not with random,
-    which has no end."""
+    which has no end.
+    """
 
     columns: tuple[str, ...] = ()
     """Their names, for a file whose first line is a row as the others."""
@@ -307,8 +308,8 @@ def _length(entries: tuple[Entry, ...]) -> int:
 
 
 class Published(Record):
-    """Figures that somebody printed for this workload on other hardware: history, for shape and order,
-    never a target.
+    """Figures that somebody printed for this workload on other hardware: history, for shape and order, never
+    a target.
     """
 
     source: str
@@ -376,8 +377,8 @@ class Workload(Record):
         return {name: value for name, value in values.items() if value is not None}
 
     def with_settings(self, given: Mapping[str, float]) -> Workload:
-        """This workload with these settings in place of its own. Raises UsageError for one that it has not
-        or a value that it cannot have.
+        """This workload with these settings in place of its own. Raises UsageError for one that it has not or
+        a value that it cannot have.
         """
         own = self.settings
         for name in given:

@@ -27,8 +27,8 @@ def deliver(
     page: Callable[[], str] | None = None,
     report: Path | None = None,
 ) -> None:
-    """Write the page, then print. A reader of standard output who leaves early (`prony … | head`) has what
-    he wanted: the page is written by then, and the exit code is still that of what was measured.
+    """Write the page, then print. A reader of standard output who leaves early (`prony … | head`) has what he
+    wanted: the page is written by then, and the exit code is still that of what was measured.
     """
     if report is not None and page is not None:
         from prony.report.html import write_text

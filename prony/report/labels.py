@@ -1,7 +1,7 @@
 """How a figure is called, scaled and rounded in a report. Must not know any value.
 
-The judge's FIGURES are the source; here are only the shorter names that a table column needs, and the
-figures that an application reports by itself.
+The judge's FIGURES are the source; here are only the shorter names that a table column needs, and the figures
+that an application reports by itself.
 """
 
 from __future__ import annotations

@@ -340,8 +340,8 @@ class ResultView:
 
     @property
     def status(self) -> Status:
-        """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure.
-        A part whose turn an interrupt came before is left out.
+        """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure. A
+        part whose turn an interrupt came before is left out.
         """
         begun = [p for p in self.parts if p.trials or p.failure or self.state == "finished"]
         if self.state == "finished" and not self.usable:

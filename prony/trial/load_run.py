@@ -119,8 +119,8 @@ class LoadRun:
         return WindowEdges(opened, self._end(opened, "window_closed", "t_ms", window_s))
 
     def follow(self, bound_s: float) -> WindowEdges:
-        """Follow a run that is measured from its first request and ends by itself; the server is read at
-        both ends.
+        """Follow a run that is measured from its first request and ends by itself; the server is read at both
+        ends.
         """
         opened = self._edge({"t_ms": 0.0})
         return WindowEdges(opened, self._end(opened, "finished", "elapsed_ms", bound_s))

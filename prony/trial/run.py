@@ -71,9 +71,9 @@ def run_trial(
 ) -> Outcome:
     """Measure `server` once; it is stopped however the trial ends, if Prony started it.
 
-    An environment that does not allow it (a port that is taken, a backing service that is not ready, a
-    server that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that
-    cannot be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
+    An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
+    that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
+    be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
     """
     return _Trial(plan, server, surroundings, listener, seed).run()
 

@@ -1,5 +1,5 @@
-"""When is a trial warm? Follows the rows of one phase and says whether to go on. Pure but for the rows it
-is given.
+"""When is a trial warm? Follows the rows of one phase and says whether to go on. Pure but for the rows it is
+given.
 
 Must not know processes or pinning.
 """
@@ -48,8 +48,8 @@ class SteadyWatch:
 def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -> float | None:
     """Where the steady stretch of a warm-up in two phases began, in the engine's time; None when unknown.
 
-    A first phase that was cut at its cap and then moved to other CPUs has no such moment: the level after
-    the move begins where we moved it, which says nothing about the server.
+    A first phase that was cut at its cap and then moved to other CPUs has no such moment: the level after the
+    move begins where we moved it, which says nothing about the server.
     """
     if first.steady:
         return first.state.since_ms if first.state else None

@@ -19,8 +19,9 @@ SIDE = st.lists(POSITIVE, min_size=3, max_size=9)
 
 class TestByHand:
     def test_paired(self) -> None:
-        """Differences of logs are ln 1.1 three times and ln 1.21 once: mean 1.25 ln 1.1, deviation ln 1.1
-        / 2."""
+        """Differences of logs are ln 1.1 three times and ln 1.21 once: mean 1.25 ln 1.1, deviation ln 1.1 /
+        2.
+        """
         a, b = [1.1, 2.2, 3.3, 4.84], [1.0, 2.0, 3.0, 4.0]
         found = ratio(a, b, [0, 1, 2, 3], [0, 1, 2, 3])
         unit = math.log(1.1)
@@ -42,8 +43,9 @@ class TestByHand:
         assert found.high == pytest.approx(math.exp(interval.high))
 
     def test_pairing_removes_what_a_block_shares(self) -> None:
-        """A machine that drifts by a factor of two is no reason to doubt a ratio that holds in every
-        block."""
+        """A machine that drifts by a factor of two is no reason to doubt a ratio that holds in
+        every block.
+        """
         drift = [1.0, 1.3, 1.7, 2.0]
         a = [110.0 * d * e for d, e in zip(drift, (1.0, 1.001, 0.999, 1.0), strict=True)]
         b = [100.0 * d for d in drift]
@@ -166,8 +168,9 @@ def test_coverage_on_log_normal_trials(trials: int, paired: bool) -> None:
 
 @pytest.mark.parametrize("shape", ["bimodal", "heavy"])
 def test_coverage_where_trials_are_not_log_normal(shape: str) -> None:
-    """Every second start 20 % slow; or Student's t with three degrees of freedom. Ten pairs; the mean is
-    the truth."""
+    """Every second start 20 % slow; or Student's t with three degrees of freedom. Ten pairs; the mean is the
+    truth.
+    """
     rng = np.random.default_rng(17)
 
     def draw() -> np.ndarray:

@@ -1,5 +1,5 @@
-"""The two-pass protocol and trials added until it is clear, as a user runs them. Only counts are asserted:
-on a busy machine trials may rightly be invalid.
+"""The two-pass protocol and trials added until it is clear, as a user runs them. Only counts are asserted: on
+a busy machine trials may rightly be invalid.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Evidence of a healthy trial, and ways to break one part of it. Numbers agree with each other as an
-engine's would."""
+"""Evidence of a healthy trial, and ways to break one part of it. Numbers agree with each other as an engine's
+would.
+"""
 
 from __future__ import annotations
 
@@ -125,8 +126,9 @@ def counters(requests: int) -> dict[str, Any]:
 
 
 def healthy() -> Evidence:
-    """A closed-loop capacity trial of a JVM server of ours to which nothing happened: valid in every
-    check."""
+    """A closed-loop capacity trial of a JVM server of ours to which nothing happened: valid in
+    every check.
+    """
     requests = int(RATE * WINDOW_S)
     total = int(RATE * 52)
     window = Window(

@@ -1,8 +1,7 @@
 """The change-point penalty: false alarms stay below 5 % on honest noise, and steps that matter are found.
 
-Seeded simulations; the numbers stand in docs/method.md. A window is accused when throughput *or* p50
-changes, so both
-series are drawn, independently of each other, which is the worst case.
+Seeded simulations; the numbers stand in docs/method.md. A window is accused when throughput *or* p50 changes,
+so both series are drawn, independently of each other, which is the worst case.
 """
 
 from __future__ import annotations
@@ -43,8 +42,9 @@ def accused(series: NDArray[np.float64]) -> bool:
 @pytest.mark.parametrize("cv", [0.01, 0.05])
 @pytest.mark.parametrize(("rho", "most"), [(0.0, 0.02), (0.5, 0.08)])
 def test_honest_noise_is_rarely_accused(rows: int, cv: float, rho: float, most: float) -> None:
-    """Truth: white below 0.5 %, rho = 0.5 at most 4.5 %. `most` leaves three standard errors of 250
-    windows."""
+    """Truth: white below 0.5 %, rho = 0.5 at most 4.5 %. `most` leaves three standard errors of
+    250 windows.
+    """
     rng = np.random.default_rng(20261121)
     alarms = sum(
         accused(noise(rng, rows, cv, rho)) or accused(noise(rng, rows, cv, rho)) for _ in range(WINDOWS)

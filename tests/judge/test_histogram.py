@@ -1,5 +1,6 @@
 """Histograms: decoded as the library would, printable only as far as the sample goes, gaps filled in as
-stated."""
+stated.
+"""
 
 from __future__ import annotations
 

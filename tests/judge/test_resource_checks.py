@@ -36,8 +36,9 @@ class TestPortForecast:
         [(370, Status.VALID), (380, Status.SUSPECT), (480, Status.INVALID), (60_000, Status.INVALID)],
     )
     def test_a_connection_per_request(self, rate: float, status: Status) -> None:
-        """28,232 ports held for 60 s: 470 new connections a second at most (experiment B asked for
-        60,000)."""
+        """28,232 ports held for 60 s: 470 new connections a second at most (experiment B asked
+        for 60,000).
+        """
         assert forecast_ports(per_request(rate), DEFAULT_RANGE).status is status
 
     def test_all_three_remedies_are_named(self) -> None:
@@ -252,7 +253,8 @@ class TestConnections:
 
     def test_a_server_that_closes_now_and_then_is_suspect(self) -> None:
         """A connection in a hundred requests (Tomcat's default) costs something, and is not keep-alive
-        switched off."""
+        switched off.
+        """
         assert self.status(4160) is Status.SUSPECT
 
     def test_unless_it_says_so(self) -> None:

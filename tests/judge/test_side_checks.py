@@ -162,8 +162,9 @@ class TestBoundBy:
         assert bound_by(foreign, LIMITS).status is Status.VALID
 
     def test_users_over_service_time_is_no_excuse(self) -> None:
-        """In a closed loop users ÷ mean service time equals the rate whatever bound it; nothing declared,
-        no bound."""
+        """In a closed loop users ÷ mean service time equals the rate whatever bound it; nothing declared, no
+        bound.
+        """
         few = f.part(idle_server(f.healthy()), "load", users=1)
         assert bound_by(few, LIMITS).status is Status.INVALID
 

@@ -135,7 +135,8 @@ def test_a_shorter_hold_still_looks_at_slopes() -> None:
 
 def test_fast_enough_to_ask_each_second() -> None:
     """A budget, not a speed: the answer must come long before the next row (20 ms asked, 200 ms allowed
-    here)."""
+    here).
+    """
     made = f.rows(warming(0.02, 1))
     steady_state(made)
     spent = []

@@ -1,5 +1,6 @@
 """The verdict rule: what decides, what is only said, and what a server that Prony does not own can still
-prove."""
+prove.
+"""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ WRONG_LENGTH_OF_HEAD = {("sanic", "static-image")}
 
 
 def tried(name: str) -> list[str]:
-    """The server, each of its variants, and of the combinations the last one: `prony servers check` tries
-    all of them.
+    """The server, each of its variants, and of the combinations the last one: `prony servers check` tries all
+    of them.
     """
     addresses = CATALOGUE.resolve(name).addresses()
     combined = [address for address in addresses if "+" in address]

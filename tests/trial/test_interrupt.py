@@ -35,8 +35,8 @@ class Impatient:
 
 
 class Watched(LoadRun):
-    """Lets Ctrl-C be pressed `after_ms` into the measured part, however late that begins: at another time
-    it would end pytest itself.
+    """Lets Ctrl-C be pressed `after_ms` into the measured part, however late that begins: at another time it
+    would end pytest itself.
     """
 
     def __init__(self, engine: EngineRun, server: RunningExternal, worth_keeping_s: float, after_ms: float):

@@ -145,8 +145,8 @@ class Values:
         return self.values[variable]
 
     def text(self, raw: str, where: Node, once: bool = False) -> Text:
-        """`raw` with its variables and functions; `once`: functions are evaluated now, as JMeter does
-        before the start (test plan variables).
+        """`raw` with its variables and functions; `once`: functions are evaluated now, as JMeter does before
+        the start (test plan variables).
         """
         return _Reader(raw, where, self, once).text()
 

@@ -1,7 +1,7 @@
 """A .jmx file as a tree of JMeter's elements, each with its line.
 
-XML is read without any DTD, so that no entity can be declared and nothing outside of the file is opened.
-Must not know what an element means.
+XML is read without any DTD, so that no entity can be declared and nothing outside of the file is opened. Must
+not know what an element means.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ OTHER = "org.apache.http.client.ClientProtocolException"
 
 
 def open_log(path: Path, replace: bool) -> IO[str]:
-    """The file for rows, with the line of names where it is new; else rows are added, as JMeter does.
-    Raises UsageError when it cannot be written.
+    """The file for rows, with the line of names where it is new; else rows are added, as JMeter does. Raises
+    UsageError when it cannot be written.
     """
     try:
         file = path.open("w" if replace else "a", newline="", encoding="utf-8")

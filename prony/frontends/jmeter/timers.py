@@ -87,8 +87,8 @@ def _drawn(raw: str, timer: Node, values: Values) -> str:
 
 
 def pace(timer: Node, users: int | None, values: Values, names: dict[int, str]) -> Pace:
-    """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by timer,
-    so that its places know each other.
+    """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by timer, so
+    that its places know each other.
     """
     per_min = values.number(timer.value("throughput"), timer, "throughput")
     number = values.whole(timer.value("calcMode"), timer, "calcMode", 0)

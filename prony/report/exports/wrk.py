@@ -85,8 +85,8 @@ def _line(record: TrialRecord, window: Window) -> list[object]:
 
 
 def _latency(record: TrialRecord, window: Window) -> list[object]:
-    """In µs: from the actual send, as wrk has it; of an open load from the intended one. What the samples
-    do not support is left empty.
+    """In µs: from the actual send, as wrk has it; of an open load from the intended one. What the samples do
+    not support is left empty.
     """
     histogram = window.latency if record.evidence.load.model == "open" else window.service_time
     nothing: list[object] = [""] * 7

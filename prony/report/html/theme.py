@@ -1,8 +1,8 @@
 """Colours in light and dark, and the clean-up of generated SVG. Must not know what a chart shows.
 
-A chart is rendered once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces
-them: an author's rule outranks a presentation attribute, so one SVG serves both and stays right without
-style sheets.
+A chart is rendered once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces them:
+an author's rule outranks a presentation attribute, so one SVG serves both and stays right without style
+sheets.
 """
 
 from __future__ import annotations
