@@ -47,7 +47,7 @@ pub struct StepJob {
     pub looks_at_body: bool,
     /// Whether more is made of its answers than what is seen while they come.
     pub judges: bool,
-    /// Its answer gives the user values, or is held against some.
+    /// Its answer gives the user values that a later request or a block may depend on, or is held against some.
     pub captures: bool,
     /// It goes out by itself, with nothing before or behind it: its body follows later, or is read while it goes out.
     pub alone: bool,
@@ -234,7 +234,7 @@ impl Job {
                     || shows
                     || step.expect.max_ms.is_some()
                     || step.follow_redirects > 0,
-                captures: compiled.look.as_ref().is_some_and(Look::uses_values),
+                captures: scenarios.depends_on(compiled),
                 alone: compiled.request.expects_continue() || compiled.request.streamed_bytes() > 0,
                 ends_group: step.follow_redirects > 0
                     || !step.end_on.is_empty()

@@ -135,6 +135,25 @@ fn a_value_that_was_not_found_ends_the_iteration_and_belongs_to_no_other() {
 }
 
 #[test]
+fn nothing_waits_for_a_value_that_is_only_reported() {
+    for driver in drivers() {
+        let number = std::sync::atomic::AtomicU64::new(0);
+        let (server, groups) = in_groups(move |_| {
+            let next = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            ok(&format!("{{\"id\":{next}}}"))
+        });
+        let finished = run_deep(server.address, driver, 4, |plan| {
+            plan["scenarios"][0]["steps"] =
+                json!([{"path": "/a", "capture": [{"name": "id", "json": "/id"}]}]);
+            plan["report"] = json!(["id"]);
+            plan["stop"] = json!({"iterations_per_user": 6});
+        });
+        assert_eq!(targets(&groups), ["/a /a /a /a", "/a /a"]);
+        assert_eq!(finished["values"], json!({"id": "5"}));
+    }
+}
+
+#[test]
 fn cookies_are_those_known_at_the_time_of_writing_and_belong_to_the_path_that_was_asked_for() {
     for driver in drivers() {
         let (server, groups) = in_groups(|request| match target(request) {

@@ -174,9 +174,9 @@ impl Look {
         })
     }
 
-    /// Whether it gives the user values, or holds the answer against some.
-    pub fn uses_values(&self) -> bool {
-        !self.captures.is_empty() || !self.filled.is_empty()
+    /// Whether it holds the answer against values of the user.
+    pub fn compares_values(&self) -> bool {
+        !self.filled.is_empty()
     }
 
     /// Sets the user's values; the first thing that was not as declared. From an answer that is not right already only what is

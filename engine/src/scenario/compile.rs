@@ -187,6 +187,19 @@ impl Scenarios {
     }
 }
 
+impl Scenarios {
+    /// Whether what a user does later may depend on the answer to this step.
+    pub fn depends_on(&self, step: &CompiledStep) -> bool {
+        let Some(look) = &step.look else {
+            return false;
+        };
+        let compares = |step: &CompiledStep| step.look.as_ref().is_some_and(Look::compares_values);
+        let reads_any = self.decides || self.steps.iter().any(compares);
+        let needed = |slot| self.steps.iter().any(|step| step.needs.contains(&slot));
+        look.compares_values() || look.sets().any(|slot| reads_any || needed(slot))
+    }
+}
+
 /// Which numbered names are referred to; asked for only where a capture gives such.
 fn numbered(plan: &Plan) -> Numbered {
     let mut steps = plan.scenarios.iter().flat_map(Scenario::requests);

@@ -12,6 +12,8 @@ mod redirects;
 mod retirement;
 mod scripted;
 mod send;
+#[cfg(test)]
+mod tests;
 mod values;
 mod walk;
 

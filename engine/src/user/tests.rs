@@ -1,0 +1,183 @@
+//! The users' machine by itself: events in, actions out, no driver and no clock.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::check::read_plan;
+use crate::payload::Payload;
+use crate::script::Language;
+
+const NO_SCRIPTS: Language = Language {
+    open: |_| Err("no scripts here".to_owned()),
+    on_hang: |_| {},
+};
+
+const MS: u64 = 1_000_000;
+const START_NS: u64 = 1_000 * MS;
+
+/// One user, its record, and the time.
+struct Alone {
+    users: Users,
+    record: Record,
+    now_ns: u64,
+}
+
+impl Alone {
+    fn new(edit: impl FnOnce(&mut Value)) -> Self {
+        let mut plan = json!({
+            "version": 1,
+            "target": {"url": "http://127.0.0.1:1"},
+            "load": {"model": "closed", "users": 1},
+            "scenarios": [{"steps": [{"path": "/a"}]}],
+            "stop": {"iterations_per_user": 2},
+        });
+        edit(&mut plan);
+        let plan = read_plan(&plan.to_string()).unwrap();
+        let job = Arc::new(Job::new(&plan, 1, &NO_SCRIPTS).unwrap());
+        let place = Share {
+            thread: 0,
+            threads: 1,
+        };
+        let surroundings = Surroundings {
+            secures: false,
+            faults: Faults::NONE,
+            unix_offset_ns: 0,
+        };
+        Self {
+            users: Users::new(&job, place, 1, START_NS, surroundings),
+            record: Record::new(&job, place, 1, START_NS, START_NS),
+            now_ns: START_NS,
+        }
+    }
+
+    fn on(&mut self, event: UserEvent<'_>) -> Action {
+        self.now_ns += MS;
+        self.users.on(0, event, self.now_ns, &mut self.record)
+    }
+
+    fn timer(&mut self) -> Action {
+        let due_ns = self.now_ns;
+        self.on(UserEvent::Timer { due_ns })
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Action {
+        self.on(UserEvent::Received(Bytes {
+            bytes,
+            sending: false,
+            accepted_ns: None,
+        }))
+    }
+
+    /// What goes out when its turn has come.
+    fn send(&mut self) -> Payload {
+        let record = &mut self.record;
+        let payload = self.users.write(0, Vec::new, self.now_ns, record).unwrap();
+        let sent = self.users.sent(0, self.now_ns, record);
+        assert!(sent.limit_ns > self.now_ns);
+        payload
+    }
+
+    fn sent_text(&mut self) -> String {
+        match self.send() {
+            Payload::Owned(outgoing) => String::from_utf8(outgoing.bytes().to_vec()).unwrap(),
+            Payload::Fixed(index) => format!("fixed {index}"),
+        }
+    }
+
+    fn completed(&self) -> u64 {
+        self.record.recorder.counters.completed
+    }
+}
+
+fn answer(body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn a_user_connects_sends_and_ends_and_a_plain_one_carries_nothing() {
+    let mut alone = Alone::new(|_| {});
+    assert!(alone.users.values.is_empty() && alone.users.queues.is_none());
+    let action = alone.timer();
+    assert!(matches!(action.next, Next::Connect { address: 0, .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    assert!(matches!(alone.send(), Payload::Fixed(0)));
+    let action = alone.receive(answer("x").as_bytes());
+    assert_eq!((action.next, action.close), (Next::Send, false));
+    alone.send();
+    let action = alone.receive(answer("x").as_bytes());
+    assert_eq!((action.next, action.close), (Next::End, true));
+    assert_eq!((alone.completed(), alone.users.alive()), (2, 0));
+}
+
+#[test]
+fn a_lost_connection_is_closed_and_the_next_request_connects_anew() {
+    let mut alone = Alone::new(|_| {});
+    let _ = alone.timer();
+    let _ = alone.on(UserEvent::Connected);
+    alone.send();
+    let action = alone.on(UserEvent::Closed { sending: false });
+    assert!(action.close && matches!(action.next, Next::Connect { .. }));
+    let failed = alone.on(UserEvent::ConnectFailed(ErrorKind::ConnectRefused));
+    assert_eq!((failed.next, alone.users.alive()), (Next::End, 0));
+    let errors = alone.record.recorder.counters.errors();
+    let errors: Vec<_> = errors.filter(|(_, count)| *count > 0).collect();
+    assert_eq!(
+        errors,
+        [
+            (ErrorKind::ConnectRefused, 1),
+            (ErrorKind::PrematureClose, 1)
+        ]
+    );
+}
+
+/// A user with three requests in a piece, of which the third needs what the first answers; its pieces, after these pieces of answers.
+fn walk(cuts: &[usize]) -> (Vec<String>, u64) {
+    let mut alone = Alone::new(|plan| {
+        plan["connection"] = json!({"pipeline": 4});
+        plan["scenarios"][0]["steps"] = json!([
+            {"path": "/a", "capture": [{"name": "id", "json": "/id"}]}, {"path": "/b"}, {"path": "/c/${id}"}]);
+    });
+    let _ = alone.timer();
+    let _ = alone.on(UserEvent::Connected);
+    let mut sent = Vec::new();
+    loop {
+        let text = alone.sent_text();
+        let targets = text.lines().filter_map(|line| line.strip_prefix("GET "));
+        let targets: Vec<&str> = targets.filter_map(|rest| rest.split(' ').next()).collect();
+        let answers: String = targets
+            .iter()
+            .map(|target| answer(if *target == "/a" { "{\"id\":7}" } else { "x" }))
+            .collect();
+        sent.push(targets.join(" "));
+        let mut rest = answers.as_bytes();
+        let mut next = Next::Stay;
+        for cut in cuts.iter().chain([&answers.len()]) {
+            let (piece, behind) = rest.split_at(rest.len().min(*cut));
+            rest = behind;
+            if !piece.is_empty() {
+                assert_eq!(next, Next::Stay, "it went on before its last answer");
+                next = alone.receive(piece).next;
+            }
+        }
+        if next == Next::End {
+            return (sent, alone.completed());
+        }
+        assert_eq!(next, Next::Send);
+    }
+}
+
+proptest! {
+    /// However the answers come in pieces, what is sent is the same.
+    #[test]
+    fn the_cuts_of_answers_do_not_matter(cuts in proptest::collection::vec(0usize..60, 0..8)) {
+        let (sent, completed) = walk(&cuts);
+        prop_assert_eq!(sent, ["/a /b", "/c/7 /a /b", "/c/7"]);
+        prop_assert_eq!(completed, 6);
+    }
+}
