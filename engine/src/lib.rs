@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 pub use run::Args;
 
 /// Offers the load of the plan on stdin; `open_script` runs its script, where it has one.
-pub fn run(args: Args, open_script: prony_script::Open) -> ExitCode {
+pub fn run(args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     run::command(args, open_script)
 }
 

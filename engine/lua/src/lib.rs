@@ -1,9 +1,9 @@
 //! Scripts in Lua with the interface of wrk: an interpreter per thread of the script, and one for
 //! `setup` and `done`. It knows nothing of the load generator that asks it.
 
-mod interpreter;
 mod luajit;
 mod printed;
+mod state;
 mod stats;
 mod thread;
 mod watch;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use mlua::{Error, Value};
 use prony_script::{Functions, Printed, Setup, Summary};
 
-use interpreter::Interpreter;
 use printed::{Output, Part};
+use state::LuaState;
 use stats::Stats;
 use thread::{ThreadObject, ThreadState};
 use watch::{Call, Watchdog};
 
 /// The interpreters of a run.
 #[derive(Debug)]
-struct Script {
-    main: Interpreter,
-    threads: Vec<Thread>,
+struct LuaScript {
+    main: LuaState,
+    threads: Vec<ScriptThread>,
     output: Arc<Output>,
     functions: Functions,
     /// Ends with the script.
@@ -33,27 +33,27 @@ struct Script {
 
 /// One thread of the script.
 #[derive(Debug)]
-struct Thread {
-    interpreter: Interpreter,
+struct ScriptThread {
+    interpreter: LuaState,
     state: Arc<ThreadState>,
 }
 
 /// Runs the file in every interpreter, then `setup` and `init`.
 pub fn open(setup: &Setup<'_>) -> Result<Box<dyn prony_script::Interpreter>, String> {
-    match Script::open(setup) {
+    match LuaScript::open(setup) {
         Ok(script) => Ok(Box::new(script)),
         Err(error) => Err(sentence(&error)),
     }
 }
 
-impl Script {
+impl LuaScript {
     fn open(setup: &Setup<'_>) -> Result<Self, Error> {
         let output = Arc::new(Output::default());
         let watchdog = Watchdog::start(setup.call_timeout, setup.on_hang)?;
-        let main = Interpreter::open(setup, &output, &watchdog)?;
+        let main = LuaState::open(setup, &output, &watchdog)?;
         let mut threads = Vec::with_capacity(setup.threads);
         for _ in 0..setup.threads {
-            let interpreter = Interpreter::open(setup, &output, &watchdog)?;
+            let interpreter = LuaState::open(setup, &output, &watchdog)?;
             let state = Arc::new(ThreadState::default());
             let object = || ThreadObject {
                 lua: interpreter.lua.weak(),
@@ -68,7 +68,7 @@ impl Script {
             }
             let own = interpreter.lua.create_userdata(object())?;
             interpreter.call::<()>(Call::Init, (own, args))?;
-            threads.push(Thread { interpreter, state });
+            threads.push(ScriptThread { interpreter, state });
         }
         let has = |name: &str| threads[0].interpreter.has(name);
         let functions = Functions {
@@ -115,7 +115,7 @@ impl Script {
     }
 }
 
-impl prony_script::Interpreter for Script {
+impl prony_script::Interpreter for LuaScript {
     fn functions(&self) -> Functions {
         self.functions
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Opens the interpreters of a run: runs the file in each and does what the script wants done
 /// before the load. The error is one sentence that names the file and the line.
-pub type Open = fn(&Setup<'_>) -> Result<Box<dyn Interpreter>, String>;
+pub type OpenScript = fn(&Setup<'_>) -> Result<Box<dyn Interpreter>, String>;
 
 /// What the interpreters of a run start from.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Setup<'a> {
     pub args: &'a [String],
     /// Interpreters that send; users are shared out over them.
     pub threads: usize,
-    pub request: Request<'a>,
+    pub request: DefaultRequest<'a>,
     /// Where connections go unless the script says otherwise; `None` for a Unix socket.
     pub address: Option<SocketAddr>,
     /// A call that takes longer is ended, and the run with it.
@@ -32,7 +32,7 @@ pub struct Setup<'a> {
 
 /// The request that is sent unless the script says otherwise.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct DefaultRequest<'a> {
     pub secure: bool,
     pub host: &'a str,
     pub port: Option<&'a str>,

@@ -42,7 +42,7 @@ enum Message {
 }
 
 /// Runs one plan.
-pub fn command(_args: Args, open_script: prony_script::Open) -> ExitCode {
+pub fn command(_args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     let language = Language {
         open: open_script,
         on_hang: give_up,

@@ -1,29 +1,29 @@
 //! The script of a run as the users see it: what each of its threads sends, in which requests. It
 //! knows no language: interpreters are opened by a function that the command line hands in.
 
-mod piece;
+mod batch;
 
 use std::time::Duration;
 
-use prony_script::{Interpreter, Request as FirstRequest, Setup};
+use prony_script::{DefaultRequest, Interpreter, Setup};
 
 use crate::check::{PlanError, ms_to_ns};
 use crate::net::address::Address;
 use crate::plan::{ScriptPlan, Step};
 use crate::target::Target;
-pub use piece::Request;
-use piece::read_requests;
+pub use batch::BatchedRequest;
+use batch::read_requests;
 
 /// How scripts are run.
 #[derive(Debug, Clone, Copy)]
 pub struct Language {
-    pub open: prony_script::Open,
+    pub open: prony_script::OpenScript,
     /// Called, from any thread, when a call into a script hangs and cannot be ended.
     pub on_hang: fn(&str),
 }
 
-/// Bytes that a thread sends in one piece, and the requests in them.
-pub type Piece = (Vec<u8>, Vec<Request>);
+/// Bytes that a thread sends at once, and the requests in them.
+pub type Batch = (Vec<u8>, Vec<BatchedRequest>);
 
 /// A script with its interpreters open.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ pub struct Script {
     interpreter: Box<dyn Interpreter>,
     threads: usize,
     /// By thread, of a script that does not decide anew for every send.
-    fixed: Vec<Piece>,
+    fixed: Vec<Batch>,
     /// It decides anew for every send.
     pub dynamic: bool,
     /// It is given every response.
     pub looks: bool,
     /// It says how long users wait.
     pub delays: bool,
-    /// Requests in the first piece.
+    /// Requests in the first batch.
     pub pipeline: u32,
 }
 
@@ -109,7 +109,7 @@ impl Script {
     }
 
     /// Of a script that is not dynamic: what this thread sends.
-    pub fn fixed(&self, thread: usize) -> Option<&Piece> {
+    pub fn fixed(&self, thread: usize) -> Option<&Batch> {
         self.fixed.get(thread)
     }
 
@@ -137,7 +137,7 @@ impl Script {
     }
 
     /// What this thread sends next.
-    pub fn request(&self, thread: usize) -> Result<Piece, String> {
+    pub fn request(&self, thread: usize) -> Result<Batch, String> {
         let bytes = self.interpreter.request(thread)?;
         let requests = read_requests(&bytes)
             .map_err(|why| format!("what request() returned is not a request: {why}"))?;
@@ -171,13 +171,13 @@ impl Script {
 }
 
 /// The plan's one step.
-fn first_request<'a>(step: &'a Step, target: &'a Target) -> FirstRequest<'a> {
+fn first_request<'a>(step: &'a Step, target: &'a Target) -> DefaultRequest<'a> {
     let (host, port) = match target.authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
         _ => (target.authority.as_str(), None),
     };
     let headers = step.headers.iter();
-    FirstRequest {
+    DefaultRequest {
         secure: target.secure,
         host: host.trim_matches(['[', ']']),
         port,

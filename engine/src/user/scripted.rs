@@ -1,17 +1,17 @@
 //! Users of a script: each belongs to a thread of the script, which is a step of the plan. What it returns may be several requests,
-//! which go out in one piece.
+//! which go out in one batch.
 
 use std::sync::Arc;
 
 use super::Users;
 use super::queue::Pending;
 use crate::record::Record;
-use crate::script::Request;
+use crate::script::BatchedRequest;
 
 impl Users {
     /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes are all of it. The error: the script
     /// made one, which it keeps.
-    pub(super) fn write_piece(
+    pub(super) fn write_batch(
         &mut self,
         index: u32,
         thread: u16,
@@ -23,7 +23,7 @@ impl Users {
             return Err(());
         };
         let called;
-        let (piece, requests) = match script.fixed(usize::from(thread)) {
+        let (batch, requests) = match script.fixed(usize::from(thread)) {
             Some(fixed) => fixed,
             None => match script.request(usize::from(thread)) {
                 Ok(written) => {
@@ -40,31 +40,31 @@ impl Users {
         let alone = bytes.is_empty();
         let mut from = 0;
         for (number, request) in requests.iter().enumerate() {
-            // The first has its place in the quota; the total of requests may end amid a piece.
+            // The first has its place in the quota; the total of requests may end amid a batch.
             if number > 0 && !self.allowance.take(&job.quota) {
                 break;
             }
             self.counts_on_connection(index);
-            self.write_of_piece(index, thread, request, &piece[from..request.end], record);
+            self.write_of_batch(index, thread, request, &batch[from..request.end], record);
             from = request.end;
         }
         let fixed = job.steps[usize::from(thread)].request(false);
         if alone
-            && from == piece.len()
+            && from == batch.len()
             && job.pipeline == 1
             && script.fixed(usize::from(thread)).is_some()
         {
             return Ok(Some(fixed));
         }
-        bytes.extend_from_slice(&piece[..from]);
+        bytes.extend_from_slice(&batch[..from]);
         Ok(None)
     }
 
-    fn write_of_piece(
+    fn write_of_batch(
         &mut self,
         index: u32,
         thread: u16,
-        request: &Request,
+        request: &BatchedRequest,
         written: &[u8],
         record: &mut Record,
     ) {

@@ -104,7 +104,7 @@ impl Users {
         let mut step = self.all[index as usize].step;
         loop {
             if self.job.script.is_some() {
-                match self.write_piece(index, step, &mut bytes, record) {
+                match self.write_batch(index, step, &mut bytes, record) {
                     Ok(None) => {}
                     Ok(Some(fixed)) => return Ok(Payload::Fixed(fixed)),
                     Err(()) if self.unanswered(index) == 0 => {

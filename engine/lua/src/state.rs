@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Variadic};
-use prony_script::{Request, Setup};
+use prony_script::{DefaultRequest, Setup};
 
 use super::luajit;
 use super::printed::Output;
@@ -26,14 +26,14 @@ struct Calls {
 
 /// One interpreter with the script in it.
 #[derive(Debug)]
-pub struct Interpreter {
+pub struct LuaState {
     pub lua: Lua,
     calls: Calls,
     has: Function,
     watched: Arc<Watched>,
 }
 
-impl Interpreter {
+impl LuaState {
     pub fn open(
         setup: &Setup<'_>,
         output: &Arc<Output>,
@@ -100,7 +100,7 @@ impl Interpreter {
 }
 
 /// The fields of `wrk`: the request of a script that says nothing else.
-fn known(lua: &Lua, request: &Request<'_>) -> Result<Table, Error> {
+fn known(lua: &Lua, request: &DefaultRequest<'_>) -> Result<Table, Error> {
     let known = lua.create_table()?;
     known.set("scheme", if request.secure { "https" } else { "http" })?;
     known.set("host", request.host)?;

@@ -1,21 +1,21 @@
 //! The requests in the bytes that a script returned: where each ends, and which are HEAD, whose
-//! answers have no body. Bytes in, numbers out; it knows nothing of Lua.
+//! answers have no body. It knows nothing of Lua.
 
-/// More in one piece than this are a mistake in the script.
+/// More in one batch than these are a mistake in the script.
 pub const MOST_REQUESTS: usize = 10_000;
 const MOST_HEADERS: usize = 128;
 
-/// One request of a piece.
+/// One request of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Where it ends in the piece.
+pub struct BatchedRequest {
+    /// Where it ends in the batch.
     pub end: usize,
     /// Its method is HEAD.
     pub head: bool,
 }
 
 /// Reads the requests, at least one; a sentence on what is wrong with them otherwise.
-pub fn read_requests(bytes: &[u8]) -> Result<Vec<Request>, String> {
+pub fn read_requests(bytes: &[u8]) -> Result<Vec<BatchedRequest>, String> {
     let mut requests = Vec::new();
     let mut from = 0;
     while from < bytes.len() {
@@ -35,7 +35,7 @@ pub fn read_requests(bytes: &[u8]) -> Result<Vec<Request>, String> {
             .map(|body_bytes| from + head_bytes + body_bytes)
             .filter(|end| *end <= bytes.len())
             .ok_or_else(|| format!("the body of request {number} in it has no end"))?;
-        requests.push(Request { end, head });
+        requests.push(BatchedRequest { end, head });
         from = end;
         if requests.len() > MOST_REQUESTS {
             return Err(format!("it holds more than {MOST_REQUESTS} requests"));
