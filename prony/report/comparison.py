@@ -13,6 +13,7 @@ from prony.judge.finding import Status
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread, worst
+from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.wording import ratio
 
 LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -66,10 +67,25 @@ EVIDENCE_FIGURES = ("server_cpu_share", "client_cpu_share")
 
 
 def blocks(part: PartView) -> list[Block]:
-    """The table, the pairs, the published figures."""
-    made: list[Block] = [figures_table(part), *pair_lines(part)]
+    """The table, the pairs, the published figures, the steps."""
     history = history_table(part)
-    return [*made, history] if history is not None else made
+    return [
+        *results(part),
+        *pair_lines(part),
+        *([history] if history is not None else []),
+        *steps(part),
+    ]
+
+
+def results(part: PartView) -> list[Block]:
+    """The groups of users, where there are several, and the table."""
+    groups = next((group_lines(trial.record.evidence) for trial in part.trials), [])
+    return [*([Lines("Groups of users", tuple(groups))] if groups else []), figures_table(part)]
+
+
+def steps(part: PartView) -> list[Block]:
+    """The steps of each server, where the workload has several."""
+    return [block for cell in part.cells for block in step_blocks(cell.trials, cell.label)]
 
 
 def cells_by_server(part: PartView) -> tuple[CellView, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
-from prony.evidence.host import CpuPartition
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.result import PartView
 from prony.report.wording import ABSENT, counted, number, ranges, ratio
 from prony.report.words import join
 
 
-def opinions_of(part: PartView, partition: CpuPartition | None) -> tuple[Opinion, ...]:
+def opinions_of(part: PartView) -> tuple[Opinion, ...]:
     """Each tool of a cross-check beside Prony; empty for another kind of part."""
     asked = part.part.cross_check
     if asked is None:
@@ -20,23 +19,30 @@ def opinions_of(part: PartView, partition: CpuPartition | None) -> tuple[Opinion
         for t in part.trials
     ]
     others = [Run(**run.model_dump()) for run in asked.runs]
-    cpus = len(partition.client) if partition is not None else 1
-    return opinions([*(run for run in own if run is not None), *others], asked.versions, cpus)
+    return opinions(
+        [*(run for run in own if run is not None), *others], asked.versions, len(_cpus(part)) or 1
+    )
 
 
-def blocks(part: PartView, partition: CpuPartition | None) -> list[Block]:
+def _cpus(part: PartView) -> tuple[int, ...]:
+    """The client's: what every tool may use."""
+    engines = (trial.record.evidence.engine for trial in part.trials)
+    threads = [thread for engine in engines if engine is not None for thread in engine.ready.threads]
+    return tuple(sorted({thread.cpu for thread in threads if thread.cpu is not None}))
+
+
+def blocks(part: PartView) -> list[Block]:
     """A row per tool; a sentence for each difference, and for each tool that is missing."""
     asked = part.part.cross_check
     if asked is None:
         return []
-    found = opinions_of(part, partition)
+    found, cpus = opinions_of(part), _cpus(part)
     rounds = max([run.round for one in found for run in one.runs], default=0)
     load = (
         counted(asked.connections, "connection")
         if asked.rate_per_s is None
         else f"{asked.rate_per_s} requests/s"
     )
-    cpus = partition.client if partition is not None else ()
     note = f"{load}, {asked.seconds} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
     columns = (
         Column("version", number=False, rank=5),
@@ -63,7 +69,7 @@ def _row(one: Opinion, cpus: int) -> Row:
         one.version[:18],
         number(one.per_s),
         ratio(one.ratio),
-        f"{max(busy):.0%}" if busy else ABSENT,
+        f"{number(max(busy) * 100)} %" if busy else ABSENT,
         "the server" if by_server else "itself",
         number(sum(run.errors for run in one.runs)),
     )
@@ -75,12 +81,12 @@ def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str
     for one in found:
         if one.tool != PRONY and one.agrees is False:
             explained = f"{one.check}: {one.why}" if one.check else one.why
-            said.append(f"{one.tool}: {(one.ratio or 0) - 1:+.1%} against prony. {explained}")
+            said.append(f"{one.tool}: {((one.ratio or 0) - 1) * 100:+.1f} % against prony. {explained}")
         elif one.check is not None:
             said.append(f"{one.tool}: {one.check}: {one.why}")
     agreed = [one.tool for one in found if one.tool != PRONY and one.agrees]
     if agreed:
-        said.append(f"{join(agreed)}: within {AGREE:.0%} of prony")
+        said.append(f"{join(agreed)}: within {AGREE * 100:g} % of prony")
     said += [f"{tool}: left out, {why}" for tool, why in left_out.items()]
     for run in (run for one in found if one.tool == PRONY for run in one.runs):
         why = "" if run.finding is None else f": {run.finding}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from prony.compare.scaling import Estimate, Scaling
-from prony.evidence.host import CpuPartition
 from prony.judge.figures import times_ms
 from prony.judge.words import measured
 from prony.plan.load import OpenLoad
@@ -37,7 +36,7 @@ def to_json(view: ResultView) -> out.ResultOut:
             out.ServerOut(address=s.address, title=s.title, versions=dict(s.versions), jdk=s.jdk)
             for s in view.servers
         ],
-        parts=[_part(part, view.partition) for part in view.parts],
+        parts=[_part(part) for part in view.parts],
         seed=view.plan.seed,
         host=None if view.fingerprint is None else view.fingerprint.model_dump(mode="json"),
         partition=None if view.partition is None else view.partition.model_dump(mode="json"),
@@ -45,7 +44,7 @@ def to_json(view: ResultView) -> out.ResultOut:
     )
 
 
-def _part(part: PartView, partition: CpuPartition | None) -> out.PartOut:
+def _part(part: PartView) -> out.PartOut:
     laws = [_law(server, law, part) for server, law in part.laws.items() if law is not None]
     return out.PartOut(
         name=part.part.name,
@@ -84,7 +83,7 @@ def _part(part: PartView, partition: CpuPartition | None) -> out.PartOut:
         ],
         laws=laws,
         search=None if part.search is None else _search(part.search),
-        cross_check=_cross_check(part, partition),
+        cross_check=_cross_check(part),
     )
 
 
@@ -257,12 +256,12 @@ def _search(search: SearchView) -> out.SearchOut:
     )
 
 
-def _cross_check(part: PartView, partition: CpuPartition | None) -> out.CrossCheckOut | None:
+def _cross_check(part: PartView) -> out.CrossCheckOut | None:
     asked = part.part.cross_check
     if asked is None:
         return None
     return out.CrossCheckOut.model_validate(
-        {"opinions": opinions_of(part, partition), "left_out": asked.left_out}, from_attributes=True
+        {"opinions": opinions_of(part), "left_out": asked.left_out}, from_attributes=True
     )
 
 

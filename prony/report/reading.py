@@ -38,6 +38,8 @@ from prony.trial.load_run import INTERRUPTED
 
 COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
+RESUMABLE = frozenset({"compare", "run", "sweep", "capacity"})
+"""Commands that have --resume."""
 FEWEST = 3
 """Trials per server from which a pair of a plan is worth a sentence."""
 
@@ -281,7 +283,9 @@ def _warnings(view: ResultView) -> list[str]:
     found = list(view.plan.changes)
     if view.state != "finished":
         ended = sum(len(cell.every) for cell in view.cells)
-        again = f"; continue with: prony run --resume {view.id}" if view.state == "interrupted" else ""
+        command = f"prony {view.plan.command} --resume {view.id}"
+        goes_on = view.state == "interrupted" and view.plan.command in RESUMABLE
+        again = f"; continue with: {command}" if goes_on else ""
         found.append(f"{view.state.capitalize()}: {ended} of {view.planned} trials ended{again}")
     for cell in view.cells:
         found += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]

@@ -18,7 +18,7 @@ from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
 from prony.plan.load import ClosedLoad
 from prony.plan.objective import Objective
-from prony.plan.plan import Cell, Part, Plan, Skipped
+from prony.plan.plan import Cell, Part, Plan, Shape, Skipped
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -247,6 +247,11 @@ class PartView:
         return tuple(trial for trial in self.trials if trial.counts)
 
     @property
+    def external(self) -> bool:
+        """Whether the servers were already running, and not started by Prony."""
+        return bool(self.trials) and all(not t.record.evidence.server.owned for t in self.trials)
+
+    @property
     def workloads(self) -> tuple[str, ...]:
         """In the order of the plan."""
         return tuple(dict.fromkeys(view.cell.trial.workload.name for view in self.cells))
@@ -264,6 +269,14 @@ class PartView:
     def of(self, server: str) -> tuple[CellView, ...]:
         """The cells of one server."""
         return tuple(view for view in self.cells if view.cell.server == server)
+
+    @property
+    def layout(self) -> Shape:
+        """How it is shown: as its shape says, but a comparison at given rates, or under several loads, as a
+        table of cells.
+        """
+        one_each = self.part.follows is None and len(self.cells) == len(self.servers)
+        return self.part.shape if self.part.shape != "comparison" or one_each else "matrix"
 
     @property
     def usable(self) -> bool:
@@ -336,7 +349,7 @@ class ResultView:
     @property
     def external(self) -> bool:
         """Whether the servers were already running, and not started by Prony."""
-        return bool(self.trials) and all(not t.record.evidence.server.owned for t in self.trials)
+        return bool(self.trials) and all(part.external for part in self.parts if part.trials)
 
     @property
     def status(self) -> Status:

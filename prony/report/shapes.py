@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from prony.report import cells_table, comparison, cross_check, scaling, single
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
 from prony.report.result import PartView, ResultView
-from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.wording import counted
 
 MOST_REJECTED = 12
 
 
-def blocks(view: ResultView, part: PartView) -> list[Block]:
+def blocks(part: PartView) -> list[Block]:
     """What a part shows before its rejected trials and findings."""
     if part.failure:
         return []
-    match part.part.shape:
+    match part.layout:
         case "single":
             return single.blocks(part)
         case "sweep":
@@ -26,22 +23,11 @@ def blocks(view: ResultView, part: PartView) -> list[Block]:
         case "capacity":
             return scaling.capacity_blocks(part)
         case "cross-check":
-            return cross_check.blocks(part, view.partition)
-        case "comparison" if part.part.follows is None and len(part.cells) == len(part.servers):
-            return [*_groups(part), *comparison.blocks(part), *_steps(part)]
-        case _:
+            return cross_check.blocks(part)
+        case "comparison":
+            return comparison.blocks(part)
+        case "matrix":
             return cells_table.blocks(part)
-
-
-def _groups(part: PartView) -> Iterator[Block]:
-    lines = next((group_lines(trial.record.evidence) for trial in part.trials), [])
-    if lines:
-        yield Lines("Groups of users", tuple(lines))
-
-
-def _steps(part: PartView) -> Iterator[Block]:
-    for cell in part.cells:
-        yield from step_blocks(cell.trials, cell.label)
 
 
 def rejected(part: PartView) -> Lines | None:
@@ -76,6 +62,6 @@ def headlines(view: ResultView) -> tuple[str, ...]:
     said: list[str] = []
     for part in view.parts:
         if part.part.shape in ("comparison", "sweep", "capacity") and part.part.follows is None:
-            first = [b for b in blocks(view, part) if isinstance(b, Lines) and b.marked][:1]
+            first = [b for b in blocks(part) if isinstance(b, Lines) and b.marked][:1]
             said += [line for block in first for line in block.lines]
     return tuple(said)

@@ -55,10 +55,14 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def blocks(part: PartView) -> list[Block]:
     """Counts, figures, steps, time parts, the script's output."""
+    return [*results(part), *step_blocks(part.trials), *time_part_blocks(part.trials), *script(part)]
+
+
+def results(part: PartView) -> list[Block]:
+    """Counts and figures of the trial."""
     if not part.trials:
         return []
     trial = part.trials[0]
-    engine = trial.record.evidence.engine
     window = measured(trial.record.evidence)
     counts = [*(_counts(window) if window is not None else ()), *group_lines(trial.record.evidence)]
     made: list[Block] = [Lines("", tuple(counts), listed=False)] if counts else []
@@ -66,8 +70,13 @@ def blocks(part: PartView) -> list[Block]:
         made.append(_figures(trial))
         if window is not None and (both := both_times(window)):
             made.append(Lines("", (both,), style="dim", listed=False))
-    made += [*step_blocks([trial]), *time_part_blocks([trial])]
-    return made + script_blocks(engine.script if engine is not None else None)
+    return made
+
+
+def script(part: PartView) -> list[Block]:
+    """What the trial's script in Lua printed."""
+    engines = (trial.record.evidence.engine for trial in part.trials)
+    return script_blocks(next((engine.script for engine in engines if engine is not None), None))
 
 
 def _counts(window: Window) -> list[str]:

@@ -121,13 +121,9 @@ def _shares(layout: _Layout, width: int) -> Iterator[list[int]]:
 
 
 def _lines(table: Table, layout: _Layout, places: Sequence[int]) -> Iterator[RenderableType]:
-    head = _grid(table, layout, places)
-    names = (Text(table.columns[place].name, style="bold") for place in places)
-    head.add_row(Text(table.heading, style="dim"), *names, *([""] if layout.mark else []))
-    yield head
     titled = any(section.title for section in table.sections)
-    if titled:
-        yield Text("─" * (layout.total(places) - (len(layout.mark) + 1) * bool(layout.mark)), style="dim")
+    if table.heading or any(table.columns[place].name for place in places):
+        yield from _head(table, layout, places, ruled=titled)
     for number, section in enumerate(table.sections):
         if section.title:
             if number:
@@ -138,6 +134,15 @@ def _lines(table: Table, layout: _Layout, places: Sequence[int]) -> Iterator[Ren
         for row in section.rows:
             body.add_row(*_cells(row, layout, places, _indent(table, beside=layout.beside)))
         yield body
+
+
+def _head(table: Table, layout: _Layout, places: Sequence[int], *, ruled: bool) -> Iterator[RenderableType]:
+    head = _grid(table, layout, places)
+    names = (Text(table.columns[place].name, style="bold") for place in places)
+    head.add_row(Text(table.heading, style="dim"), *names, *([""] if layout.mark else []))
+    yield head
+    if ruled:
+        yield Text("─" * (layout.total(places) - (len(layout.mark) + 1) * bool(layout.mark)), style="dim")
 
 
 def _grid(table: Table, layout: _Layout, places: Sequence[int]) -> rich_table.Table:

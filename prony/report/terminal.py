@@ -70,7 +70,7 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
     if part.failure:
         out.line()
         out.text(Text.assemble(("invalid", STATUS_STYLE[Status.INVALID]), f"  {part.failure}"), 2)
-    for block in (*blocks(view, part), rejected(part), left_out(part)):
+    for block in (*blocks(part), rejected(part), left_out(part)):
         if block is not None:
             out.block(block)
     _findings(finding_groups(part), out)

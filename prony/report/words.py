@@ -63,8 +63,12 @@ def _trials(view: ResultView, trials: Sequence[TrialView]) -> str:
             f"{len(trials) - out} of {counted(len(trials), 'trial')} count."
         )
     tally = Counter(trial.judgement.verdict for trial in trials if trial.counts)
-    if tally[Status.VALID] == len(trials):
-        return "The trial is valid." if len(trials) == 1 else f"All {len(trials)} trials are valid."
+    alone = next((status for status in SEVERITY if tally[status] == len(trials)), None)
+    if alone is not None:
+        word = "valid" if alone is Status.VALID else "suspect"
+        all_of = "The trial is" if len(trials) == 1 else f"All {len(trials)} trials are"
+        with_unknown = "The trial has" if len(trials) == 1 else f"All {len(trials)} trials have"
+        return f"{with_unknown} an unknown check." if alone is Status.UNKNOWN else f"{all_of} {word}."
     named = (
         (tally[Status.VALID], "valid"),
         (tally[Status.SUSPECT], "suspect"),

@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from prony.judge.finding import Status
+from prony.plan.plan import Shape
+from prony.report import comparison, single
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
-from prony.report.comparison import published_requests, sources
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.html import socket_drawings
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.labels import named, rounded
-from prony.report.result import HEADLINE, PartView, ResultView, TrialView
+from prony.report.result import HEADLINE, PartView, TrialView
 from prony.report.shapes import blocks, left_out
-from prony.report.trial_tables import STEP_HEAD
+from prony.report.trial_tables import step_blocks, time_part_blocks
 from prony.report.wording import counted
 
 TRIAL_FIGURES = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
@@ -69,60 +70,43 @@ class Chapter:
     lead: str = ""
 
 
-def chapters(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+def chapters(drawer: Drawer) -> list[Chapter]:
     """All chapters of a part."""
+    part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
-    build = _BY_SHAPE.get(part.part.shape, _cells)
-    comparison = part.part.shape == "comparison" and part.part.follows is None
-    made = (
-        build(view, part, drawer)
-        if comparison or part.part.shape != "comparison"
-        else _cells(view, part, drawer)
-    )
-    made += [_findings(part), _trials(view, part)]
+    made = [*_BY_LAYOUT[part.layout](part, drawer), _findings(part), _trials(part)]
     return [chapter for chapter in made if chapter.items]
 
 
-def _comparison(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
-    found = blocks(view, part)
-    history = [b for b in found if isinstance(b, Table) and b.title.startswith("Published")]
-    steps = [b for b in found if isinstance(b, Table) and b.heading == STEP_HEAD[0]]
-    table = [b for b in found if isinstance(b, Table) and b not in history and b not in steps]
-    groups = [b for b in found if isinstance(b, Lines) and b.title.startswith("Groups")]
+def _comparison(part: PartView, drawer: Drawer) -> list[Chapter]:
+    lead = (
+        "Median over trials (one trial is one fresh server process), smallest and largest below. Bold: the "
+        "comparison shows that this server is better than every other one."
+    )
     return [
-        Chapter(
-            "results",
-            "Results",
-            (*groups, *table),
-            "Median over trials (one trial is one fresh server process), smallest and largest below. Bold: "
-            "the comparison shows that this server is better than every other one.",
-        ),
-        _steps(steps),
+        Chapter("results", "Results", tuple(comparison.results(part)), lead),
+        _steps(comparison.steps(part)),
         _ratios(part, drawer),
         _latency(part, drawer),
         _throughput(part, drawer),
         _start_up(drawer),
         _cpu(drawer),
         _sockets(drawer),
-        _history(part, drawer, history),
+        _history(part, drawer),
     ]
 
 
-def _single(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
-    found = blocks(view, part)
-    steps = [b for b in found if isinstance(b, Table) and b.heading == STEP_HEAD[0]]
-    times = [b for b in found if isinstance(b, Table) and b.title == "Time parts"]
-    results = [b for b in found if b not in steps and b not in times]
-    against = " against a server that was already running" if view.external else ""
+def _single(part: PartView, drawer: Drawer) -> list[Chapter]:
+    against = " against a server that was already running" if part.external else ""
     lead = f"One trial{against}: nothing is said about how others would differ."
     return [
-        Chapter("results", "Results", tuple(results), lead),
-        _steps(steps),
+        Chapter("results", "Results", (*single.results(part), *single.script(part)), lead),
+        _steps(step_blocks(part.trials)),
         Chapter(
             "parts",
             "Time parts",
-            tuple(replace(block, title="", caption="Time parts") for block in times),
+            tuple(replace(block, title="", note="") for block in time_part_blocks(part.trials)),
             "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. "
             "Receive: to the last. Together the service time; connect and TLS handshake are not part of it.",
         ),
@@ -133,13 +117,13 @@ def _single(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
     ]
 
 
-def _cells(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
     charts = (*drawer.sweeps(), *drawer.bounds(), *drawer.times())
     published = any(cell.cell.published for cell in part.cells)
     keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
     drawn = (Figures(charts, keys, "middle"),) if charts else ()
-    lists = tuple(block for block in blocks(view, part) if isinstance(block, Lines))
-    tables = tuple(block for block in blocks(view, part) if isinstance(block, Table))
+    lists = tuple(block for block in blocks(part) if isinstance(block, Lines))
+    tables = tuple(block for block in blocks(part) if isinstance(block, Table))
     skipped = left_out(part)
     lead = (
         ""
@@ -153,37 +137,37 @@ def _cells(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
     return [Chapter("results", "Results", results, lead), _sockets(drawer, folded=True)]
 
 
-def _sweep(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
     law = drawer.law()
     chart = (Figures((law,), _legend(drawer), "large"),) if law is not None else ()
     lead = "A mark is a trial that counts, the line the fitted law."
-    return [Chapter("results", "Scaling", (*chart, *_tables(view, part)), lead), _cpu(drawer)]
+    return [Chapter("results", "Scaling", (*chart, *_tables(part)), lead), _cpu(drawer)]
 
 
-def _capacity(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
     drawing = drawer.capacity()
     chart = (Figures((drawing,), form="large"),) if drawing is not None else ()
     lead = (
         "Circle: objective met. Cross: missed. Triangle: the client could not offer this rate. Diamond: "
         "trial not usable. The dashed line is the objective."
     )
-    return [Chapter("results", "Capacity", (*chart, *_tables(view, part)), lead), _cpu(drawer)]
+    return [Chapter("results", "Capacity", (*chart, *_tables(part)), lead), _cpu(drawer)]
 
 
-def _tables(view: ResultView, part: PartView) -> tuple[Block, ...]:
+def _tables(part: PartView) -> tuple[Block, ...]:
     """Without the sentences, which stand at the head of the page."""
-    return tuple(block for block in blocks(view, part) if isinstance(block, Table))
+    return tuple(block for block in blocks(part) if isinstance(block, Table))
 
 
-def _cross_check(view: ResultView, part: PartView, drawer: Drawer) -> list[Chapter]:
+def _cross_check(part: PartView, drawer: Drawer) -> list[Chapter]:
     return [
-        Chapter("results", "Cross-check", tuple(blocks(view, part))),
+        Chapter("results", "Cross-check", tuple(blocks(part))),
         _latency(part, drawer),
         _throughput(part, drawer),
     ]
 
 
-_BY_SHAPE: dict[str, Callable[[ResultView, PartView, Drawer], list[Chapter]]] = {
+_BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
     "comparison": _comparison,
     "matrix": _cells,
     "sweep": _sweep,
@@ -234,7 +218,7 @@ def _latency(part: PartView, drawer: Drawer) -> Chapter:
 
 def _throughput(part: PartView, drawer: Drawer) -> Chapter:
     drawings = tuple(drawer.throughput())
-    requests = f"{published_requests(part.trials):,}"
+    requests = f"{comparison.published_requests(part.trials):,}"
     owned = any(trial.record.evidence.server.owned for trial in part.trials)
     keys: list[Key] = [(swatch("window"), "measured window"), (DASH, "change of level")]
     lead = "Completed requests per second from the first request on. Only the window counts."
@@ -280,12 +264,16 @@ def _sockets(drawer: Drawer, *, folded: bool = False) -> Chapter:
     return Chapter("sockets", "Sockets over time", (figures,), lead)
 
 
-def _history(part: PartView, drawer: Drawer, tables: Sequence[Table]) -> Chapter:
+def _history(part: PartView, drawer: Drawer) -> Chapter:
+    table = comparison.history_table(part)
+    if table is None:
+        return Chapter("history", "Published and measured", ())
     drawings = tuple(drawer.published())
     figures = (Figures(drawings, _legend(drawer)),) if drawings else ()
-    lead = f"{'. '.join(sources(part))}. Compare order and distances: hollow is published, solid measured."
-    shown = tuple(replace(table, title="", note="", caption="Published and measured") for table in tables)
-    return Chapter("history", "Published and measured", (*figures, *shown) if shown else (), lead)
+    named_sources = ". ".join(comparison.sources(part))
+    lead = f"{named_sources}. Compare order and distances: hollow is published, solid measured."
+    shown = replace(table, title="", note="", caption="Published and measured")
+    return Chapter("history", "Published and measured", (*figures, shown), lead)
 
 
 def _findings(part: PartView) -> Chapter:
@@ -307,7 +295,7 @@ def _findings(part: PartView) -> Chapter:
     return Chapter("findings", "Findings", tuple(items), lead)
 
 
-def _trials(view: ResultView, part: PartView) -> Chapter:
+def _trials(part: PartView) -> Chapter:
     """Every trial in the order in which it ran, also those that were run again."""
     label = {trial.record.id: cell.label for cell in part.cells for trial in (*cell.every, *cell.superseded)}
     again = {trial.record.id for cell in part.cells for trial in cell.superseded}
@@ -342,7 +330,7 @@ def _trials(view: ResultView, part: PartView) -> Chapter:
         for trial in every
     )
     table = Table(columns, (Section(rows),), heading="Block", caption="Trials")
-    lead = "" if view.external else "In the order in which they ran, drawn at random within each block."
+    lead = "" if part.external else "In the order in which they ran, drawn at random within each block."
     many = len(rows) > MANY_TRIALS
     items: tuple[Item, ...] = (Folded(counted(len(rows), "trial"), (table,)),) if many else (table,)
     return Chapter("trials", "Trials", items if rows else (), lead)

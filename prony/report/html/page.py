@@ -40,7 +40,7 @@ def render_html(view: ResultView) -> str:
         PagePart(
             part,
             part.part.name,
-            chapters(view, part, Drawer(part, places, f"p{at}-" if several else "")),
+            chapters(Drawer(part, places, f"p{at}-" if several else "")),
         )
         for at, part in enumerate(view.parts)
     ]
