@@ -1,5 +1,5 @@
-//! A checked plan made ready to run: addresses resolved, requests written, expectations compiled. Shared by all threads and never
-//! changed while the load runs.
+//! A checked plan made ready to run: addresses resolved, requests written, expectations compiled.
+//! Shared by all threads and never changed while the load runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,11 +47,14 @@ pub struct StepJob {
     pub looks_at_body: bool,
     /// Whether more is made of its answers than what is seen while they come.
     pub judges: bool,
-    /// Its answer gives the user values that a later request or a block may depend on, or is held against some.
+    /// Its answer gives the user values that a later request or a block may depend on, or is held
+    /// against some.
     pub captures: bool,
-    /// It goes out by itself, with nothing before or behind it: its body follows later, or is read while it goes out.
+    /// It goes out by itself, with nothing before or behind it: its body follows later, or is read
+    /// while it goes out.
     pub alone: bool,
-    /// What comes next goes out after its answer: it may end the iteration or lead elsewhere, or a pause of its own follows it.
+    /// What comes next goes out after its answer: it may end the iteration or lead elsewhere, or a
+    /// pause of its own follows it.
     pub ends_group: bool,
     /// The longest service time that is right.
     pub most_ns: Option<u64>,
@@ -99,7 +102,8 @@ pub struct OpenJob {
     pub rate: Arc<Rate>,
     pub spacing: Spacing,
     pub connections: u32,
-    /// By phase: when it ends after the start, and how many may be under way for its arrivals; empty when no phase says so.
+    /// By phase: when it ends after the start, and how many may be under way for its arrivals;
+    /// empty when no phase says so.
     pub caps: Vec<(u64, Option<u32>)>,
     /// An arrival is a user who walks the scenario, and such walks are timed.
     pub walks: bool,
@@ -331,7 +335,8 @@ fn load_script(
     Script::load(script, scenario.requests()[0], target, threads, language).map(Some)
 }
 
-/// Where each thread of the script connects to, once the script has said it for any: then the target's addresses are those.
+/// Where each thread of the script connects to, once the script has said it for any: then the
+/// target's addresses are those.
 fn script_addresses(script: Option<&Script>, target: &mut Target) -> Result<Vec<usize>, PlanError> {
     let said: Vec<Option<Address>> = script.map_or_else(Vec::new, |script| {
         (0..script.threads())
@@ -443,8 +448,9 @@ impl Shape {
     }
 }
 
-/// The requests that may still be sent. Threads take them in portions that shrink towards the end, so that the total is exact and
-/// no thread sits on a share that others wait for; without a total nothing is shared at all.
+/// The requests that may still be sent. Threads take them in portions that shrink towards the end,
+/// so that the total is exact and no thread sits on a share that others wait for; without a total
+/// nothing is shared at all.
 #[derive(Debug)]
 pub struct Quota {
     left: Option<AtomicU64>,

@@ -1,5 +1,6 @@
-//! The groups of users of a run. Users are numbered group by group, so that when one starts and ends, what it walks and how often
-//! follows from its number alone, on whatever thread it lives. It knows nothing of requests.
+//! The groups of users of a run. Users are numbered group by group, so that when one starts and
+//! ends, what it walks and how often follows from its number alone, on whatever thread it lives. It
+//! knows nothing of requests.
 
 use std::ops::Range;
 
@@ -23,7 +24,8 @@ pub struct Population {
     end_ns: Option<u64>,
     /// Of each user.
     pub iterations: u64,
-    /// By feeder: how many users of groups before this one draw rows of it too; `None`: those of this group draw none.
+    /// By feeder: how many users of groups before this one draw rows of it too; `None`: those of
+    /// this group draw none.
     feeders: Box<[Option<u64>]>,
 }
 
@@ -78,8 +80,8 @@ impl Populations {
         }
     }
 
-    /// When the groups that have an end of their own end, after the start of the run, and the indices that their users have in a
-    /// thread; the first to end last.
+    /// When the groups that have an end of their own end, after the start of the run, and the
+    /// indices that their users have in a thread; the first to end last.
     pub fn ends_in(&self, thread: Share) -> Vec<(u64, Range<u32>)> {
         let index = |number| thread.of(number) as u32;
         let of = |one: &Population| {

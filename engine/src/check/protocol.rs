@@ -3,8 +3,8 @@
 use super::{PlanError, refuse};
 use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session};
 
-/// A status line and a few fields must fit; a longer head than the upper bound is no head, and reading it piece by piece takes a
-/// time that grows with its square.
+/// A status line and a few fields must fit; a longer head than the upper bound is no head, and
+/// reading it piece by piece takes a time that grows with its square.
 const HEADER_BYTES: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
 
 /// With less, one piece of an answer as it is received would be too much.

@@ -1,5 +1,6 @@
-//! What a step keeps of its answer to look at: the head, and the body when it is asked for. Only answers of steps that capture,
-//! expect JSON or a regex, or keep cookies are kept, one at a time, and only up to a limit.
+//! What a step keeps of its answer to look at: the head, and the body when it is asked for. Only
+//! answers of steps that capture, expect JSON or a regex, or keep cookies are kept, one at a time,
+//! and only up to a limit.
 
 /// Longer bodies are not kept: what is looked for in them counts as not found.
 pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;

@@ -1,4 +1,5 @@
-//! The head of an answer: its status, how its body is framed and whether the connection stays. One head in, one value out.
+//! The head of an answer: its status, how its body is framed and whether the connection stays. One
+//! head in, one value out.
 
 use std::mem::MaybeUninit;
 
@@ -40,8 +41,8 @@ impl Head {
     }
 }
 
-/// Reads a head from the start of `input`: its length and what it says, or `None` when it is not complete. One longer than
-/// `most_bytes` is taken for endless.
+/// Reads a head from the start of `input`: its length and what it says, or `None` when it is not
+/// complete. One longer than `most_bytes` is taken for endless.
 pub fn read_head(
     input: &[u8],
     most_bytes: usize,
@@ -171,8 +172,9 @@ fn decimal(digits: &[u8]) -> Result<u64, BadAnswer> {
     })
 }
 
-/// The last head of a step and the last right body: an answer that repeats them byte for byte needs no second reading.
-/// The result is the same by construction, and a server under load repeats its head for a second at a time (until `Date` moves on).
+/// The last head of a step and the last right body: an answer that repeats them byte for byte needs
+/// no second reading. The result is the same by construction, and a server under load repeats its
+/// head for a second at a time (until `Date` moves on).
 #[derive(Debug, Default)]
 pub struct HeadCache {
     head: Vec<u8>,

@@ -1,5 +1,6 @@
-//! What unfinished answers may take together on one thread: a server that begins answers and never ends them must not take the
-//! client's memory. Each thread counts for itself, so that nothing is shared on the way of a request.
+//! What unfinished answers may take together on one thread: a server that begins answers and never
+//! ends them must not take the client's memory. Each thread counts for itself, so that nothing is
+//! shared on the way of a request.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
-//! HTTP/1.1 as bytes and messages, without I/O: requests are written once, answers are read from whatever pieces arrive.
-//! Nothing here knows of sockets, users or clocks.
+//! HTTP/1.1 as bytes and messages, without I/O: requests are written once, answers are read from
+//! whatever pieces arrive. Nothing here knows of sockets, users or clocks.
 
 pub mod captured;
 pub mod expect;

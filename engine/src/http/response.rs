@@ -1,5 +1,6 @@
-//! Reads answers from the bytes of a connection, in whatever pieces they arrive. The common case, a whole answer in one
-//! piece, allocates nothing; memory for anything else exists only while such an answer is under way.
+//! Reads answers from the bytes of a connection, in whatever pieces they arrive. The common case, a
+//! whole answer in one piece, allocates nothing; memory for anything else exists only while such an
+//! answer is under way.
 
 use super::expect::{BodyCheck, Expectation, Unmet};
 use super::head::{BadAnswer, Framing, Head, HeadCache, read_head};
@@ -285,7 +286,8 @@ fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, H
         exchange.head_request,
         exchange.expectation,
     )?;
-    // An interim head is not remembered: alone in a piece it would be taken for a whole answer without a body.
+    // An interim head is not remembered: alone in a piece it would be taken for a whole answer
+    // without a body.
     if let Some((length, head)) = found
         && !head.is_interim()
     {
@@ -294,8 +296,9 @@ fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, H
     Ok(found)
 }
 
-/// Adds to an incomplete head and says whether reading it again can tell anything new: when its end may be there, or, to
-/// refuse garbage early without reading a dripping head at every byte, when it has grown by a kilobyte or is still short.
+/// Adds to an incomplete head and says whether reading it again can tell anything new: when its end
+/// may be there, or, to refuse garbage early without reading a dripping head at every byte, when it
+/// has grown by a kilobyte or is still short.
 fn extend_head(stored: &mut Vec<u8>, input: &[u8]) -> bool {
     let before = stored.len();
     stored.extend_from_slice(input);

@@ -1,5 +1,6 @@
-//! The request log: one row per request that ended, in a CSV file. Threads gather rows and hand them over in batches; a thread of
-//! its own makes text of them, so that the cost beside the load is small and bounded. It knows nothing of users or connections.
+//! The request log: one row per request that ended, in a CSV file. Threads gather rows and hand
+//! them over in batches; a thread of its own makes text of them, so that the cost beside the load
+//! is small and bounded. It knows nothing of users or connections.
 
 mod writer;
 
@@ -41,7 +42,8 @@ pub const COLUMNS: [&str; 20] = [
 
 /// A thread hands its rows over in batches of this size, and at every instant at which segments are cut.
 const BATCH_ROWS: usize = 512;
-/// So many batches may wait for the writer; then threads wait for it. It bounds the memory, and nothing is dropped.
+/// So many batches may wait for the writer; then threads wait for it. It bounds the memory, and
+/// nothing is dropped.
 const BATCHES_WAITING: usize = 64;
 
 /// One request that ended, in the clock of the run.
@@ -103,7 +105,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates the file. `fixed`: per step the bytes that are sent for every request, where they are always the same.
+    /// Creates the file. `fixed`: per step the bytes that are sent for every request, where they
+    /// are always the same.
     pub fn create(plan: &Plan, fixed: &[Option<&[u8]>]) -> Result<Option<Self>, PlanError> {
         let Some(path) = &plan.log else {
             return Ok(None);

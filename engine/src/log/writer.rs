@@ -150,7 +150,8 @@ impl LogFile {
         })
     }
 
-    /// Writes until nothing more comes. After a failure it only counts, so that no measuring thread is held up.
+    /// Writes until nothing more comes. After a failure it only counts, so that no measuring thread
+    /// is held up.
     pub fn write_all(mut self, started: Started) -> LogReport {
         let mut ended = false;
         while !ended {

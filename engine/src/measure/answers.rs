@@ -1,4 +1,5 @@
-//! How often each answer came, an answer being its status and the length of its body: what a content check looks at first.
+//! How often each answer came, an answer being its status and the length of its body: what a
+//! content check looks at first.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;

@@ -126,7 +126,8 @@ pub struct Counters {
     pub expired: u64,
     /// ∫ users dt.
     pub users_integral_ns: u128,
-    /// Open load of users who walk: those that found a place, and those that came to the end of their scenario.
+    /// Open load of users who walk: those that found a place, and those that came to the end of
+    /// their scenario.
     pub sessions_begun: u64,
     pub sessions_completed: u64,
 }

@@ -1,5 +1,6 @@
-//! Gaps: spans in which no request completed in any thread although some were in flight. Threads record when they were quiet;
-//! here the quiet spans of all threads are laid over each other. Times in, spans out.
+//! Gaps: spans in which no request completed in any thread although some were in flight. Threads
+//! record when they were quiet; here the quiet spans of all threads are laid over each other. Times
+//! in, spans out.
 
 use std::collections::VecDeque;
 
@@ -60,7 +61,8 @@ impl Gaps {
         }
     }
 
-    /// One thread's quiet spans, in order, up to `known_to_ns`. Of spans that touch either end of a segment also the short ones.
+    /// One thread's quiet spans, in order, up to `known_to_ns`. Of spans that touch either end of a
+    /// segment also the short ones.
     pub fn add(&mut self, thread: usize, spans: &[Quiet], known_to_ns: u64) {
         let thread = &mut self.threads[thread];
         thread.spans.extend(spans);

@@ -1,5 +1,6 @@
-//! What happened, as counters and histograms: recorded per thread, cut into segments at agreed instants, added up elsewhere.
-//! Nothing here knows of sockets, HTTP or output formats, and no clock is read here: times come in.
+//! What happened, as counters and histograms: recorded per thread, cut into segments at agreed
+//! instants, added up elsewhere. Nothing here knows of sockets, HTTP or output formats, and no
+//! clock is read here: times come in.
 
 pub mod addresses;
 pub mod answers;

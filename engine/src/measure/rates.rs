@@ -1,4 +1,5 @@
-//! How many requests were completed in each of many short spans, by group of users, as rates per second. It knows nothing of what a group is.
+//! How many requests were completed in each of many short spans, by group of users, as rates per
+//! second. It knows nothing of what a group is.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! The record of one thread: everything that happens goes into the current segment, and segments are cut at instants that all
-//! threads agree on. It is told the time of each change. Only sends may be told ahead of ends that came before them.
+//! The record of one thread: everything that happens goes into the current segment, and segments
+//! are cut at instants that all threads agree on. It is told the time of each change. Only sends
+//! may be told ahead of ends that came before them.
 
 use super::addresses::AddressFigures;
 use super::counters::{Counters, ErrorKind};
@@ -321,7 +322,8 @@ impl Recorder {
     pub fn lost(&mut self, at_ns: u64, kind: ErrorKind) {
         self.integrate(at_ns);
         if self.in_flight == 1 {
-            // Nothing is in flight from here on, but until here something waited in vain: that part must not be forgotten.
+            // Nothing is in flight from here on, but until here something waited in vain: that part
+            // must not be forgotten.
             self.push_quiet(at_ns);
             self.last_end_ns = at_ns;
         }
@@ -329,7 +331,8 @@ impl Recorder {
         self.counters.fail(kind);
     }
 
-    /// A request timed out: the time it had is kept as a sample, for without it the percentiles would be those of the lucky.
+    /// A request timed out: the time it had is kept as a sample, for without it the percentiles
+    /// would be those of the lucky.
     pub fn timed_out(&mut self, at_ns: u64, sent_ns: u64) {
         self.lost(at_ns, ErrorKind::Timeout);
         self.service_time.record(at_ns.saturating_sub(sent_ns));
@@ -342,7 +345,8 @@ impl Recorder {
         self.window_cycle_ns += u128::from(to_ns.saturating_sub(from_ns.max(self.window_from_ns)));
     }
 
-    /// Parts of cycles that are still open at a cut: added to what this cut's segment reports, without ending them.
+    /// Parts of cycles that are still open at a cut: added to what this cut's segment reports,
+    /// without ending them.
     pub fn open_cycles(&self, at_ns: u64, open_since_ns: impl Iterator<Item = u64>) -> AtEnd {
         let so_far = AtEnd {
             window_cycle_ns: self.window_cycle_ns,
@@ -383,7 +387,8 @@ impl Recorder {
         });
     }
 
-    /// The thread looked for something to do and found nothing. What took longer than a look was an interruption, not the thread's work.
+    /// The thread looked for something to do and found nothing. What took longer than a look was an
+    /// interruption, not the thread's work.
     #[inline]
     pub fn looked_in_vain(&mut self, ns: u64) {
         if ns <= LONGEST_LOOK_NS {

@@ -1,5 +1,6 @@
-//! When a thread's segments are cut: interval rows aligned to the start, the edges of the window, the stop. Every thread has
-//! the same schedule, so that all cut at the same instants. Pure: times come in.
+//! When a thread's segments are cut: interval rows aligned to the start, the edges of the window,
+//! the stop. Every thread has the same schedule, so that all cut at the same instants. Pure: times
+//! come in.
 
 use super::recorder::Cut;
 

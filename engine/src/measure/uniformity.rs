@@ -1,10 +1,12 @@
-//! The Kolmogorov-Smirnov distance of values from the uniform distribution on [0, 1], in constant memory. By the probability
-//! integral transform it is also the distance of gaps from any known distribution: for a Poisson process `u = 1 - exp(-m)`, where
-//! `m` is the expected count in the gap. Knows nothing of arrivals.
+//! The Kolmogorov-Smirnov distance of values from the uniform distribution on [0, 1], in constant
+//! memory. By the probability integral transform it is also the distance of gaps from any known
+//! distribution: for a Poisson process `u = 1 - exp(-m)`, where `m` is the expected count in the
+//! gap. Knows nothing of arrivals.
 
-/// Values are counted in cells of equal width, so the distance found is that at their borders: never more than the true one, and less
-/// by no more than the width of a cell, 1/16384 = 0.00006 (between two borders the empirical distribution rises at most to its value
-/// at the upper one, while the uniform rises by one cell).
+/// Values are counted in cells of equal width, so the distance found is that at their borders:
+/// never more than the true one, and less by no more than the width of a cell, 1/16384 = 0.00006
+/// (between two borders the empirical distribution rises at most to its value at the upper one,
+/// while the uniform rises by one cell).
 const CELLS: usize = 16_384;
 
 /// Values on [0, 1], counted in cells of equal width.

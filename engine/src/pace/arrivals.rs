@@ -1,11 +1,12 @@
-//! When each arrival of one thread is due: a cursor over the schedule that a [`Rate`] makes. It reads no clock, and a copy of it goes
-//! the same way, so that what is due can be counted ahead.
+//! When each arrival of one thread is due: a cursor over the schedule that a [`Rate`] makes. It
+//! reads no clock, and a copy of it goes the same way, so that what is due can be counted ahead.
 //!
-//! Constant: arrival k of all threads is due when the integral of the rate first exceeds k; thread t of n takes k = t, t + n, t + 2n, …
-//! so that the threads together make exactly the schedule of one. Poisson: each thread draws a process of its own at an n-th of
-//! the rate; the sum of independent Poisson processes is the Poisson process of the summed rate (superposition), and no
-//! thread has to draw what others send. A rate that varies is reached by the change of time: unit exponentials are laid on the
-//! integral of the rate (Cox and Lewis, 1966).
+//! Constant: arrival k of all threads is due when the integral of the rate first exceeds k; thread
+//! t of n takes k = t, t + n, t + 2n, … so that the threads together make exactly the schedule of
+//! one. Poisson: each thread draws a process of its own at an n-th of the rate; the sum of
+//! independent Poisson processes is the Poisson process of the summed rate (superposition), and no
+//! thread has to draw what others send. A rate that varies is reached by the change of time: unit
+//! exponentials are laid on the integral of the rate (Cox and Lewis, 1966).
 
 use std::sync::Arc;
 

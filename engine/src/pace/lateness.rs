@@ -1,5 +1,5 @@
-//! How late the kernel wakes a thread, learnt from its own waits: by so much earlier a wait for an arrival has to end. Pure: no clock
-//! is read here.
+//! How late the kernel wakes a thread, learnt from its own waits: by so much earlier a wait for an
+//! arrival has to end. Pure: no clock is read here.
 
 /// Before anything is known.
 const FIRST_NS: u64 = 50_000;
@@ -11,8 +11,8 @@ const RAISE_PART: u64 = 8;
 /// ... and any other lowers it by so much less that, in the long run, one in a hundred is later.
 const LATER_ONE_IN: u64 = 100;
 
-/// An estimate of the 99th percentile of the lateness of wake-ups (stochastic approximation: Robbins and Monro, 1951), in constant
-/// memory and at constant cost.
+/// An estimate of the 99th percentile of the lateness of wake-ups (stochastic approximation:
+/// Robbins and Monro, 1951), in constant memory and at constant cost.
 #[derive(Debug, Clone, Copy)]
 pub struct Lateness {
     ns: u64,

@@ -1,4 +1,5 @@
-//! When the next thing is due: arrivals, think times, starts, ends and timers, as values and pure functions. No clock is read here.
+//! When the next thing is due: arrivals, think times, starts, ends and timers, as values and pure
+//! functions. No clock is read here.
 
 pub mod arrivals;
 pub mod lateness;

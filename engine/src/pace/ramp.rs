@@ -9,7 +9,8 @@ pub struct Ramp {
 }
 
 impl Ramp {
-    /// How far into the ramp user `index` of `users` has its place: the first at 0, all others before the end.
+    /// How far into the ramp user `index` of `users` has its place: the first at 0, all others
+    /// before the end.
     fn place_ns(self, index: u32, users: u32) -> u64 {
         let users = u128::from(users.max(1));
         let span = u128::from(self.span_ns);
@@ -25,7 +26,8 @@ impl Ramp {
         self.place_ns(index, users)
     }
 
-    /// End of user `index`, after the start of the run: the last to come is the first to go, and the first stays until `end_ns`.
+    /// End of user `index`, after the start of the run: the last to come is the first to go, and
+    /// the first stays until `end_ns`.
     pub fn end_ns(self, index: u32, users: u32, end_ns: u64) -> u64 {
         end_ns.saturating_sub(self.place_ns(index, users))
     }

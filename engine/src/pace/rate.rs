@@ -1,5 +1,6 @@
-//! A rate of arrivals over time: phases one after the other, each level, rising, falling or a pause. Its integral and the inverse of
-//! that are closed forms, so when something is due follows from its number alone. No clock is read here.
+//! A rate of arrivals over time: phases one after the other, each level, rising, falling or a
+//! pause. Its integral and the inverse of that are closed forms, so when something is due follows
+//! from its number alone. No clock is read here.
 
 /// A stretch of time over which the rate changes linearly; a pause has the rate 0 at both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +27,8 @@ struct Piece {
 #[derive(Debug, Clone)]
 pub struct Rate {
     pieces: Vec<Piece>,
-    /// Two expected counts that differ by less are the same: sums of products of decimal fractions are a little off.
+    /// Two expected counts that differ by less are the same: sums of products of decimal fractions
+    /// are a little off.
     tolerance: f64,
 }
 
@@ -64,7 +66,8 @@ impl Rate {
         self.pieces.last().map_or(0.0, |piece| piece.until)
     }
 
-    /// Expected arrivals up to a time after the start: the integral of the rate, `r0 t + (r1 - r0) t² / 2T` within a phase.
+    /// Expected arrivals up to a time after the start: the integral of the rate, `r0 t + (r1 - r0)
+    /// t² / 2T` within a phase.
     pub fn expected(&self, elapsed_ns: u64) -> f64 {
         let at = self
             .pieces
@@ -76,8 +79,8 @@ impl Rate {
         })
     }
 
-    /// When the expected arrivals first exceed this count: the inverse of [`Self::expected`], `None` when they never do. What is due
-    /// at the border of a pause is due at its end.
+    /// When the expected arrivals first exceed this count: the inverse of [`Self::expected`],
+    /// `None` when they never do. What is due at the border of a pause is due at its end.
     pub fn when_ns(&self, count: f64) -> Option<u64> {
         let at = self
             .pieces

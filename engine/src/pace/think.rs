@@ -15,7 +15,8 @@ pub enum ThinkTime {
     Constant(u64),
     Uniform(u64, u64),
     Exponential(Exp<f64>),
-    /// Truncated at 0: a negative draw is drawn again. A checked plan has mean >= 0, so at least every second draw is kept.
+    /// Truncated at 0: a negative draw is drawn again. A checked plan has mean >= 0, so at least
+    /// every second draw is kept.
     Gaussian(Normal<f64>),
     /// In ms, and what is added to them, in ns.
     Poisson(Poisson<f64>, u64),

@@ -1,5 +1,6 @@
-//! Timers for very many users: a hierarchical timing wheel (Varghese and Lauck, 1987) with one timer per index, linked through
-//! plain arrays. Setting, removing and firing cost the same for ten timers and for a million. No clock is read here.
+//! Timers for very many users: a hierarchical timing wheel (Varghese and Lauck, 1987) with one
+//! timer per index, linked through plain arrays. Setting, removing and firing cost the same for ten
+//! timers and for a million. No clock is read here.
 
 /// 64 slots per level, seven levels of ticks of 1024 ns: a span of 2^52 ns, 52 days.
 const SLOT_BITS: u32 = 6;
@@ -91,8 +92,8 @@ impl Wheel {
             .map(|(_, _, tick)| self.start_ns + (tick << TICK_BITS))
     }
 
-    /// Takes one timer that is due at `now_ns`: its index and when it was due. Timers fire never early and, seen often enough,
-    /// at most a tick late.
+    /// Takes one timer that is due at `now_ns`: its index and when it was due. Timers fire never
+    /// early and, seen often enough, at most a tick late.
     pub fn pop(&mut self, now_ns: u64) -> Option<(u32, u64)> {
         if now_ns < self.start_ns {
             return None;
@@ -131,7 +132,8 @@ impl Wheel {
 
     /// The first slot that is not empty, by level, slot and the tick at which it begins.
     fn next_slot(&self) -> Option<(usize, usize, u64)> {
-        // A lower level always comes first: a timer sits on a higher level only when its tick differs in higher digits.
+        // A lower level always comes first: a timer sits on a higher level only when its tick
+        // differs in higher digits.
         (0..LEVELS)
             .find(|level| self.occupied[*level] != 0)
             .map(|level| {
@@ -201,7 +203,8 @@ mod tests {
     }
 
     proptest! {
-        /// The wheel does what a plain map does: nothing early, nothing lost, at most a tick late, and `next_ns` never late.
+        /// The wheel does what a plain map does: nothing early, nothing lost, at most a tick late,
+        /// and `next_ns` never late.
         #[test]
         fn agrees_with_a_plain_map(ops in proptest::collection::vec(op(), 1..200)) {
             let start = 1_000_000;

@@ -1,5 +1,6 @@
-//! What a thread keeps of its requests: counters and histograms in segments, the parts of their times, their rows in the log, and
-//! the marks that they reach. It must not know of connections, nor of what a user does next.
+//! What a thread keeps of its requests: counters and histograms in segments, the parts of their
+//! times, their rows in the log, and the marks that they reach. It must not know of connections,
+//! nor of what a user does next.
 
 mod parts;
 mod rows;
@@ -115,8 +116,9 @@ impl Record {
         self.next_mark += 1;
     }
 
-    /// Takes a completed request's number among those of all threads, before it is recorded: the first number past a mark ends the
-    /// segment that belongs to the mark. The mark that it reaches.
+    /// Takes a completed request's number among those of all threads, before it is recorded: the
+    /// first number past a mark ends the segment that belongs to the mark. The mark that it
+    /// reaches.
     #[inline]
     fn number_completed(&mut self, now_ns: u64) -> Option<usize> {
         if self.next_mark >= self.job.marks.len() {
@@ -172,7 +174,8 @@ impl Record {
         }
     }
 
-    /// A request was written, or the rest of it, with so many bytes; `written`: for this send, and not once for all.
+    /// A request was written, or the rest of it, with so many bytes; `written`: for this send, and
+    /// not once for all.
     #[inline]
     pub fn writes(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
         self.recorder.counters.bytes_sent += bytes;

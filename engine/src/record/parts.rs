@@ -1,5 +1,6 @@
-//! The parts of a request's time: until the kernel has taken its last byte, until the answer's first byte, until its last. Only
-//! for plans that ask for them, since they cost readings of the clock, and with io_uring a call to the kernel, per request.
+//! The parts of a request's time: until the kernel has taken its last byte, until the answer's
+//! first byte, until its last. Only for plans that ask for them, since they cost readings of the
+//! clock, and with io_uring a call to the kernel, per request.
 
 use crate::measure::recorder::PartTimes;
 
@@ -34,8 +35,8 @@ impl Parts {
         self.times[index as usize].first_ns = NOT;
     }
 
-    /// Bytes have come; the first of an answer are an instant to keep. `accepted_ns`: when the kernel had taken the whole
-    /// request, if it has.
+    /// Bytes have come; the first of an answer are an instant to keep. `accepted_ns`: when the
+    /// kernel had taken the whole request, if it has.
     pub(super) fn first_byte(
         &mut self,
         index: u32,

@@ -1,5 +1,5 @@
-//! What the request log needs to know of each user's requests until they end, and the making of their rows. Only for plans that
-//! ask for a log.
+//! What the request log needs to know of each user's requests until they end, and the making of
+//! their rows. Only for plans that ask for a log.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -62,7 +62,8 @@ impl LogRows {
         self.users[index as usize].tls_ns = Some(took_ns);
     }
 
-    /// The request that is answered next goes out, or a part of it. Where it was written for this send, its target is kept.
+    /// The request that is answered next goes out, or a part of it. Where it was written for this
+    /// send, its target is kept.
     pub(super) fn sends(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
         let noted = &mut self.users[index as usize];
         noted.bytes_out += bytes;

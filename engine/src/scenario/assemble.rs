@@ -181,7 +181,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// The register that counts rounds, where a round begins, and the jump behind the loop; none of a loop for ever.
+    /// The register that counts rounds, where a round begins, and the jump behind the loop; none of
+    /// a loop for ever.
     fn begin_loop(
         &mut self,
         repeat: &Loop,

@@ -1,5 +1,6 @@
-//! What one user remembers of answers, as a cache does (RFC 9111): validators, which go out with its next request for the same URL, and
-//! how long an answer stays fresh. It keeps no bodies. `Vary` is looked at only where it is `*`: then nothing is kept.
+//! What one user remembers of answers, as a cache does (RFC 9111): validators, which go out with
+//! its next request for the same URL, and how long an answer stays fresh. It keeps no bodies.
+//! `Vary` is looked at only where it is `*`: then nothing is kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -133,7 +134,8 @@ impl Cache {
     }
 }
 
-/// Until when an answer is fresh. By RFC 9111 as long as it says; by JMeter's rules also as long as JMeter guesses.
+/// Until when an answer is fresh. By RFC 9111 as long as it says; by JMeter's rules also as long as
+/// JMeter guesses.
 fn life(
     seen: &CapturedResponse,
     control: &str,

@@ -1,4 +1,5 @@
-//! Values taken from an answer, and expectations that need the whole of it. One answer in, values of the user out; no I/O.
+//! Values taken from an answer, and expectations that need the whole of it. One answer in, values
+//! of the user out; no I/O.
 
 use rand::Rng;
 use serde_json::Value;
@@ -43,7 +44,8 @@ enum Which {
     /// By number, from 1.
     Nth(usize),
     Random,
-    /// Each has a name of its own: the place of their count, and number and place of those that something refers to.
+    /// Each has a name of its own: the place of their count, and number and place of those that
+    /// something refers to.
     All(usize, Vec<(usize, usize)>),
 }
 
@@ -55,7 +57,8 @@ pub enum Missed {
 }
 
 impl Look {
-    /// `slot` gives the number of a captured value. The error says what is wrong with a capture or an expectation.
+    /// `slot` gives the number of a captured value. The error says what is wrong with a capture or
+    /// an expectation.
     pub fn compile(
         captures: &[Capture],
         expect: &Expect,
@@ -105,8 +108,8 @@ impl Look {
         self.cookies || self.cache.is_some()
     }
 
-    /// Keeps what the answer gives the user beside values. `target`: what its request asked for, where that was not the last. Returns
-    /// how many cookies were dropped.
+    /// Keeps what the answer gives the user beside values. `target`: what its request asked for,
+    /// where that was not the last. Returns how many cookies were dropped.
     pub fn remember(&self, seen: &CapturedResponse, target: Option<&[u8]>, vars: &mut Vars) -> u64 {
         if let Some(target) = target {
             if self.cookies {
@@ -179,8 +182,8 @@ impl Look {
         !self.filled.is_empty()
     }
 
-    /// Sets the user's values; the first thing that was not as declared. From an answer that is not right already only what is
-    /// captured always is taken.
+    /// Sets the user's values; the first thing that was not as declared. From an answer that is not
+    /// right already only what is captured always is taken.
     pub fn take(
         &self,
         seen: &CapturedResponse,

@@ -1,5 +1,5 @@
-//! Where in an answer a value is found: its JSON, its head, its cookies, or between what stands around it. One answer in, texts out; it
-//! knows nothing of users.
+//! Where in an answer a value is found: its JSON, its head, its cookies, or between what stands
+//! around it. One answer in, texts out; it knows nothing of users.
 
 use memchr::memmem::Finder;
 use serde_json::Value;
@@ -226,7 +226,8 @@ fn cookie(line: &[u8], name: &str) -> Option<Box<[u8]>> {
     (pair[..equals].trim_ascii() == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii().into())
 }
 
-/// What stands between two texts, one after the other. An empty text on the left is the beginning, on the right the end.
+/// What stands between two texts, one after the other. An empty text on the left is the beginning,
+/// on the right the end.
 fn between(left: &Finder<'_>, right: &Finder<'_>, text: &[u8], most: usize) -> Found {
     let mut found = Found::new();
     let mut rest = text;

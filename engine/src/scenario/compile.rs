@@ -1,5 +1,5 @@
-//! The scenarios of a plan, compiled: requests, captures, feeders, the way through them. Errors name the scenario, the step and the
-//! place. It reads the plan's files and nothing else.
+//! The scenarios of a plan, compiled: requests, captures, feeders, the way through them. Errors
+//! name the scenario, the step and the place. It reads the plan's files and nothing else.
 
 use std::sync::atomic::AtomicU64;
 
@@ -96,7 +96,8 @@ impl Scenarios {
             scope.visible.clear();
             variables.extend(of_user(scenario, &mut scope)?);
             if decides {
-                // What comes before what is not known where there are jumps: a request whose values are not there is not sent.
+                // What comes before what is not known where there are jumps: a request whose values
+                // are not there is not sent.
                 let set = names(&scenario.steps, &numbered).into_iter();
                 let set: Vec<usize> = set.map(|name| scope.capture(&name)).collect();
                 scope.visible.extend(set);

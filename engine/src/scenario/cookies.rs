@@ -1,8 +1,10 @@
-//! The cookies of one user: kept from `Set-Cookie` and sent back (RFC 6265), as far as one target needs it: names, values, paths and
-//! the end of a cookie's life at once. An expiry in the future is not awaited. A server cannot fill the client's memory with them.
+//! The cookies of one user: kept from `Set-Cookie` and sent back (RFC 6265), as far as one target
+//! needs it: names, values, paths and the end of a cookie's life at once. An expiry in the future
+//! is not awaited. A server cannot fill the client's memory with them.
 //!
-//! `cookie_store` would do it too, at 1,834 bytes for a user with one session cookie of 32 characters, where this takes 278 (with five
-//! cookies 3,230 and 634): with a million users 1.8 GB and not 0.3. Nor has it a limit of bytes.
+//! `cookie_store` would do it too, at 1,834 bytes for a user with one session cookie of 32
+//! characters, where this takes 278 (with five cookies 3,230 and 634): with a million users 1.8 GB
+//! and not 0.3. Nor has it a limit of bytes.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -33,14 +35,17 @@ impl Kept {
     }
 }
 
-/// A longer cookie (name, value and path together) is not kept: RFC 6265, section 6.1, asks a client for no more.
+/// A longer cookie (name, value and path together) is not kept: RFC 6265, section 6.1, asks a
+/// client for no more.
 const MAX_COOKIE_BYTES: usize = 4 * 1024;
-/// With more cookies, or more bytes of them, those that were set longest ago make room. Hardly a server takes as long a header.
+/// With more cookies, or more bytes of them, those that were set longest ago make room. Hardly a
+/// server takes as long a header.
 const MAX_COOKIES: usize = 180;
 const MAX_JAR_BYTES: usize = 64 * 1024;
 
 impl Jar {
-    /// Keeps what the answer to the last request sets. Returns how many cookies were too long or had to make room for others.
+    /// Keeps what the answer to the last request sets. Returns how many cookies were too long or
+    /// had to make room for others.
     pub fn keep(&mut self, seen: &CapturedResponse, now: SystemTime) -> u64 {
         let now = OffsetDateTime::from(now);
         let mut dropped = 0;

@@ -1,4 +1,5 @@
-//! Rows of a CSV file, handed to users one per iteration, or when they want one. The file is read once, before the load starts.
+//! Rows of a CSV file, handed to users one per iteration, or when they want one. The file is read
+//! once, before the load starts.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,8 +142,8 @@ impl Feeder {
         self.on_use
     }
 
-    /// The row after `held`; `None` when there is no more, and the user ends. `user`: its number among those of all threads, in the
-    /// order of their starts.
+    /// The row after `held`; `None` when there is no more, and the user ends. `user`: its number
+    /// among those of all threads, in the order of their starts.
     pub fn draw(&self, user: u64, held: u32, rng: &mut impl Rng) -> Option<u32> {
         let rows = u64::from(self.rows);
         let drawn = match (self.order, self.per) {

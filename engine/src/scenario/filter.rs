@@ -23,8 +23,8 @@ pub enum Filter {
     Json,
     /// Everything but unreserved characters as `%xx` (RFC 3986, section 2.3).
     Url,
-    /// As a browser writes a field of a form: a blank as `+`, everything but letters, digits and `*-._` as `%xx` (WHATWG URL,
-    /// application/x-www-form-urlencoded).
+    /// As a browser writes a field of a form: a blank as `+`, everything but letters, digits and
+    /// `*-._` as `%xx` (WHATWG URL, application/x-www-form-urlencoded).
     Form,
 }
 

@@ -1,5 +1,5 @@
-//! Scenarios: which request a user sends next, what it fills in, and what it keeps of the answer. Pure: it must not know of sockets
-//! or drivers, and reads no clock.
+//! Scenarios: which request a user sends next, what it fills in, and what it keeps of the answer.
+//! Pure: it must not know of sockets or drivers, and reads no clock.
 
 pub mod assemble;
 pub mod cache;

@@ -1,8 +1,10 @@
-//! The names of captured values: which are allowed, and which numbered ones something refers to. Text alone; nothing of answers.
+//! The names of captured values: which are allowed, and which numbered ones something refers to.
+//! Text alone; nothing of answers.
 
 use crate::plan::Capture;
 
-/// The numbered names (`id_3`) that something in a plan refers to: only those are kept of a capture of all matches.
+/// The numbered names (`id_3`) that something in a plan refers to: only those are kept of a capture
+/// of all matches.
 #[derive(Debug, Default)]
 pub struct Numbered(String);
 

@@ -1,5 +1,6 @@
-//! Scenarios with blocks, loops or repeats, compiled into a flat list of operations with jumps, and how a user goes through it from
-//! request to request. It knows nothing of what a request is. Other scenarios never come here.
+//! Scenarios with blocks, loops or repeats, compiled into a flat list of operations with jumps, and
+//! how a user goes through it from request to request. It knows nothing of what a request is. Other
+//! scenarios never come here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,8 +116,9 @@ pub struct Unanswered {
 }
 
 impl Op {
-    /// Whether it cannot be passed yet: a transaction holds the requests within it and no others, a pause begins with an answer, and a
-    /// value that an answer may still change is neither read nor set before.
+    /// Whether it cannot be passed yet: a transaction holds the requests within it and no others, a
+    /// pause begins with an answer, and a value that an answer may still change is neither read nor
+    /// set before.
     fn waits(&self, unanswered: Unanswered) -> bool {
         match self {
             Self::Begin(_) | Self::End | Self::Pause(_) | Self::Pace(..) => unanswered.any,

@@ -1,4 +1,5 @@
-//! Where a redirect leads and what is asked for there. Texts and bytes in and out; it knows nothing of users or connections.
+//! Where a redirect leads and what is asked for there. Texts and bytes in and out; it knows nothing
+//! of users or connections.
 
 use url::{Position, Url};
 
@@ -15,7 +16,8 @@ pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether the request after this answer is a GET, whatever the one before was: as browsers do (WHATWG Fetch, HTTP-redirect fetch).
+/// Whether the request after this answer is a GET, whatever the one before was: as browsers do
+/// (WHATWG Fetch, HTTP-redirect fetch).
 pub fn becomes_get(status: u16, method: &[u8]) -> bool {
     match status {
         303 => method != b"GET" && method != b"HEAD",
@@ -25,8 +27,9 @@ pub fn becomes_get(status: u16, method: &[u8]) -> bool {
 }
 
 impl TargetOrigin {
-    /// The path and query that a `Location` stands for, after a request for the path `from` (WHATWG URL, as browsers do). `host` is
-    /// what the request named, which may be another name of the same server. The error says where it leads instead.
+    /// The path and query that a `Location` stands for, after a request for the path `from` (WHATWG
+    /// URL, as browsers do). `host` is what the request named, which may be another name of the
+    /// same server. The error says where it leads instead.
     pub fn resolve(&self, location: &[u8], from: &str, host: &str) -> Result<String, String> {
         let text = String::from_utf8_lossy(location);
         let text = text.trim();
@@ -95,7 +98,8 @@ impl<'a> Sent<'a> {
             .filter(|line| line.len() > 2)
     }
 
-    /// Appends its headers but those of this list; for a GET that it was not before also those that speak of a body.
+    /// Appends its headers but those of this list; for a GET that it was not before also those that
+    /// speak of a body.
     pub fn write_headers(&self, left_out: &[&str], as_get: bool, out: &mut Vec<u8>) {
         for line in self.lines() {
             let of_body = line.len() >= 8 && line[..8].eq_ignore_ascii_case(b"content-")

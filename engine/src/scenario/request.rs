@@ -174,7 +174,8 @@ impl Request {
         }
     }
 
-    /// Whether its answer is in the user's cache and still fresh after this time; if not, its path stays as it was written for that.
+    /// Whether its answer is in the user's cache and still fresh after this time; if not, its path
+    /// stays as it was written for that.
     pub fn is_fresh<R: Rng>(&self, context: &mut RenderContext<'_, R>, after: Duration) -> bool {
         if !self.cache.is_some_and(|plan| plan.fresh) || self.method != "GET" {
             return false;
@@ -188,7 +189,8 @@ impl Request {
         fresh
     }
 
-    /// Writes the request that follows a redirect: the one before, asking for another path. Nothing is drawn anew.
+    /// Writes the request that follows a redirect: the one before, asking for another path. Nothing
+    /// is drawn anew.
     pub fn write_again(
         &self,
         again: &Again<'_>,

@@ -1,5 +1,6 @@
-//! Text with `${…}` placeholders, compiled once and rendered into bytes for every request. A placeholder that is not known is
-//! refused when it is compiled; rendering cannot fail. It knows nothing of HTTP.
+//! Text with `${…}` placeholders, compiled once and rendered into bytes for every request. A
+//! placeholder that is not known is refused when it is compiled; rendering cannot fail. It knows
+//! nothing of HTTP.
 
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
@@ -197,7 +198,8 @@ impl Template {
         })
     }
 
-    /// Appends the rendered bytes. A captured value that is not there renders as nothing; who sends looks at [`Self::needs`] first.
+    /// Appends the rendered bytes. A captured value that is not there renders as nothing; who sends
+    /// looks at [`Self::needs`] first.
     pub fn render(
         &self,
         place: RequestPart,

@@ -1,4 +1,5 @@
-//! What templates draw from: the counters and feeders that all threads share, and the values that belong to one user.
+//! What templates draw from: the counters and feeders that all threads share, and the values that
+//! belong to one user.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,8 +16,8 @@ pub struct Shared {
     pub run: RunKey,
 }
 
-/// Drawn anew for every run, whatever its seed: a UUID of one run must not come again in the next, which may meet a server
-/// that still holds what the first one put there.
+/// Drawn anew for every run, whatever its seed: a UUID of one run must not come again in the next,
+/// which may meet a server that still holds what the first one put there.
 #[derive(Debug)]
 pub struct RunKey(pub u128);
 
@@ -68,8 +69,8 @@ impl Vars {
         }
     }
 
-    /// Captured values belong to one iteration: a later one must not go on with those of a request that failed since.
-    /// Variables are kept.
+    /// Captured values belong to one iteration: a later one must not go on with those of a request
+    /// that failed since. Variables are kept.
     pub fn forget_captured(&mut self, shape: Shape) {
         self.captured[shape.variables..].fill(None);
     }

@@ -1,5 +1,5 @@
-//! Which scenario a user walks, drawn by weight, and which step comes next where there are neither blocks nor loops. Pure functions of
-//! small numbers; it knows nothing of what a step does.
+//! Which scenario a user walks, drawn by weight, and which step comes next where there are neither
+//! blocks nor loops. Pure functions of small numbers; it knows nothing of what a step does.
 
 use rand::Rng;
 use rand::distr::Distribution;
@@ -55,8 +55,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// From checked scenarios: positive weights, at least one step each. `walked`: by population the scenarios that its users walk, at
-    /// least one.
+    /// From checked scenarios: positive weights, at least one step each. `walked`: by population
+    /// the scenarios that its users walk, at least one.
     pub fn new(scenarios: &[Scenario], walked: &[Vec<usize>], choice: ScenarioChoice) -> Self {
         let mut walk = Self {
             courses: Vec::new(),
@@ -91,8 +91,8 @@ impl Walk {
         usize::from(self.course_of[usize::from(step)])
     }
 
-    /// The first step of the next iteration of a user of this population. `before` is a step of the one before; `None` for a user
-    /// who starts.
+    /// The first step of the next iteration of a user of this population. `before` is a step of the
+    /// one before; `None` for a user who starts.
     pub fn begin(&self, before: Option<u16>, population: usize, rng: &mut impl Rng) -> u16 {
         let course = match (before, self.choice) {
             (Some(step), ScenarioChoice::PerUser) => self.scenario_of(step),

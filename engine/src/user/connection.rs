@@ -176,7 +176,8 @@ impl Users {
         was_open
     }
 
-    /// A place without a user has lost its connection, or got none. Another attempt follows, at first soon, then less and less so.
+    /// A place without a user has lost its connection, or got none. Another attempt follows, at
+    /// first soon, then less and less so.
     pub(super) fn cool(&mut self, index: u32, now_ns: u64) -> Action {
         let user = &mut self.all[index as usize];
         user.phase = Phase::Idle;

@@ -1,5 +1,6 @@
-//! The users of one thread as a machine without I/O: an event and the time go in, what to do next comes out. It owns where each
-//! user is in its scenario, the requests it has under way, its values, and its end. It must not know of drivers, timers or messages.
+//! The users of one thread as a machine without I/O: an event and the time go in, what to do next
+//! comes out. It owns where each user is in its scenario, the requests it has under way, its
+//! values, and its end. It must not know of drivers, timers or messages.
 
 mod connection;
 mod move_on;
@@ -100,7 +101,8 @@ pub enum Next {
     SendHeld { until_ns: Option<u64> },
     /// A timer.
     WaitUntil(u64),
-    /// Its place in an open load is free, with a connection or without; where a time is given, another attempt to connect follows.
+    /// Its place in an open load is free, with a connection or without; where a time is given,
+    /// another attempt to connect follows.
     Vacant {
         connected: bool,
         retry_ns: Option<u64>,

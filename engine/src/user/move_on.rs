@@ -27,7 +27,8 @@ impl Users {
         }
     }
 
-    /// A user starts, or begins its next iteration after a step of the one before. `None`: it has nothing to go on with.
+    /// A user starts, or begins its next iteration after a step of the one before. `None`: it has
+    /// nothing to go on with.
     #[inline]
     fn begin_iteration(&mut self, index: u32, before: Option<u16>, now_ns: u64) -> Option<u16> {
         if self.values.is_empty() {
@@ -52,7 +53,8 @@ impl Users {
         behind.map_or(self.all[index as usize].step, |pending| pending.step)
     }
 
-    /// What comes after the last request that was written. `breaks_off`: the rest of its iteration is left out.
+    /// What comes after the last request that was written. `breaks_off`: the rest of its iteration
+    /// is left out.
     #[inline]
     pub(super) fn move_on(
         &mut self,
@@ -142,7 +144,8 @@ impl Users {
             self.values.passed.pause_ns = 0;
             return Move::Stuck;
         };
-        // One that has sent something does not come here again before the next has: so this goes no deeper than once.
+        // One that has sent something does not come here again before the next has: so this goes no
+        // deeper than once.
         if idle {
             let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
             Move::Later { step, pause_ns }

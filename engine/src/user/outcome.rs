@@ -102,7 +102,8 @@ impl Users {
         }
     }
 
-    /// Takes what the step wants from the answer that was captured, `right` as far as is known; what was wrong with it.
+    /// Takes what the step wants from the answer that was captured, `right` as far as is known;
+    /// what was wrong with it.
     #[inline(never)]
     fn look(
         &mut self,
@@ -153,8 +154,8 @@ impl Users {
         next.is_some()
     }
 
-    /// The last answer that comes for now. `closed`: the server has ended the connection; `sending`: not all of what was sent has been
-    /// taken.
+    /// The last answer that comes for now. `closed`: the server has ended the connection;
+    /// `sending`: not all of what was sent has been taken.
     pub(super) fn on_answer(
         &mut self,
         index: u32,
@@ -208,7 +209,8 @@ impl Users {
             .closing(true)
     }
 
-    /// Records the loss of all requests that have no answer. The user is then at the last of them; whether its iteration ends with it.
+    /// Records the loss of all requests that have no answer. The user is then at the last of them;
+    /// whether its iteration ends with it.
     fn lose_rest(&mut self, index: u32, kind: ErrorKind, now_ns: u64, record: &mut Record) -> bool {
         loop {
             let breaks_off = self.record_lost(index, kind, now_ns, record);
@@ -218,7 +220,8 @@ impl Users {
         }
     }
 
-    /// Records that the request that is answered next, which was in flight, has no answer; whether the iteration ends with it.
+    /// Records that the request that is answered next, which was in flight, has no answer; whether
+    /// the iteration ends with it.
     fn record_lost(
         &mut self,
         index: u32,

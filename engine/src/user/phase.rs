@@ -1,5 +1,5 @@
-//! One virtual user: where it is in its scenario and in its request. A small value, for there may be a million of them. It knows
-//! nothing of sockets; its number is also that of its connection.
+//! One virtual user: where it is in its scenario and in its request. A small value, for there may
+//! be a million of them. It knows nothing of sockets; its number is also that of its connection.
 
 use crate::http::response::ResponseReader;
 
@@ -72,7 +72,8 @@ pub struct User {
     pub iterations: u64,
     /// Begin of the present part of the cycle (residence or think), or [`NOT_SINCE`].
     pub since_ns: u64,
-    /// When the request in flight was sent; before that, when the attempt to connect or the TLS handshake began.
+    /// When the request in flight was sent; before that, when the attempt to connect or the TLS
+    /// handshake began.
     pub sent_ns: u64,
     pub reader: ResponseReader,
 }
@@ -95,7 +96,8 @@ impl User {
         }
     }
 
-    /// Since when a part of a cycle is open: residence from the first attempt to connect or the send, think from the answer.
+    /// Since when a part of a cycle is open: residence from the first attempt to connect or the
+    /// send, think from the answer.
     pub fn open_since_ns(&self) -> Option<u64> {
         let within = matches!(
             self.phase,
@@ -104,8 +106,8 @@ impl User {
         (within && self.since_ns != NOT_SINCE).then_some(self.since_ns)
     }
 
-    /// How long to wait after one more failed attempt to connect: 10 ms, doubling up to a second, so that a dead server does not
-    /// make a busy loop.
+    /// How long to wait after one more failed attempt to connect: 10 ms, doubling up to a second,
+    /// so that a dead server does not make a busy loop.
     pub fn back_off_ns(&mut self) -> u64 {
         let ns = FIRST_BACK_OFF_NS << self.failures.min(7);
         self.failures = self.failures.saturating_add(1);

@@ -1,5 +1,6 @@
-//! The requests that users have under way together: what was sent on a connection and is not answered, in its order, and where a user
-//! goes from there when that was decided before its last answer. Only where several may be under way.
+//! The requests that users have under way together: what was sent on a connection and is not
+//! answered, in its order, and where a user goes from there when that was decided before its last
+//! answer. Only where several may be under way.
 
 use std::collections::{HashMap, VecDeque};
 

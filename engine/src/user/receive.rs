@@ -1,4 +1,5 @@
-//! What comes on a connection, and its end: bytes are read as answers, a close as the end of one, or as its loss.
+//! What comes on a connection, and its end: bytes are read as answers, a close as the end of one,
+//! or as its loss.
 
 use super::phase::Phase;
 use super::{Action, Bytes, Next, Users};
@@ -20,7 +21,8 @@ struct Read {
 }
 
 impl Users {
-    /// Whether answers are expected behind the next one, and whether that is to HEAD where the step does not say it.
+    /// Whether answers are expected behind the next one, and whether that is to HEAD where the step
+    /// does not say it.
     #[inline]
     fn expected(&self, index: u32) -> (bool, Option<bool>) {
         match &self.queues {
@@ -153,7 +155,8 @@ impl Users {
             _ => self.on_closed(index, sending, now_ns, record),
         }
     }
-    /// The client's own kernel did not take what this connection needed: whatever was to come of it, the server had no part in it.
+    /// The client's own kernel did not take what this connection needed: whatever was to come of
+    /// it, the server had no part in it.
     #[cold]
     pub(super) fn on_refused(
         &mut self,

@@ -1,5 +1,5 @@
-//! Users whose requests are led elsewhere: what they sent, where they go next, what all of it took. Only steps that follow redirects
-//! come here.
+//! Users whose requests are led elsewhere: what they sent, where they go next, what all of it took.
+//! Only steps that follow redirects come here.
 
 use std::collections::HashMap;
 
@@ -90,7 +90,8 @@ impl Users {
         outgoing
     }
 
-    /// Whether the answer leads elsewhere; then the user goes there next. The error: it does, and must not be followed.
+    /// Whether the answer leads elsewhere; then the user goes there next. The error: it does, and
+    /// must not be followed.
     pub(super) fn follow(
         &mut self,
         index: u32,
@@ -133,7 +134,8 @@ impl Users {
         }
     }
 
-    /// A request of a step that follows redirects ended without an answer, and its chain with it; with the time that a timeout took.
+    /// A request of a step that follows redirects ended without an answer, and its chain with it;
+    /// with the time that a timeout took.
     pub(super) fn chain_lost(&mut self, index: u32, service_ns: Option<u64>, record: &mut Record) {
         let step = usize::from(self.all[index as usize].step);
         let Some(figure) = self.job.scenarios.steps[step].chain_figure else {

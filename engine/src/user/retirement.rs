@@ -1,5 +1,6 @@
-//! Users of a closed load who end at times that follow from their numbers: those of a ramp-down, from the last to the first, and those
-//! of a population whose time is over. A user whose request is under way ends after the answer.
+//! Users of a closed load who end at times that follow from their numbers: those of a ramp-down,
+//! from the last to the first, and those of a population whose time is over. A user whose request
+//! is under way ends after the answer.
 
 use std::ops::Range;
 
@@ -90,7 +91,8 @@ impl Users {
         retirement.sweep.next()
     }
 
-    /// Ends a user who waits for nothing but its time; `None` for one whose request is under way, who ends after it.
+    /// Ends a user who waits for nothing but its time; `None` for one whose request is under way,
+    /// who ends after it.
     pub fn retire(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Option<Action> {
         let user = &self.all[index as usize];
         match user.phase {

@@ -1,5 +1,5 @@
-//! Users of a script: each belongs to a thread of the script, which is a step of the plan. What it returns may be several requests,
-//! which go out in one batch.
+//! Users of a script: each belongs to a thread of the script, which is a step of the plan. What it
+//! returns may be several requests, which go out in one batch.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::record::Record;
 use crate::script::BatchedRequest;
 
 impl Users {
-    /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes are all of it. The error: the script
-    /// made one, which it keeps.
+    /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes
+    /// are all of it. The error: the script made one, which it keeps.
     pub(super) fn write_batch(
         &mut self,
         index: u32,

@@ -1,5 +1,5 @@
-//! What a user sends when its turn has come: one request, or with pipelining and scripts several in one piece, as far as they do not
-//! depend on an answer that has not come.
+//! What a user sends when its turn has come: one request, or with pipelining and scripts several in
+//! one piece, as far as they do not depend on an answer that has not come.
 
 use super::phase::{Move, NOT_SINCE, Phase};
 use super::queue::Pending;
@@ -9,7 +9,8 @@ use crate::payload::{Outgoing, Payload};
 use crate::record::Record;
 use crate::scenario::request::target_of;
 
-/// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC 9110, section 10.1.1).
+/// A server that does not know `Expect` says nothing: then the body goes out after this time (RFC
+/// 9110, section 10.1.1).
 const LONGEST_HELD_NS: u64 = 1_000_000_000;
 
 /// What follows from a send.
@@ -255,7 +256,8 @@ impl Users {
         }
     }
 
-    /// The request of a place was sent, or its connection begun where none was ready; whether it is the first of its user.
+    /// The request of a place was sent, or its connection begun where none was ready; whether it is
+    /// the first of its user.
     #[inline]
     pub(super) fn acts(&mut self, index: u32, at_ns: u64, record: &mut Record) -> bool {
         let Some(open) = &self.open else { return false };

@@ -136,7 +136,8 @@ fn a_lost_connection_is_closed_and_the_next_request_connects_anew() {
     );
 }
 
-/// A user with three requests in a piece, of which the third needs what the first answers; its pieces, after these pieces of answers.
+/// A user with three requests in a piece, of which the third needs what the first answers; its
+/// pieces, after these pieces of answers.
 fn walk(cuts: &[usize]) -> (Vec<String>, u64) {
     let mut alone = Alone::new(|plan| {
         plan["connection"] = json!({"pipeline": 4});

@@ -1,5 +1,5 @@
-//! What users carry through their scenarios: their place in blocks, and their values. Users of a plain scenario carry nothing, and
-//! their table is empty.
+//! What users carry through their scenarios: their place in blocks, and their values. Users of a
+//! plain scenario carry nothing, and their table is empty.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::scenario::program::{Cursor, Passed, Stop, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
 use crate::scenario::vars::Vars;
 
-/// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in it can end.
+/// So many requests, one after the other, may be spared by a cache: more are a loop that nothing in
+/// it can end.
 const MOST_PASSED_OVER: u32 = 100_000;
 
 /// What one user carries.
@@ -74,7 +75,8 @@ impl UserValues {
         u64::from(index) * self.place.threads as u64 + self.place.thread as u64
     }
 
-    /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no row is left for this user.
+    /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no
+    /// row is left for this user.
     pub(super) fn begin(
         &mut self,
         job: &Job,
@@ -248,7 +250,8 @@ fn captures<'a>(job: &Job, mut pending: impl Iterator<Item = &'a Pending>) -> bo
     pending.any(|pending| job.steps[usize::from(pending.step)].captures)
 }
 
-/// Whether the values that a step needs are there: it waits for those that an answer may still bring or change.
+/// Whether the values that a step needs are there: it waits for those that an answer may still
+/// bring or change.
 fn needs<'a>(
     job: &Job,
     step: u16,

@@ -68,7 +68,8 @@ impl Users {
         self.connect(index, now_ns, record)
     }
 
-    /// After a request: on to the next, thinking first where users think. `breaks_off`: the rest of the iteration is left out.
+    /// After a request: on to the next, thinking first where users think. `breaks_off`: the rest of
+    /// the iteration is left out.
     pub(super) fn advance(
         &mut self,
         index: u32,
@@ -124,7 +125,8 @@ impl Users {
         Action::next(Next::WaitUntil(due_ns))
     }
 
-    /// A user goes on with its scenario after a pause, and after a moment at least: it would turn in a circle else.
+    /// A user goes on with its scenario after a pause, and after a moment at least: it would turn
+    /// in a circle else.
     fn idle(&mut self, index: u32, pause_ns: u64, now_ns: u64) -> Action {
         self.all[index as usize].phase = Phase::Idling;
         let due_ns = now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS));
@@ -207,7 +209,8 @@ impl Users {
                 self.begin_request(index, now_ns, record)
             }
             Phase::Connecting | Phase::Warming => self.connect_expired(index, now_ns, record),
-            // One timer serves all requests of a connection: it is set anew only when it fires, not with every request.
+            // One timer serves all requests of a connection: it is set anew only when it fires, not
+            // with every request.
             Phase::InFlight => {
                 let deadline_ns = user.sent_ns + self.job.request_timeout_ns;
                 let deadline_ns = self.limit_ns(index, deadline_ns);

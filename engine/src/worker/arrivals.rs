@@ -1,5 +1,6 @@
-//! The schedule of an open load in one thread: when arrivals are due, which places are free for them, and what was due and not sent.
-//! It must not know what becomes of a request, nor of the driver.
+//! The schedule of an open load in one thread: when arrivals are due, which places are free for
+//! them, and what was due and not sent. It must not know what becomes of a request, nor of the
+//! driver.
 
 use std::sync::Arc;
 
@@ -9,8 +10,9 @@ use crate::measure::uniformity::Uniformity;
 use crate::pace::arrivals::{Arrivals, Share, Spacing};
 use crate::pace::lateness::Lateness;
 
-/// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times that. A wait for an arrival therefore
-/// ends so much earlier, and the rest is polled: no more than these quarters of the mean gap, which bounds the cost at any rate.
+/// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times
+/// that. A wait for an arrival therefore ends so much earlier, and the rest is polled: no more than
+/// these quarters of the mean gap, which bounds the cost at any rate.
 const POLLED_QUARTERS: u64 = 3;
 /// The mean is taken over about so many gaps.
 const MEAN_OVER: u64 = 16;
@@ -74,7 +76,8 @@ impl OpenArrivals {
         self.start_ns.saturating_add(self.arrivals.next_ns())
     }
 
-    /// When this thread must look at its arrivals: a little before the next is due; when no more come, at the end of the phases.
+    /// When this thread must look at its arrivals: a little before the next is due; when no more
+    /// come, at the end of the phases.
     pub(super) fn look_ns(&self, now_ns: u64) -> u64 {
         match self.due_ns() {
             u64::MAX if now_ns < self.end_ns() => self.end_ns(),
@@ -89,7 +92,8 @@ impl OpenArrivals {
         }
     }
 
-    /// A wait that began at `from_ns` and was to last until `until_ns` ended at `woke_ns`. What ended it before its time says nothing.
+    /// A wait that began at `from_ns` and was to last until `until_ns` ended at `woke_ns`. What
+    /// ended it before its time says nothing.
     #[inline]
     pub(super) fn woke(&mut self, from_ns: u64, until_ns: u64, woke_ns: u64) {
         if from_ns < until_ns && until_ns <= woke_ns {
@@ -131,7 +135,8 @@ impl OpenArrivals {
         1
     }
 
-    /// Arrivals due before a cut that were neither taken nor counted: they belong before it, whenever they are dealt with.
+    /// Arrivals due before a cut that were neither taken nor counted: they belong before it,
+    /// whenever they are dealt with.
     pub(super) fn count_due(&mut self, at_ns: u64) -> u64 {
         let due = self.waiting(at_ns);
         let new = due.saturating_sub(self.counted);

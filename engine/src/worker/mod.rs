@@ -1,5 +1,6 @@
-//! One measuring thread: it waits for its driver, hands what happened to its users, and does what they say. Sends, timers and the
-//! clock are its own. It shares nothing with other threads on the hot path, and knows nothing of rows of all threads or output.
+//! One measuring thread: it waits for its driver, hands what happened to its users, and does what
+//! they say. Sends, timers and the clock are its own. It shares nothing with other threads on the
+//! hot path, and knows nothing of rows of all threads or output.
 
 mod act;
 mod arrivals;
@@ -29,7 +30,8 @@ use arrivals::OpenArrivals;
 pub use messages::{MessageSink, WorkerCommand, WorkerLink, WorkerMessage};
 pub use start::run;
 
-/// Users whose timers fired are dealt with in portions of this size, so that answers do not wait behind a crowd of starters.
+/// Users whose timers fired are dealt with in portions of this size, so that answers do not wait
+/// behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
 
 /// Users whose time is over end in portions of this size, for the same reason.
@@ -38,8 +40,8 @@ const RETIRED_PER_LOOP: usize = 256;
 /// Sends handed over together from this number on are timed before and after.
 const TIMED_GROUP: usize = 4;
 
-/// What should have been sent less than this before the end of a span is on its way, not left behind: a hundred times the usual send
-/// lag.
+/// What should have been sent less than this before the end of a span is on its way, not left
+/// behind: a hundred times the usual send lag.
 const OVERDUE_NS: u64 = 10_000_000;
 
 struct Worker<'a, D: Driver> {
@@ -291,8 +293,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Sends the requests that are queued. Returns whether there were any.
     ///
-    /// In the middle of a batch the clock of events stands still: answers that are handled after a group of sends had come before
-    /// it. Where the sends would fall behind a cut that those answers belong before, they wait for the end of the batch.
+    /// In the middle of a batch the clock of events stands still: answers that are handled after a
+    /// group of sends had come before it. Where the sends would fall behind a cut that those
+    /// answers belong before, they wait for the end of the batch.
     fn flush(&mut self) -> io::Result<bool> {
         if self.queued.is_empty() || self.stopped {
             return Ok(false);
@@ -324,9 +327,10 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Hands a group over to the driver, and empties it.
     ///
-    /// The kernel sends a group one after the other, a few microseconds each. A small group is timed by the clock just before it;
-    /// a larger one also by the clock just after it, and its requests are spread evenly over the time between. So a send is timed
-    /// to within the time of [`TIMED_GROUP`] sends, whatever the size of the group.
+    /// The kernel sends a group one after the other, a few microseconds each. A small group is
+    /// timed by the clock just before it; a larger one also by the clock just after it, and its
+    /// requests are spread evenly over the time between. So a send is timed to within the time of
+    /// [`TIMED_GROUP`] sends, whatever the size of the group.
     fn send_group(&mut self, group: &mut Vec<u32>) -> io::Result<()> {
         let mut kept = 0;
         for place in 0..group.len() {
@@ -351,8 +355,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(())
     }
 
-    /// This thread has nothing left to send when its users have ended and no more arrive, or when the total is used up: users who
-    /// think then are not waited for.
+    /// This thread has nothing left to send when its users have ended and no more arrive, or when
+    /// the total is used up: users who think then are not waited for.
     fn tell_finished(&mut self) {
         if self.told_finished {
             return;

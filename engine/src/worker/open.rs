@@ -76,7 +76,8 @@ impl<D: Driver> Worker<'_, D> {
         Ok(())
     }
 
-    /// The timer of a free place: time for another attempt to connect, or what was left of the timer of a request.
+    /// The timer of a free place: time for another attempt to connect, or what was left of the
+    /// timer of a request.
     pub(super) fn warm_again(&mut self, index: u32) -> io::Result<()> {
         let lacking = self
             .open

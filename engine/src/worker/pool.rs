@@ -1,5 +1,5 @@
-//! The places of an open load that no arrival holds at the moment: with a connection ready, with one on its way, or without.
-//! Numbers in, numbers out; it knows nothing of connections.
+//! The places of an open load that no arrival holds at the moment: with a connection ready, with
+//! one on its way, or without. Numbers in, numbers out; it knows nothing of connections.
 
 const NONE: u32 = u32::MAX;
 
@@ -29,8 +29,8 @@ struct List {
     count: usize,
 }
 
-/// First in, first out within each state, so that arrivals are dealt out evenly over the open connections, as independent users
-/// would be.
+/// First in, first out within each state, so that arrivals are dealt out evenly over the open
+/// connections, as independent users would be.
 #[derive(Debug)]
 pub struct Pool {
     places: Vec<Entry>,

@@ -63,7 +63,8 @@ enum Due {
     NotSent(ConnId, i32),
 }
 
-/// A server that takes a millisecond to connect and answers when told to; time passes only in waits and, where asked for, in sends.
+/// A server that takes a millisecond to connect and answers when told to; time passes only in waits
+/// and, where asked for, in sends.
 struct Simulated {
     now_ns: u64,
     /// Waits in a row that did not have to wait.
@@ -306,7 +307,8 @@ fn a_fixed_service_time_gives_exactly_that() {
 #[test]
 fn littles_law_holds_exactly_over_a_window_that_cuts_requests() {
     let recorded = simulate(|sent_ns| sent_ns + 7 * MS, (103, 303), |_| {});
-    // Four users, always in flight, over 200 ms: by the counter of what is in flight, and by the clipped cycles.
+    // Four users, always in flight, over 200 ms: by the counter of what is in flight, and by the
+    // clipped cycles.
     assert_eq!(
         recorded.counters.in_flight_integral_ns,
         i128::from(4 * 200 * MS)
@@ -390,7 +392,8 @@ fn a_ramp_starts_users_at_even_steps() {
         (0, 1000),
         |plan| plan["load"]["ramp_up_ms"] = 400.into(),
     );
-    // Users start at 0, 100, 200 and 300 ms and connect in one: each is in flight from a millisecond after its start.
+    // Users start at 0, 100, 200 and 300 ms and connect in one: each is in flight from a
+    // millisecond after its start.
     let expected = (999 + 899 + 799 + 699) * MS;
     let off = recorded
         .counters
@@ -465,7 +468,8 @@ fn the_integral_of_what_is_in_flight_is_littles_product_in_an_open_load_too() {
         (103, 2303),
         |plan| open(plan, "poisson", 500),
     );
-    // By the counter of what is in flight, against arrivals x service time; the borders cut requests that cancel on average.
+    // By the counter of what is in flight, against arrivals x service time; the borders cut
+    // requests that cancel on average.
     let by_counter = recorded.counters.in_flight_integral_ns as f64;
     let by_product = recorded.counters.service_time_ns as f64;
     assert!(
@@ -514,7 +518,8 @@ fn a_schedule_that_nobody_can_follow_is_counted_to_the_last_request() {
 
 #[test]
 fn a_phase_may_have_fewer_places_than_the_next() {
-    // Nobody is ever answered: one is under way in the first 500 ms, then three, then as many as there are places.
+    // Nobody is ever answered: one is under way in the first 500 ms, then three, then as many as
+    // there are places.
     let recorded = simulate(
         |_| u64::MAX / 2,
         (0, 1500),
@@ -543,7 +548,8 @@ fn users_of_a_closed_load_end_over_the_ramp_down() {
             plan["load"]["think"] = json!({"kind": "constant", "ms": 10});
         },
     );
-    // The last of four ends 300 ms before the first: at 700, 800, 900 and 1000 ms, a request under way being finished.
+    // The last of four ends 300 ms before the first: at 700, 800, 900 and 1000 ms, a request under
+    // way being finished.
     let cycle_ns = (700 + 800 + 900 + 1000) * MS;
     let off = recorded.cycle_ns.abs_diff(u128::from(cycle_ns));
     assert!(off <= u128::from(4 * 11 * MS), "{off}");

@@ -1,5 +1,5 @@
-//! From a checked step of the plan to the request that is written for it; refuses what contradicts itself. It must not know how
-//! a request is written.
+//! From a checked step of the plan to the request that is written for it; refuses what contradicts
+//! itself. It must not know how a request is written.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,7 +18,8 @@ const MAX_LOADED_BYTES: u64 = 1024 * 1024;
 const MAX_JOINED_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Request {
-    /// Compiles a checked step; the error says what is wrong with it. `authority` is the target's host and port as in its URL.
+    /// Compiles a checked step; the error says what is wrong with it. `authority` is the target's
+    /// host and port as in its URL.
     pub fn compile(
         step: &Step,
         authority: &str,

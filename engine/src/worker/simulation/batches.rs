@@ -1,5 +1,5 @@
-//! Answers that were fetched together, and a client whose sends take time: what an answer is charged with must not depend on its
-//! place in the batch.
+//! Answers that were fetched together, and a client whose sends take time: what an answer is
+//! charged with must not depend on its place in the batch.
 
 use super::*;
 
@@ -36,7 +36,8 @@ fn answers_of_one_batch_came_when_it_was_fetched_whatever_was_sent_since() {
     assert_eq!(recorded.counters.completed, 80 * USERS);
     let expected_ns = 80 * service_of_a_batch_ns();
     assert_eq!(recorded.counters.service_time_ns, u128::from(expected_ns));
-    // In flight is counted without knowing single requests: the window begins and ends amid two equal batches.
+    // In flight is counted without knowing single requests: the window begins and ends amid two
+    // equal batches.
     assert_eq!(
         recorded.counters.in_flight_integral_ns,
         i128::from(expected_ns)
@@ -46,7 +47,8 @@ fn answers_of_one_batch_came_when_it_was_fetched_whatever_was_sent_since() {
 #[test]
 fn the_parts_of_a_request_do_not_hold_the_sends_of_others() {
     let recorded = with_slow_sends(together::<{ 5 * MS }>, |plan| plan["parts"] = true.into());
-    // Each answer comes in one piece: there is nothing between its first and its last byte (a histogram holds no less than 1 ns).
+    // Each answer comes in one piece: there is nothing between its first and its last byte (a
+    // histogram holds no less than 1 ns).
     assert_eq!(recorded.parts.receive.max_ns(), Some(1));
     let expected_ns = 80 * service_of_a_batch_ns();
     assert_eq!(recorded.counters.service_time_ns, u128::from(expected_ns));

@@ -1,10 +1,11 @@
-//! What the kernel refuses only when the whole host has run out of it, so that no test may bring it about: simulated at the driver, where
-//! every driver hands over the kernel's own word.
+//! What the kernel refuses only when the whole host has run out of it, so that no test may bring it
+//! about: simulated at the driver, where every driver hands over the kernel's own word.
 
 use super::*;
 use crate::measure::counters::ErrorKind;
 
-/// No attempt before 200 ms is let through; the word is the type's parameter, since a simulated kernel is a plain function.
+/// No attempt before 200 ms is let through; the word is the type's parameter, since a simulated
+/// kernel is a plain function.
 fn refusing<const CODE: i32>(at_ns: u64) -> Option<i32> {
     (at_ns < 200 * MS).then_some(CODE)
 }

@@ -1,4 +1,5 @@
-//! Several groups of users in one run: their starts, ends and iterations are known to the request, on one thread and over several.
+//! Several groups of users in one run: their starts, ends and iterations are known to the request,
+//! on one thread and over several.
 
 use super::*;
 
@@ -77,7 +78,8 @@ fn those_who_think_or_have_not_started_end_with_their_group_at_once() {
         panic!("three groups");
     };
     assert_eq!((stays, thinks), (99, 2));
-    // Of the last group two start, at 50 and 150 ms, and connect in a millisecond: 15 requests from 51 ms, 5 from 151 ms.
+    // Of the last group two start, at 50 and 150 ms, and connect in a millisecond: 15 requests from
+    // 51 ms, 5 from 151 ms.
     assert_eq!(late, 15 + 5);
     let users_ns = u128::from((1000 + 2 * 100 + (201 - 50) + (201 - 150)) * MS);
     let off = recorded.counters.users_integral_ns.abs_diff(users_ns);
