@@ -82,14 +82,12 @@ class Common:
 
     def applied(self, plan: Plan) -> Plan:
         """The plan as these options want it. Raises UsageError for one that does not apply to it."""
-        from prony.plan.target import Launch
+        from prony.plan.target import with_jdk
 
-        if self.repeat_disturbed < 0 or self.repeat_disturbed > options.MAX_TRIALS:
-            raise UsageError(
-                f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {options.MAX_TRIALS}"
-            )
+        if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
+            raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
         cells = tuple(self._applied(cell) for cell in plan.cells)
-        if self.jdk is not None and not any(isinstance(cell.target, Launch) for cell in cells):
+        if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         last = self.last_look(min(cell.trials for cell in cells))
@@ -104,7 +102,7 @@ class Common:
         return plan.model_copy(update={"parts": parts})
 
     def _applied(self, cell: Cell) -> Cell:
-        from prony.plan.target import Launch
+        from prony.plan.target import with_jdk
 
         trial: dict[str, Any] = {}
         if self.driver is not None:
@@ -116,8 +114,8 @@ class Common:
             more["trial"] = cell.trial.model_copy(update=trial)
         if self.limits:
             more["limits"] = cell.limits | options.limits(self.limits)
-        if self.jdk is not None and isinstance(cell.target, Launch):
-            more["target"] = cell.target.model_copy(update={"jdk": self.jdk})
+        if self.jdk is not None:
+            more["target"] = with_jdk(cell.target, self.jdk) or cell.target
         return cell.model_copy(update=more) if more else cell
 
     def last_look(self, first: int) -> int | None:

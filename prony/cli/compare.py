@@ -116,7 +116,7 @@ def plan_of(
     """A comparison of these servers; with two passes latency at given rates follows the capacity."""
     from prony.experiment.stored import history_of
     from prony.plan.plan import MAIN, Part, Plan, cell_of
-    from prony.plan.target import Launch
+    from prony.plan.target import named
 
     title = f"{' vs '.join(servers)}: {trial.workload.title or trial.workload.name}"
     part = Part(name=MAIN, title=title, shape="comparison", band=band)
@@ -130,7 +130,7 @@ def plan_of(
             cell_of(
                 MAIN,
                 server,
-                Launch(address=server),
+                named(server),
                 trial,
                 trials,
                 controls=controls,

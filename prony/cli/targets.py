@@ -92,7 +92,7 @@ def _url(named: str, workload: str | None, window: str | None, warmup: str | Non
 
 def _server(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
     from prony.plan import workload as workloads
-    from prony.plan.target import Launch
+    from prony.plan.target import named as server_named
     from prony.plan.trial import capped, full_trial, quick_trial
     from prony.server.catalogue import Catalogue
 
@@ -106,4 +106,4 @@ def _server(named: str, workload: str | None, window: str | None, warmup: str | 
     if warmup is not None:
         cap_s = options.seconds(warmup, "--warmup", at_least_s=1.0)
         trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-    return Chosen(spec.name, spec.name, Launch(address=spec.name), trial)
+    return Chosen(spec.name, spec.name, server_named(spec.name), trial)

@@ -305,14 +305,12 @@ class Plan(Record):
 
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
         """About how long these trials take, with those that a search may still add."""
+        started = {cell.server for one in left if (cell := self.cell(one.cell)).target.owned}
         return (
             sum(self._trial_s(one) for one in left)
             + sum(cell.trial_s * times for cell, times in self._growing())
-            + CONFORMANCE_S * len({self.cell(one.cell).server for one in left if self._launched(one.cell)})
+            + CONFORMANCE_S * len(started)
         )
-
-    def _launched(self, cell: str) -> bool:
-        return self.cell(cell).target.owned
 
     def _trial_s(self, scheduled: ScheduledTrial) -> float:
         cell = self.cell(scheduled.cell)

@@ -19,7 +19,7 @@ from prony.plan.catalogue_roots import yaml_files
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.plan import Cell, Part, Plan, PublishedFigures, cell_of
 from prony.plan.planfile import CpuKeys, LoadKeys, MeasuredKeys, NamedPart, PlanFile, ServerKeys
-from prony.plan.target import Launch
+from prony.plan.target import Target, named
 from prony.plan.think import NO_THINK
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.plan.workload import Workload
@@ -208,7 +208,7 @@ class _Expansion:
         return cell_of(
             part.name,
             server,
-            self._launch(server),
+            self._target(server),
             trial,
             part.trials or DEFAULT_TRIALS,
             limits=part.limits or {},
@@ -218,11 +218,11 @@ class _Expansion:
             published=tuple(self._published(server, workload, load)),
         )
 
-    def _launch(self, server: str) -> Launch:
+    def _target(self, server: str) -> Target:
         own = self.part.per_server.get(server, ServerKeys())
         flags = own.jvm_flags if own.jvm_flags is not None else self.part.jvm_flags
-        return Launch(
-            address=server,
+        return named(
+            server,
             jdk=own.jdk or self.part.jdk,
             heap=own.heap or self.part.heap,
             jvm_flags=flags or (),

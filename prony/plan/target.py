@@ -102,6 +102,23 @@ class Url(Record):
 Target = Annotated[Launch | Url, Field(discriminator="kind")]
 
 
+def named(
+    address: str,
+    *,
+    jdk: str | None = None,
+    heap: str | None = None,
+    jvm_flags: tuple[str, ...] = (),
+    settings: dict[str, Value] | None = None,
+) -> Target:
+    """The target that a command or a plan file names as a server, and how it is to be started."""
+    return Launch(address=address, jdk=jdk, heap=heap, jvm_flags=jvm_flags, settings=settings or {})
+
+
+def with_jdk(target: Target, jdk: str) -> Target | None:
+    """The same on another JDK; None where that is not Prony's to choose."""
+    return target.model_copy(update={"jdk": jdk}) if isinstance(target, Launch) else None
+
+
 class RequestUrl(NamedTuple):
     """What a user typed: where it goes, and what is requested there."""
 

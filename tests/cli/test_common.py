@@ -1,0 +1,133 @@
+"""The options that every measuring command shares: where they are, what they do to a plan, and what may stand
+beside --resume.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
+from prony.cli.common import Common
+from prony.errors import UsageError
+from prony.plan.plan import MAIN, Part, Plan, cell_of
+from prony.plan.target import Launch, Target, Url
+from tests.experiment.conftest import trial_plan
+
+EVERYWHERE = {
+    "--seed", "--limits", "--repeat-disturbed", "--parts", "--driver", "--server-cpus", "--client-cpus",
+    "--db", "--json", "--report",
+}  # fmt: skip
+STARTS_SERVERS = {"--jdk"}
+COMPARES = {"--until-clear", "--max-trials"}
+CONTINUES = {"--resume"}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("compare", STARTS_SERVERS | COMPARES | CONTINUES),
+        ("run", STARTS_SERVERS | COMPARES | CONTINUES),
+        ("sweep", STARTS_SERVERS | CONTINUES),
+        ("capacity", STARTS_SERVERS | CONTINUES),
+        ("second-opinion", STARTS_SERVERS),
+        ("load", set()),
+    ],
+)
+def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]) -> None:
+    group = typer.main.get_command(main.app)
+    known = group.commands[name]  # type: ignore[attr-defined]
+    offered = {option for parameter in known.params for option in parameter.opts}
+    assert EVERYWHERE | more <= offered
+    others = (
+        (STARTS_SERVERS | COMPARES | CONTINUES) - more - ({"--max-trials"} if name == "capacity" else set())
+    )
+    assert not others & offered
+
+
+def test_the_same_words_of_help_everywhere() -> None:
+    group = typer.main.get_command(main.app)
+    texts: dict[str, set[str]] = {}
+    for name in ("compare", "run", "sweep", "capacity", "second-opinion", "load"):
+        for parameter in group.commands[name].params:  # type: ignore[attr-defined]
+            for option in EVERYWHERE & set(parameter.opts):
+                texts.setdefault(option, set()).add(parameter.help)
+    assert {option for option, said in texts.items() if len(said) > 1} == set()
+
+
+def made(*targets: Target, trials: int = 3) -> Plan:
+    cells = tuple(cell_of(MAIN, f"s{at}", target, trial_plan(), trials) for at, target in enumerate(targets))
+    part = Part(name=MAIN, title="t", shape="comparison")
+    return Plan(name="t", command="compare", title="t", parts=(part,), cells=cells)
+
+
+TWO = (Launch(address="a"), Launch(address="b"))
+
+
+def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text("errors_invalid_share: 0.5\n")
+    asked = Common(
+        limits=[str(file), "errors_suspect_share=0.25"],
+        driver="epoll",
+        parts=True,
+        jdk="21",
+        repeat_disturbed=2,
+    )
+    plan = asked.applied(made(*TWO))
+    assert plan.repeat_disturbed == 2
+    for cell in plan.cells:
+        assert cell.limits == {"errors_invalid_share": 0.5, "errors_suspect_share": 0.25}
+        assert (cell.trial.driver, cell.trial.request_parts) == ("epoll", True)
+        assert isinstance(cell.target, Launch)
+        assert cell.target.jdk == "21"
+
+
+def test_without_any_the_plan_is_as_it_was() -> None:
+    plan = made(*TWO)
+    assert Common().applied(plan) == plan
+
+
+def test_until_clear_is_for_parts_that_compare() -> None:
+    assert Common(until_clear=True).applied(made(*TWO)).parts[0].until_clear == 20
+    assert Common(until_clear=True).applied(made(TWO[0])).parts[0].until_clear is None
+    with pytest.raises(UsageError, match="first look is after 2 trials"):
+        Common(until_clear=True).applied(made(*TWO, trials=2))
+
+
+def test_what_does_not_apply_is_refused() -> None:
+    with pytest.raises(UsageError, match="--jdk goes with a server that Prony starts"):
+        Common(jdk="21").applied(made(Url(url="http://127.0.0.1:1")))
+    with pytest.raises(UsageError, match="--driver is 'kqueue'; expected auto, io_uring or epoll"):
+        Common(driver="kqueue").applied(made(*TWO))
+    with pytest.raises(UsageError, match="--repeat-disturbed is -1"):
+        Common(repeat_disturbed=-1).applied(made(*TWO))
+    with pytest.raises(UsageError, match="did you mean 'errors_invalid_share'"):
+        Common(limits=["errors_invalid_shar=1"]).applied(made(*TWO))
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("compare", "--resume", "x", "--users", "3"), "leave out --users"),
+        (("compare", "a", "b", "--resume", "x"), "leave them out"),
+        (("run", "--resume", "x", "--quick", "--seed", "4"), "leave out --seed, --quick"),
+        (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out --target"),
+        (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
+    ],
+)
+def test_resume_takes_the_stored_plan_and_nothing_else(
+    words: tuple[str, ...], refused: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["prony", *words])
+    assert main.main() == 2
+    assert refused in capsys.readouterr().err
+
+
+def test_commands_are_what_the_parser_calls() -> None:
+    """The shared options are handed over in one value, whichever command it is."""
+    for module in (capacity, compare, load, run, second_opinion, sweep):
+        assert "common" not in module.command.__annotations__
