@@ -99,7 +99,7 @@ def test_until_clear_is_for_parts_that_compare() -> None:
 
 
 def test_what_does_not_apply_is_refused() -> None:
-    with pytest.raises(UsageError, match="--jdk goes with a server that Prony starts"):
+    with pytest.raises(UsageError, match="--jdk applies to servers that Prony launches"):
         Common(jdk="21").applied(made(Url(url="http://127.0.0.1:1")))
     with pytest.raises(UsageError, match="--driver is 'kqueue'; expected auto, io_uring or epoll"):
         Common(driver="kqueue").applied(made(*TWO))

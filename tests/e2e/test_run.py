@@ -12,6 +12,7 @@ from contextlib import closing
 
 import pytest
 
+from prony.plan.trial import CONFORMANCE_S
 from tests.e2e.conftest import Lab
 from tests.verdicts import demanded_code
 
@@ -67,7 +68,8 @@ def test_a_dry_run_says_the_order_and_runs_nothing(small: Lab) -> None:
     shown = small.json("run", "small.yaml", "--dry-run")
     assert len(shown["trials"]) == TRIALS
     assert [trial["index"] for trial in shown["trials"]] == list(range(1, TRIALS + 1))
-    assert shown["estimate_s"] == pytest.approx(sum(trial["estimate_s"] for trial in shown["trials"]), abs=1)
+    trials_s = sum(trial["estimate_s"] for trial in shown["trials"])
+    assert shown["estimate_s"] == pytest.approx(trials_s + 2 * CONFORMANCE_S, abs=1)
     assert stored(small) == []
     assert small.json("run", "small.yaml", "--dry-run") == shown, "the seed is the plan's"
 
@@ -169,14 +171,21 @@ def test_a_plan_with_an_unknown_server_names_the_nearest(small: Lab) -> None:
     assert "did you mean 'reference'" in done.stderr
 
 
-def test_only_what_prony_run_began_can_be_resumed(small: Lab) -> None:
-    done = small.run(
-        "compare", "one", "two", "--quick", "--window", "1s", "--warm-up-cap", "1s", "--trials", "1"
-    )
+def test_a_comparison_is_continued_like_a_plan(small: Lab) -> None:
+    short = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--trials", "2")
+    process = small.start("compare", "one", "two", *short)
+    await_trials(small, 1)
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "prony compare --resume" in said
+    before = stored(small)
+    assert 1 <= len(before) < 4
+    done = small.run("compare", "--resume", "latest")
     assert done.returncode == demanded_code(small.db), done.stderr
-    refused = small.run("run", "--resume", "latest")
-    assert refused.returncode == 2
-    assert "only a plan can be resumed" in refused.stderr
+    after = stored(small)
+    assert len(after) == 4
+    assert set(before) <= set(after)
 
 
 def test_results_go_to_another_machine_and_are_put_beside_each_other(small: Lab) -> None:
