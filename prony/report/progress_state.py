@@ -13,7 +13,8 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from prony.evidence.engine import IntervalRow
 from prony.judge.finding import Status
-from prony.report.wording import milliseconds, number
+from prony.numbers import milliseconds
+from prony.report.wording import ABSENT, number
 
 log = logging.getLogger("prony.report.progress")
 
@@ -128,7 +129,8 @@ class State:
         """Rate and p99 of the last second."""
         if self.row is None:
             return ""
-        text = f"{number(self.row.completed_per_s)}/s  p99 {milliseconds(self.row.p99_ns)}"
+        p99 = ABSENT if self.row.p99_ns is None else milliseconds(self.row.p99_ns / 1e6)
+        text = f"{number(self.row.completed_per_s)}/s  p99 {p99}"
         return text + (f"  {number(self.row.failed)} failed" if self.row.failed else "")
 
     def phase_time(self) -> str:

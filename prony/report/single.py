@@ -5,11 +5,12 @@ from __future__ import annotations
 from prony.evidence.engine import Window
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.words import measured
+from prony.numbers import milliseconds
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.result import PartView, TrialView
 from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks
-from prony.report.wording import duration, milliseconds, number
+from prony.report.wording import duration, number
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -111,7 +112,7 @@ def both_times(window: Window) -> str:
     except HistogramError:
         return ""
     shown = [
-        f"p{percentile} {milliseconds(found)}"
+        f"p{percentile} {milliseconds(found / 1e6)}"
         for percentile in (50, 99)
         if (found := decoded.percentile_ns(percentile)) is not None
     ]

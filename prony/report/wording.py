@@ -54,13 +54,6 @@ def duration(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def milliseconds(ns: float | None) -> str:
-    """Nanoseconds as milliseconds with three significant digits: 0.412 ms, 12.3 ms."""
-    if ns is None or not math.isfinite(ns):
-        return ABSENT
-    return f"{significant(ns / 1e6, 3)} ms"
-
-
 def bytes_in_words(value: float | None) -> str:
     """Bytes in binary units: 15.6 GiB."""
     if value is None or not math.isfinite(value):

@@ -12,7 +12,6 @@ from prony.report.wording import (
     clock,
     counted,
     duration,
-    milliseconds,
     number,
     ranges,
     ratio,
@@ -56,8 +55,6 @@ def test_times() -> None:
     assert [duration(s) for s in (4.4, 89, 360, 4800, 7200)] == ["4 s", "89 s", "6 min", "80 min", "2 h"]
     assert duration(5430) == "1 h 30 min"
     assert duration(math.nan) == "an unknown time"
-    assert milliseconds(412_345) == "0.412 ms"
-    assert milliseconds(None) == "–"
 
 
 def test_sizes_counts_and_cpus() -> None:
