@@ -454,7 +454,7 @@ pub struct Limits {
     /// The longest head, status line and final empty line included.
     #[serde(default = "default_header_bytes")]
     pub header_bytes: u32,
-    /// What the unfinished answers of one thread may take together: their heads, and bodies that are copied.
+    /// Memory budget per thread for incomplete responses: their heads, and bodies that are copied for captures.
     #[serde(default = "default_partial_answer_bytes")]
     pub partial_answer_bytes: u64,
 }

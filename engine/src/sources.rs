@@ -1,4 +1,5 @@
-//! The addresses that connections come from: a list or a range of the plan, checked to be of this host and of the target's family.
+//! Source addresses: a list or a range from the plan, checked to belong to this host and to the
+//! target's address family.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

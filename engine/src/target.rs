@@ -1,4 +1,4 @@
-//! Where requests go: the target of a plan taken apart and resolved, once. It opens no connection.
+//! Where requests go: the plan's target, parsed and resolved once. Opens no connection.
 
 use std::net::Ipv6Addr;
 

@@ -1,4 +1,5 @@
-//! The chunked coding of RFC 9112, section 7.1, read from pieces of any size. It knows nothing of heads.
+//! The chunked coding of RFC 9112, section 7.1, decoded from pieces of any size. It knows nothing
+//! of heads.
 
 /// The extensions of one chunk, and all trailers together, may not be longer than this.
 pub const MAX_OVERHEAD_BYTES: u32 = 64 * 1024;
@@ -55,8 +56,8 @@ impl Chunked {
         }
     }
 
-    /// As a server reads requests: a line ends with a carriage return and a line feed. What others read in another way is how
-    /// requests are smuggled.
+    /// As a server reads requests: a line ends with a carriage return and a line feed. What others
+    /// read in another way is how requests are smuggled.
     pub fn strict() -> Self {
         Self {
             strict: true,
@@ -68,7 +69,8 @@ impl Chunked {
         self.state == State::Done
     }
 
-    /// Reads from `input`, hands pieces of the body to `body`, and returns how many bytes belong to this message.
+    /// Reads from `input`, hands pieces of the body to `body`, and returns how many bytes belong to
+    /// this message.
     pub fn read(&mut self, input: &[u8], mut body: impl FnMut(&[u8])) -> Result<usize, BadChunk> {
         let mut at = 0;
         while at < input.len() && self.state != State::Done {

@@ -1,5 +1,5 @@
-//! What the instrument and the reference server both need: the chunked coding, and what a process asks of its system. It knows
-//! neither of them.
+//! Shared by the instrument and the reference server: the chunked coding, and process settings. It
+//! knows neither of them.
 
 pub mod chunked;
 pub mod process;

@@ -1,4 +1,4 @@
-//! Where a thread runs, how exactly it is woken, and how many files its process may open.
+//! CPU affinity, timer slack and the limit of open files.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -18,8 +18,8 @@ pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Timers of the calling thread fire as exactly as the kernel can, not up to 50 µs later to save wake-ups. A kernel that refuses only
-/// wakes later.
+/// Timers of the calling thread fire as exactly as the kernel can, not up to 50 µs later to save
+/// wake-ups. A kernel that refuses only wakes later.
 pub fn set_exact_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }

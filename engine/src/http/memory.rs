@@ -1,6 +1,6 @@
-//! What unfinished answers may take together on one thread: a server that begins answers and never
-//! ends them must not take the client's memory. Each thread counts for itself, so that nothing is
-//! shared on the way of a request.
+//! A memory budget for incomplete responses, per thread: a server that starts responses and never
+//! finishes them must not exhaust the client's memory. Threads do not share it, so that the hot path
+//! has no contention.
 
 use std::cell::Cell;
 
@@ -14,11 +14,11 @@ pub fn set_budget(bytes: u64) {
     MOST_BYTES.set(usize::try_from(bytes).unwrap_or(usize::MAX));
 }
 
-/// The budget of this thread is used up.
+/// The thread's budget is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsedUp;
 
-/// The memory of one unfinished answer, given back with it.
+/// The memory of one incomplete response; dropping it returns the memory to the budget.
 #[derive(Debug, Default)]
 pub struct Held {
     bytes: usize,

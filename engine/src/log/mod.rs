@@ -1,6 +1,6 @@
-//! The request log: one row per request that ended, in a CSV file. Threads gather rows and hand
-//! them over in batches; a thread of its own makes text of them, so that the cost beside the load
-//! is small and bounded. It knows nothing of users or connections.
+//! The request log: one row per completed or failed request, in a CSV file. Load threads collect
+//! rows and pass them on in batches; a separate thread formats them, so that the cost to the load is
+//! small and bounded. It knows nothing of users or connections.
 
 mod writer;
 

@@ -45,9 +45,9 @@ pub enum ErrorKind {
     ExpectDuration,
     /// A redirect that must not be followed: to another host, or one too many.
     ExpectRedirect,
-    /// The client could not hand the request to its own kernel.
+    /// The client's own kernel refused the request.
     Client,
-    /// Unfinished answers took all the memory that a thread has for them.
+    /// Incomplete responses exhausted the thread's memory budget.
     AnswerMemory,
 }
 
@@ -114,7 +114,7 @@ pub struct Counters {
     pub think_overshoot: Durations,
     pub eaddrnotavail: u64,
     pub emfile: u64,
-    /// How often the kernel took nothing from the client for the moment.
+    /// How often the client's kernel refused submissions for the moment.
     pub submissions_put_off: u64,
     /// Cookies that were too long, or made room for newer ones.
     pub cookies_dropped: u64,
@@ -192,7 +192,7 @@ impl ErrorKind {
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Self::AnswerMemory => Some(
-                "unfinished answers reached what a thread of the load generator may hold of them (limits.partial_answer_bytes)",
+                "incomplete responses exhausted the load generator's memory budget per thread (limits.partial_answer_bytes)",
             ),
             _ => None,
         }

@@ -1,4 +1,5 @@
-//! Where to connect: an IP address and port, or a Unix socket, resolved once, in the form the kernel wants. It knows nothing of connections.
+//! Where to connect: an IP address and port, or a Unix socket, resolved once and in the kernel's
+//! form. Opens no connection.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -91,7 +92,8 @@ impl Address {
     }
 }
 
-/// Resolves a host (a name, or an IP address without brackets) and a port, once; every address the resolver gives.
+/// Resolves a host (a name, or an IP address without brackets) and a port, once; every address the
+/// resolver gives.
 pub fn resolve(host: &str, port: u16) -> io::Result<Vec<Address>> {
     let mut seen = Vec::new();
     for address in (host, port).to_socket_addrs()? {

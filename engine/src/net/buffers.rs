@@ -1,5 +1,5 @@
-//! The ring of buffers that io_uring receives into: memory belongs to bytes under way, not to connections, so that a million
-//! idle connections need none.
+//! The buffer ring that io_uring receives into. Memory belongs to bytes in transit, not to
+//! connections: a million idle connections need none.
 
 use std::io;
 use std::ptr::NonNull;
@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
-/// Buffers at the beginning. Few buffers stay in the cache; more are added when they do not suffice.
+/// Buffers at the beginning. Few buffers stay in the cache; more are added when they do not
+/// suffice.
 const FIRST: u16 = 16;
 const MOST: u16 = 2048;
 const BYTES: usize = 16 * 1024;
-/// Not a power of two: the beginnings of the buffers, often all that is used of them, would compete for the same lines of the cache.
+/// Not a power of two: the beginnings of the buffers, often all that is used of them, would compete
+/// for the same lines of the cache.
 const STRIDE: usize = BYTES + 3 * 64;
 
 /// Buffers of one size, shared with the kernel.
@@ -32,8 +34,8 @@ impl BufferRing {
             count: 0,
             tail: 0,
         };
-        // SAFETY: the mapping is page aligned, holds `MOST` entries, and lives as long as this value, which its owner drops
-        // after the ring.
+        // SAFETY: the mapping is page aligned, holds `MOST` entries, and lives as long as this
+        // value, which its owner drops after the ring.
         unsafe { submitter.register_buf_ring_with_flags(buffers.ring.address(), MOST, group, 0)? };
         buffers.add(FIRST);
         Ok(buffers)
@@ -56,7 +58,8 @@ impl BufferRing {
     #[inline]
     pub fn bytes(&self, index: u16, length: u32) -> &[u8] {
         let length = (length as usize).min(BYTES);
-        // SAFETY: the buffer lies within the mapping (zeroed when made), and the kernel does not write to it before it is put back.
+        // SAFETY: the buffer lies within the mapping (zeroed when made), and the kernel does not
+        // write to it before it is put back.
         unsafe {
             std::slice::from_raw_parts(
                 self.memory.start.as_ptr().add(usize::from(index) * STRIDE),
@@ -69,7 +72,8 @@ impl BufferRing {
     #[inline]
     pub fn put(&mut self, index: u16) {
         let at = usize::from(self.tail & (MOST - 1));
-        // SAFETY: `at` is below the number of entries, and the kernel does not read beyond the published tail.
+        // SAFETY: `at` is below the number of entries, and the kernel does not read beyond the
+        // published tail.
         let entry = unsafe { &mut *self.ring.start.as_ptr().cast::<BufRingEntry>().add(at) };
         entry.set_addr(self.memory.address() + (usize::from(index) * STRIDE) as u64);
         entry.set_len(BYTES as u32);
@@ -79,7 +83,8 @@ impl BufferRing {
 
     #[inline]
     pub fn publish(&mut self) {
-        // SAFETY: the tail field lies within the first entry, is aligned, and is shared with the kernel, which only reads it.
+        // SAFETY: the tail field lies within the first entry, is aligned, and is shared with the
+        // kernel, which only reads it.
         let tail =
             unsafe { &*BufRingEntry::tail(self.ring.start.as_ptr().cast()).cast::<AtomicU16>() };
         tail.store(self.tail, Ordering::Release);

@@ -1,4 +1,5 @@
-//! The driver that always exists: epoll, edge triggered, one read or write per call. It is also the cross-check of io_uring.
+//! The epoll driver: edge triggered, one read or write per call. Available on every kernel, and the
+//! cross-check of io_uring.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -17,7 +18,8 @@ use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 use crate::payload::Outgoing;
 use prony_common::process::raise_file_limit;
 
-/// Ready connections taken from the kernel at a time: with more, the last would wait too long for their turn.
+/// Ready connections taken from the kernel at a time: with more, the last would wait too long for
+/// their turn.
 const BATCH: usize = 512;
 const BUFFER_BYTES: usize = 64 * 1024;
 const WAKE: u64 = u64::MAX;
@@ -127,7 +129,8 @@ impl Epoll {
             spare_capacity(&mut self.ready),
             span(timeout).as_ref(),
         ) {
-            // Before Linux 5.11: whole milliseconds, rounded up so that the loop does not spin before the time.
+            // Before Linux 5.11: whole milliseconds, rounded up so that the loop does not spin
+            // before the time.
             Err(Errno::NOSYS) => {
                 let ms = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000).min(60_000);
                 let rounded = timeout.map(|timeout| Duration::from_millis(ms(timeout) as u64));
@@ -349,7 +352,8 @@ impl Driver for Epoll {
                 continue;
             }
             let event = self.receive(conn);
-            // A short read emptied the socket; the next bytes make a new edge. The end has no bytes to show: read until it.
+            // A short read emptied the socket; the next bytes make a new edge. The end has no bytes
+            // to show: read until it.
             let emptied = !matches!(&event, Some(NetEvent::Received(received))
                 if received.length as usize == self.buffer.len() || ended);
             if emptied {

@@ -1,5 +1,5 @@
-//! Connections as bytes: connect, send, receive, close, wait. Two drivers behind one trait; nothing here knows of HTTP, users
-//! or measurements. All `unsafe` of the engine's load side is in this folder.
+//! Connections as bytes: connect, send, receive, close, wait. Two drivers implement one trait.
+//! Nothing here knows HTTP, users or measurements.
 
 pub mod address;
 mod buffers;
@@ -22,24 +22,24 @@ use crate::payload::Payload;
 use crate::tls::Secured;
 use crate::tls::config::ClientTls;
 
-/// A connection, by the index that its user chose. There is at most one open connection per index.
+/// A connection, by the index that its user chose. At most one connection is open per index.
 pub type ConnId = u32;
 
-/// What a driver needs to know before it starts.
+/// The configuration of a driver.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Connection indices are below this.
     pub connections: usize,
     pub addresses: Arc<[Address]>,
-    /// Where connections come from, in turn by index; the kernel chooses when there are none.
+    /// Source addresses, used in turn by connection index; empty: the kernel chooses.
     pub sources: Arc<[Address]>,
-    /// Byte strings that are sent again and again, by index.
+    /// Requests that are sent unchanged, by index.
     pub fixed: Arc<[Vec<u8>]>,
     /// Whether [`Driver::accepted_ns`] is asked for.
     pub times_sends: bool,
     /// Of a thread that carries faults on request ([`faulty::Faulty`]).
     pub faults: Faults,
-    /// For a driver that secures what it sends.
+    /// For the TLS driver.
     pub tls: Option<Arc<ClientTls>>,
 }
 
@@ -57,13 +57,13 @@ fn source(sources: &[Address], conn: ConnId) -> Option<&Address> {
     }
 }
 
-/// Something that happened.
+/// What happened to a connection.
 #[derive(Debug)]
 pub enum NetEvent {
     Connected(ConnId),
-    /// Of a driver that secures: the handshake ended well, and requests may be sent.
+    /// TLS driver: the handshake is complete, requests may be sent.
     Secured(ConnId, Secured),
-    /// TLS failed, in the handshake or later, and why; the connection is of no more use.
+    /// TLS failed, in the handshake or later, and why; the connection is no longer usable.
     #[expect(
         clippy::box_collection,
         reason = "events are moved often and this one is rare"
@@ -76,7 +76,8 @@ pub enum NetEvent {
     Closed(ConnId),
     /// The connection broke while reading or writing; with the `errno`.
     Broken(ConnId, Direction, i32),
-    /// The client could not hand an operation of this connection to the kernel, with the `errno`: nothing that the server did.
+    /// The kernel refused an operation of this connection, with the `errno`: a failure of the
+    /// client, not of the server.
     Refused(ConnId, i32),
     /// Another thread used the [`sys::Waker`].
     Woken,
@@ -105,7 +106,8 @@ pub enum Direction {
     Write,
 }
 
-/// Bytes that arrived; read them by [`Driver::bytes`] and give the buffer back by [`Driver::release`].
+/// Bytes that arrived; read them by [`Driver::bytes`] and give the buffer back by
+/// [`Driver::release`].
 #[derive(Debug)]
 pub struct Received {
     pub conn: ConnId,
@@ -125,18 +127,22 @@ impl Received {
     }
 }
 
-/// A way to the kernel. Calls between two waits only prepare; [`Driver::flush`] and [`Driver::wait`] let the kernel begin.
+/// Performs network I/O. Calls between two waits only queue operations; [`Driver::flush`] and
+/// [`Driver::wait`] submit them.
 ///
-/// A closed index may be connected anew at once: events of the connection before are never delivered after [`Driver::close`].
+/// A closed index may be reconnected at once: events of the previous connection are never delivered
+/// after [`Driver::close`].
 pub trait Driver: Sized {
     /// As named in plans and events.
     const NAME: &'static str;
-    /// How many sends are worth handing over together.
+    /// How many sends are submitted together.
     const SEND_GROUP: usize;
-    /// Whether bytes are fetched one connection at a time, so that each [`NetEvent::Received`] has a time of its own. Otherwise all
-    /// events of a batch had happened when [`Driver::wait`] returned.
+    /// Whether bytes are fetched one connection at a time, so that each [`NetEvent::Received`] has
+    /// a time of its own. Otherwise all events of a batch had happened when [`Driver::wait`]
+    /// returned.
     const FETCHES_LATE: bool;
-    /// Whether a connection must be secured before it is of use: [`NetEvent::Connected`] is then followed by [`NetEvent::Secured`].
+    /// Whether connections need a TLS handshake: [`NetEvent::Connected`] is then followed by
+    /// [`NetEvent::Secured`].
     const SECURES: bool = false;
 
     fn new(config: Config) -> io::Result<Self>;
@@ -147,37 +153,40 @@ pub trait Driver: Sized {
         Faults::NONE
     }
 
-    /// Begins to connect to the address of this index.
+    /// Starts connecting to the address of this index.
     fn connect(&mut self, conn: ConnId, address: usize);
 
     /// Sends on an open connection, at the latest with the next [`Driver::flush`].
     fn send(&mut self, conn: ConnId, payload: Payload);
 
-    /// Memory of an owned payload that was sent, to make the next one in.
+    /// A buffer of a payload that has been sent, for reuse.
     fn spare(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Hands everything prepared to the kernel without waiting. What the kernel does not take for the moment stays prepared.
+    /// Submits everything queued without waiting. What the kernel refuses for now stays queued.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Whether a send has not been taken by the kernel completely.
+    /// Whether part of a send is still to be taken by the kernel.
     fn is_sending(&self, conn: ConnId) -> bool;
 
-    /// When the kernel had taken the last byte of the last send; `None` while it has not, or without [`Config::times_sends`].
+    /// When the kernel had taken the last byte of the last send; `None` while it has not, or
+    /// without [`Config::times_sends`].
     fn accepted_ns(&self, _conn: ConnId) -> Option<u64> {
         None
     }
 
-    /// How often the kernel has put off taking operations since this was asked last: time that is the client's and not the server's.
+    /// How often the kernel refused submissions for the moment since the last call: a delay of the
+    /// client, not of the server.
     fn take_put_off(&mut self) -> u64 {
         0
     }
 
-    /// Closes, whatever the state; does nothing on a closed index.
+    /// Closes in any state; no effect on a closed index.
     fn close(&mut self, conn: ConnId);
 
-    /// Hands everything prepared to the kernel and waits for a batch of events, until the given monotonic time at most.
+    /// Submits everything queued and waits for a batch of events, at most until the given monotonic
+    /// time.
     fn wait(&mut self, until_ns: Option<u64>) -> io::Result<()>;
 
     /// The next event of the batch.
@@ -189,7 +198,7 @@ pub trait Driver: Sized {
 
     fn waker(&self) -> sys::Waker;
 
-    /// The clock that belongs to it: the monotonic one, unless a test drives time by itself.
+    /// The driver's clock: monotonic time, or virtual time in a simulation.
     #[inline]
     fn now_ns(&self) -> u64 {
         sys::monotonic_ns()

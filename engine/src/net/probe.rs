@@ -1,5 +1,5 @@
-//! Which drivers work on this host: each is made to do the whole round once, over loopback, because a kernel may know a call
-//! and still forbid it (containers, seccomp, sysctl `io_uring_disabled`).
+//! Which drivers work on this host. Each completes one round trip over loopback, because a kernel
+//! may offer a system call and still forbid it (containers, seccomp, sysctl `io_uring_disabled`).
 
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
@@ -69,7 +69,8 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
     };
     let listener = match TcpListener::bind("127.0.0.1:0") {
         Ok(listener) => listener,
-        // A host that has run out of ports says nothing about the driver beyond whether it can be set up.
+        // A host that has run out of ports says nothing about the driver beyond whether it can be
+        // set up.
         Err(error) if is_out_of_ports(error.raw_os_error()) => {
             return set_up::<D>(Vec::new()).map(drop);
         }

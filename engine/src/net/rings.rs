@@ -1,5 +1,6 @@
-//! Several rings as one driver: a ring has no more direct descriptors than the process may have files, but a thread may have
-//! many rings. The first waits for all: the others signal the eventfd that it waits for.
+//! Several rings as one driver. A ring cannot hold more direct descriptors than the process may
+//! open files, but a thread can have several rings. The first one waits for all: the others signal
+//! an eventfd that it polls.
 
 use std::io;
 
@@ -8,7 +9,8 @@ use super::uring::Uring;
 use super::{Config, ConnId, Driver, NetEvent, Payload, Received};
 use prony_common::process::raise_file_limit;
 
-/// The kernel's own limit of direct descriptors per ring is higher; tables of this size are found at once.
+/// The kernel's own limit of direct descriptors per ring is higher; tables of this size are found
+/// at once.
 const MOST: usize = 1 << 16;
 
 /// How many connections one ring can have.
@@ -30,7 +32,8 @@ impl Rings {
         (ring, conn % self.per_ring)
     }
 
-    /// Submits what is prepared and fetches what has happened, without waiting; true when there is something to tell.
+    /// Submits what is prepared and fetches what has happened, without waiting; true when there is
+    /// something to tell.
     fn fetch(ring: &mut Uring) -> io::Result<bool> {
         if !ring.has_fetched() && ring.has_work() {
             ring.wait(Some(0))?;

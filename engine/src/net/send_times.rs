@@ -1,5 +1,5 @@
-//! When the kernel had taken the last byte of each connection's last send: kept only for a plan that asks for the parts of its
-//! requests' times, and empty otherwise.
+//! When the kernel took the last byte of each connection's last send. Kept only for plans with time
+//! parts, empty otherwise.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The few calls to the operating system that the standard library does not offer: clocks, sockets, waking another thread. Thin and
-//! without policy.
+//! System calls that the standard library does not offer: clocks, sockets, waking another thread.
+//! No policy.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -63,7 +63,8 @@ impl Waker {
     }
 }
 
-/// A socket for this address that does not block and sends small requests at once; from this source, if there is one.
+/// A socket for this address that does not block and sends small requests at once; from this
+/// source, if there is one.
 pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
@@ -76,10 +77,12 @@ pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::
     Ok(socket)
 }
 
-/// Binds to an address and leaves the port to the moment of connecting: chosen now, it would be taken for all targets.
+/// Binds to an address and leaves the port to the moment of connecting: chosen now, it would be
+/// taken for all targets.
 fn bind(socket: &OwnedFd, source: &Address) -> io::Result<()> {
     let on: i32 = 1;
-    // SAFETY: the option's value is a valid i32 whose size is given. A kernel without it only has fewer ports. (Not in rustix.)
+    // SAFETY: the option's value is a valid i32 whose size is given. A kernel without it only has
+    // fewer ports. (Not in rustix.)
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

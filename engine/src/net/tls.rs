@@ -1,5 +1,5 @@
-//! TLS over another driver: what its user sends and receives are plain bytes, what the driver beneath sends and receives are the
-//! bytes of the wire. A plan without TLS never meets it.
+//! TLS on top of another driver: plain bytes above, TLS records below. Plans without TLS do not use
+//! it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,14 +22,16 @@ pub struct Tls<D> {
     conns: Vec<Option<Box<Conn>>>,
     /// What is left to say of the last event of the driver beneath.
     pending: VecDeque<NetEvent>,
-    /// Bytes of the wire while they are opened, and the plain bytes of the last [`NetEvent::Received`].
+    /// Bytes of the wire while they are opened, and the plain bytes of the last
+    /// [`NetEvent::Received`].
     sealed: Vec<u8>,
     plain: Vec<u8>,
 }
 
 struct Conn {
     session: TlsSession,
-    /// What TLS has to send, kept to go out with the next request: it then costs no call and no packet of its own.
+    /// What TLS has to send, kept to go out with the next request: it then costs no call and no
+    /// packet of its own.
     outgoing: Vec<u8>,
 }
 
@@ -92,7 +94,8 @@ impl<D: Driver> Tls<D> {
                 }
             }
             Err(error) => {
-                // The alert that tells the server why; it must be on its way before the connection is closed.
+                // The alert that tells the server why; it must be on its way before the connection
+                // is closed.
                 if !slot.outgoing.is_empty() {
                     let outgoing = std::mem::take(&mut slot.outgoing);
                     self.wire
@@ -121,7 +124,8 @@ impl<D: Driver> Tls<D> {
                 .session
                 .seal(&self.fixed[fixed as usize], &mut out)
                 .map_err(|error| error.to_string())?,
-            // A file that follows is sealed whole: its records cannot be made one by one while the driver beneath sends.
+            // A file that follows is sealed whole: its records cannot be made one by one while the
+            // driver beneath sends.
             Payload::Owned(mut outgoing) => loop {
                 slot.session
                     .seal(outgoing.bytes(), &mut out)

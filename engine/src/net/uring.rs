@@ -1,5 +1,6 @@
-//! The io_uring driver: one ring per thread (single issuer, deferred task run), connections as direct descriptors, one multishot
-//! receive per connection into shared buffers, and one call to the kernel per batch.
+//! The io_uring driver: one ring per thread (single issuer, deferred task run), connections as
+//! direct descriptors, one multishot receive per connection into shared buffers, and one call to
+//! the kernel per batch.
 
 mod completions;
 mod handover;
@@ -28,14 +29,16 @@ use super::{Config, ConnId, Driver, NetEvent, Payload, Received, source};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
-/// Requests up to this size go out in one piece whatever the socket's buffer: their success needs no event.
+/// Requests up to this size go out in one piece whatever the socket's buffer: their success needs
+/// no event.
 const SURELY_TAKEN_BYTES: usize = 16 * 1024;
 /// The kernel's limit of direct descriptors per ring.
 const MAX_DIRECT: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Conn {
-    /// Tells events of this connection from those of the one before at the same index; 28 bits are carried along.
+    /// Tells events of this connection from those of the one before at the same index; 28 bits are
+    /// carried along.
     generation: u32,
     open: bool,
     connecting: bool,
@@ -53,14 +56,16 @@ enum Local {
 
 /// One ring with its connections.
 pub struct Uring {
-    // The order matters when dropped: the ring goes before the memory that the kernel may use through it.
+    // The order matters when dropped: the ring goes before the memory that the kernel may use
+    // through it.
     ring: IoUring,
     buffers: BufferRing,
     wake_buffer: Box<[u8; 8]>,
     addresses: Arc<[Address]>,
     sources: Arc<[Address]>,
     fixed: Arc<[Vec<u8>]>,
-    /// Owned payloads under way: they stay in their place until the kernel says that it is done with them.
+    /// Owned payloads under way: they stay in their place until the kernel says that it is done
+    /// with them.
     owned: Vec<Option<Owned>>,
     free: Vec<u32>,
     spare: Vec<u8>,
@@ -73,7 +78,8 @@ pub struct Uring {
     at: usize,
     /// Completions that had to make room in the middle of a batch: told with the next one.
     drained: Vec<cqueue::Entry>,
-    /// Operations that no request waits for and that must not be lost: they go out when there is room.
+    /// Operations that no request waits for and that must not be lost: they go out when there is
+    /// room.
     backlog: VecDeque<Entry>,
     /// How often the kernel took nothing for the moment.
     put_off: u64,
@@ -111,7 +117,8 @@ impl Uring {
             .ok_or(io::ErrorKind::InvalidInput)?;
         let socket = stream_socket(address, source(&self.sources, conn))?;
         let (pointer, length) = (address.as_ptr(), address.length());
-        // The ring holds the socket from here on; the descriptor itself is closed again when `socket` is dropped.
+        // The ring holds the socket from here on; the descriptor itself is closed again when
+        // `socket` is dropped.
         self.ring
             .submitter()
             .register_files_update(conn, &[socket.as_raw_fd()])?;
@@ -237,8 +244,9 @@ impl Driver for Uring {
                 self.cancel(SEND, conn);
                 self.cancel_owned(conn, slot.generation);
             }
-            // Takes effect at once; operations under way keep the socket until they end, by the cancellations above. The only
-            // failure would be an index out of range, which try_connect has excluded.
+            // Takes effect at once; operations under way keep the socket until they end, by the
+            // cancellations above. The only failure would be an index out of range, which
+            // try_connect has excluded.
             let _ = self.ring.submitter().register_files_update(conn, &[-1]);
         }
         self.conns[conn as usize] = Conn {

@@ -61,9 +61,9 @@ pub struct CounterReport {
     pub think_overshoot: Option<HistogramReport>,
     pub eaddrnotavail: u64,
     pub emfile: u64,
-    /// How often the kernel took nothing from the client for the moment and was asked again: a delay that is the client's.
+    /// How often the client's kernel refused submissions (io_uring: EBUSY, EAGAIN), which were retried: a delay of the client.
     pub submissions_put_off: u64,
-    /// Cookies that were not kept, being longer than 4 KiB, or made room for newer ones (180 of them, or 64 KiB, for a user).
+    /// Cookies dropped: longer than 4 KiB, or evicted as the oldest (more than 180, or 64 KiB, per user).
     pub cookies_dropped: u64,
     /// Open load: requests that became due.
     pub offered: Option<u64>,

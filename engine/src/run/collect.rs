@@ -1,4 +1,5 @@
-//! Adds up the segments of all threads: interval rows, marks, totals and the window. Segments in, events out; no I/O.
+//! Adds up the segments of all threads: interval rows, marks, totals and the window. Segments in,
+//! events out; no I/O.
 
 use std::collections::BTreeMap;
 
@@ -325,7 +326,8 @@ impl Collector {
         }
     }
 
-    /// The totals and the window. `in_order`: the run ended as planned, which completes a window that lasts until the stop.
+    /// The totals and the window. `in_order`: the run ended as planned, which completes a window
+    /// that lasts until the stop.
     pub fn finish(
         self,
         stopped_ns: u64,

@@ -1,5 +1,5 @@
-//! The thread that measures nothing: it starts the others at one instant, passes commands on, writes events and decides when and
-//! why the run ends. It sleeps unless somebody tells it something.
+//! The thread that measures nothing: it starts the load threads at one instant, forwards commands,
+//! writes events and decides when and why the run ends. It sleeps until a message arrives.
 
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use super::collect::Collector;
 use super::input::Input;
 use super::output::Output;
 use super::prepare::Prepared;
-use super::team::Team;
+use super::threads::LoadThreads;
 use super::window::{Names, Open};
 use crate::check::{check_window_ms, ms_to_ns};
 use crate::fault::Fault;
@@ -33,7 +33,7 @@ pub struct Coordinator<'a> {
     output: &'a Output,
     prepared: Prepared,
     inbox: Receiver<Message>,
-    team: Team,
+    load_threads: LoadThreads,
     threads: Vec<ThreadReady>,
     collector: Collector,
     window_mode: Window,
@@ -58,24 +58,26 @@ impl<'a> Coordinator<'a> {
     ) -> Result<Self, String> {
         let plan = &prepared.plan;
         if plan.threads.pin && !plan.threads.cpus.is_empty() {
-            // What little the coordinator does belongs on the load's CPUs, not on the server's. Refused: it stays where it is.
+            // What little the coordinator does belongs on the load's CPUs, not on the server's.
+            // Refused: it stays where it is.
             let _ = set_affinity(&plan.threads.cpus);
         }
-        let (team, threads) = Team::start(&prepared.job, &prepared.driver, &plan.threads, &sender)?;
+        let (load_threads, threads) =
+            LoadThreads::start(&prepared.job, &prepared.driver, &plan.threads, &sender)?;
         let mut coordinator = Self {
             output,
             inbox,
             collector: Collector::new(
                 0,
-                team.len(),
+                load_threads.len(),
                 &prepared.job.marks,
                 prepared.job.open.as_ref().map(Open::of),
             ),
-            finished: vec![None; team.len()],
+            finished: vec![None; load_threads.len()],
             window_mode: plan.window,
             injected_faults: plan.injected_faults.clone(),
             prepared,
-            team,
+            load_threads,
             threads,
             windows: 0,
             started_ns: 0,
@@ -94,10 +96,10 @@ impl<'a> Coordinator<'a> {
     fn wait_until_ready(&mut self) -> Result<Vec<Message>, String> {
         let mut early = Vec::new();
         let mut ready = 0;
-        while ready < self.team.len() {
+        while ready < self.load_threads.len() {
             match self.inbox.recv() {
                 Ok(Message::Worker(WorkerMessage::Ready { thread, waker })) => {
-                    self.team.set_waker(thread, waker);
+                    self.load_threads.set_waker(thread, waker);
                     ready += 1;
                 }
                 Ok(Message::Worker(WorkerMessage::Failed(message))) => return Err(message),
@@ -115,7 +117,7 @@ impl<'a> Coordinator<'a> {
         let job = &self.prepared.job;
         self.collector = Collector::new(
             self.started_ns,
-            self.team.len(),
+            self.load_threads.len(),
             &job.marks,
             job.open.as_ref().map(Open::of),
         );
@@ -154,7 +156,7 @@ impl<'a> Coordinator<'a> {
             }
             Window::Commanded => None,
         };
-        self.team.tell_all(WorkerCommand::Start {
+        self.load_threads.send_all(WorkerCommand::Start {
             at_ns: self.started_ns,
             window,
         });
@@ -295,7 +297,7 @@ impl<'a> Coordinator<'a> {
         } else if self.ending.is_none() {
             let opens_ns = (monotonic_ns() + NOTICE_NS).max(self.started_ns);
             let span = self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms));
-            self.team.tell_all(WorkerCommand::Window(span));
+            self.load_threads.send_all(WorkerCommand::Window(span));
         }
     }
 
@@ -306,7 +308,7 @@ impl<'a> Coordinator<'a> {
     fn end_at(&mut self, reason: Reason, at_ns: u64) {
         if self.ending.is_none() {
             self.ending = Some((reason, at_ns));
-            self.team.tell_all(WorkerCommand::Stop { at_ns });
+            self.load_threads.send_all(WorkerCommand::Stop { at_ns });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Stdin: the plan on the first line, commands on later ones, and the end of stdin as the order to stop.
+//! Stdin: the plan on the first line, commands on later lines; its end stops the run.
 
 use std::io::{self, BufRead};
 use std::sync::mpsc::Sender;

@@ -1,11 +1,12 @@
-//! `prony-engine run`: reads a plan, starts the threads, adds up what they record, writes events, and ends in order.
+//! `prony-engine run`: reads a plan, starts the threads, adds up what they record, writes events,
+//! and ends in order.
 
 mod collect;
 mod coordinator;
 mod input;
 mod output;
 mod prepare;
-mod team;
+mod threads;
 mod window;
 
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! Stdout: events, one line each, written by a thread of their own, so that a reader who is slow or gone cannot hold up the run.
+//! Stdout: one event per line, written by its own thread, so that a slow or absent reader cannot
+//! hold up the run.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};

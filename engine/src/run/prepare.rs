@@ -1,21 +1,23 @@
-//! Before the load: the plan is read, checked and resolved in a thread of its own, so that a signal, a command or a closed stdin ends
-//! the engine at once whatever a resolver, a file or a script's `setup` is waiting for. It starts no load.
+//! Before the load: reads, checks and resolves the plan in a thread of its own, so that a signal,
+//! `stop` or a closed stdin ends the engine even while a resolver, a file or a script's `setup`
+//! blocks. Starts no load.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use super::Message;
 use super::input::Input;
-use super::{Message, team};
+use super::threads::{ChosenDriver, choose_driver};
 use crate::check::{PlanError, check, read_plan};
 use crate::job::Job;
 use crate::plan::{Command, Plan};
 use crate::report::Reason;
 use crate::script::Language;
 
-/// A run that is to end before it began waits so long for its preparation: as a rule it is through by then, and a plan that cannot be
-/// run is refused even where stdin was closed behind it.
+/// A run that is to end before it began waits so long for its preparation: as a rule it is through
+/// by then, and a plan that cannot be run is refused even where stdin was closed behind it.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// As much as the main thread has: scripts run here.
@@ -26,7 +28,7 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 pub struct Prepared {
     pub plan: Plan,
     pub job: Arc<Job>,
-    pub driver: team::Chosen,
+    pub driver: ChosenDriver,
 }
 
 /// How the preparation ended.
@@ -100,9 +102,9 @@ fn all(line: &str, language: &Language) -> Result<Box<Prepared>, PlanError> {
     check(&plan)?;
     let threads = plan.threads.cpus.len().max(1);
     let driver = if plan.injected_faults.is_empty() {
-        team::choose_driver(plan.driver)?
+        choose_driver(plan.driver)?
     } else {
-        team::Chosen::for_faults()
+        ChosenDriver::for_faults()
     };
     let job = Arc::new(Job::new(&plan, threads, language)?);
     Ok(Box::new(Prepared { plan, job, driver }))

@@ -1,4 +1,4 @@
-//! The measured window: what all threads did in it, added up until it is reported. No I/O.
+//! The measured window: what all threads did in it. No I/O.
 
 use crate::job::OpenJob;
 use crate::measure::addresses::{self, AddressFigures};
@@ -171,7 +171,8 @@ impl Measured {
         WindowReport {
             counters,
             opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
-            // All threads cut at the same instants, unless one was held up longer than the notice it had: then the mean is exact.
+            // All threads cut at the same instants, unless one was held up longer than the notice
+            // it had: then the mean is exact.
             duration_s: seconds(spans) / self.threads.len() as f64,
             complete,
             service_time: HistogramReport::new(&self.service_time),

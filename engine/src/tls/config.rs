@@ -1,5 +1,5 @@
-//! From the plan's wishes about TLS to a configuration of `rustls`; what cannot be followed is refused in one sentence. It reads
-//! certificate files, once, before the load starts.
+//! Turns the plan's `target.tls` into a `rustls` configuration, or refuses it in one sentence.
+//! Reads certificate files, once, before the load starts.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! TLS at the client's side, through `rustls`: what a plan asks for made into a configuration, and one connection's state between
-//! plain bytes and the bytes of the wire. It touches no socket and knows nothing of users or requests.
+//! TLS for the client, by `rustls`: its configuration, and the state of one connection between
+//! plain bytes and TLS records. It opens no socket and knows nothing of users or requests.
 
 pub mod config;
 pub mod session;
@@ -13,7 +13,8 @@ pub struct Secured {
     /// The protocol version and the cipher suite by their numbers at IANA.
     pub version: u16,
     pub cipher_suite: u16,
-    /// The protocol that the server chose: its place in [`PROTOCOLS`], from 1; 0 when it chose none.
+    /// The protocol that the server chose: its place in [`PROTOCOLS`], from 1; 0 when it chose
+    /// none.
     pub alpn: u8,
     /// Whether an earlier session was resumed.
     pub resumed: bool,

@@ -1,5 +1,5 @@
-//! The TLS state of one connection, through the unbuffered API of `rustls`: bytes of the wire in, plain bytes out, and back.
-//! It does no I/O.
+//! The TLS state of one connection, on the unbuffered API of `rustls`: TLS records in, plain bytes
+//! out, and back. No I/O.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use rustls::{ClientConfig, Error, HandshakeKind};
 
 use super::{PROTOCOLS, Secured};
 
-/// What a record adds to its plain bytes, at most (RFC 8446, section 5.2, and RFC 5246, section 6.2), and how much it holds.
+/// What a record adds to its plain bytes, at most (RFC 8446, section 5.2, and RFC 5246, section
+/// 6.2), and how much it holds.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 const RECORD_BYTES: usize = 16 * 1024;
 
@@ -23,7 +24,8 @@ pub struct Opened {
     pub secured: bool,
     /// The server has said that nothing more will come.
     pub ended: bool,
-    /// What is to be sent cannot wait for the next request: the server needs it to go on with the handshake.
+    /// What is to be sent cannot wait for the next request: the server needs it to go on with the
+    /// handshake.
     pub urgent: bool,
 }
 
@@ -65,8 +67,8 @@ impl TlsSession {
         self.established
     }
 
-    /// Takes bytes of the wire, which it changes; appends what is in them to `plain` and what TLS itself has to send to `out`.
-    /// After an error `out` may hold the alert that tells the server.
+    /// Takes bytes of the wire, which it changes; appends what is in them to `plain` and what TLS
+    /// itself has to send to `out`. After an error `out` may hold the alert that tells the server.
     pub fn open(
         &mut self,
         wire: &mut [u8],

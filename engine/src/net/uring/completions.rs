@@ -1,4 +1,5 @@
-//! What a completion of the ring means: from its tag and result to the event that is told.
+//! Turns a completion (tag and result) into an event, and discards those of connections that have
+//! been closed.
 
 use io_uring::types::Fixed;
 use io_uring::{cqueue, opcode};
@@ -38,7 +39,8 @@ impl Uring {
         }
         match -result {
             0 => Some(NetEvent::Closed(conn)),
-            // All buffers were in use. Many connections say so at once; one growth is for all of them.
+            // All buffers were in use. Many connections say so at once; one growth is for all of
+            // them.
             code @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                 if code == libc::ENOBUFS && !std::mem::replace(&mut self.grew, true) {
                     self.buffers.grow();
@@ -57,7 +59,8 @@ impl Uring {
         slot.is_some_and(|slot| slot.open && slot.generation & GENERATION == generation)
     }
 
-    /// What a completion says of a connection that is closed is not told: only what it holds is given back.
+    /// What a completion says of a connection that is closed is not told: only what it holds is
+    /// given back.
     #[cold]
     fn discard(&mut self, operation: u64, index: u32, flags: u32) {
         if operation == SEND_OWNED {
@@ -102,7 +105,8 @@ impl Uring {
                 }
             }
             SEND => {
-                // A send that reports no success and failed was not counted; its connection is of no more use.
+                // A send that reports no success and failed was not counted; its connection is of
+                // no more use.
                 self.sent(conn);
                 (result < 0).then_some(NetEvent::Broken(conn, Direction::Write, -result))
             }

@@ -1,10 +1,11 @@
-//! How operations come to the kernel, and what becomes of them when it takes none for the moment: there is one policy for sends,
-//! cancellations and waits.
+//! Submits operations to the kernel. One policy for sends, cancellations and waits when the kernel refuses:
 //!
-//! EBUSY (completions wait to be fetched) and EAGAIN (no memory for a request) pass: completions are taken out of the queue, to be
-//! told with the next batch, and the kernel is asked again, a bounded number of times, which [`Driver::take_put_off`] counts. What is
-//! in the queue by then stays there for the next attempt. An operation for which there is no place in the queue is refused to its
-//! connection ([`NetEvent::Refused`]), or kept where no connection waits for it. Nothing is dropped. Any other error ends the run.
+//! - EBUSY (the completion queue is full) and EAGAIN (no memory for a request) are transient. Completions are drained, to be handled
+//!   with the next batch, and the submission is retried a bounded number of times; [`Driver::take_put_off`] counts the refusals.
+//!   Whatever is still in the submission queue stays there for the next attempt.
+//! - An operation that does not fit into the queue fails its connection ([`NetEvent::Refused`]); one that no connection waits for
+//!   goes to a backlog. Nothing is dropped.
+//! - Any other error ends the run.
 //!
 //! [`Driver::take_put_off`]: crate::net::Driver::take_put_off
 //! [`NetEvent::Refused`]: crate::net::NetEvent::Refused
@@ -22,7 +23,8 @@ use crate::net::sys::until;
 /// IORING_ENTER_GETEVENTS: with deferred task run nothing is posted without it.
 const GET_EVENTS: u32 = 1;
 const EXTENDED_ARGUMENT: u32 = 1 << 3;
-/// The time of a wait is one of the clock. As a span it would begin only after everything was handed over, and sends take a while.
+/// The time of a wait is one of the clock. As a span it would begin only after everything was
+/// handed over, and sends take a while.
 const ABSOLUTE_TIMER: u32 = 1 << 5;
 
 /// What a wait is told (`struct io_uring_getevents_arg`).
@@ -43,11 +45,12 @@ fn passes(error: &io::Error) -> bool {
 }
 
 impl Uring {
-    /// Queues an operation, handing others over when there is no room. The error: there is none even then.
+    /// Queues an operation, handing others over when there is no room. The error: there is none
+    /// even then.
     #[inline]
     fn push(&mut self, entry: &Entry) -> Result<(), i32> {
-        // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by this value and dropped after
-        // the ring; received bytes go to the registered buffers.
+        // SAFETY: what the entry refers to (request bytes, addresses, the wake buffer) is owned by
+        // this value and dropped after the ring; received bytes go to the registered buffers.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             match self.hand_over() {
                 Ok(true) => {}
@@ -86,7 +89,8 @@ impl Uring {
         }
     }
 
-    /// Hands everything in the queue to the kernel. False: it takes nothing for the moment, and all is still in the queue.
+    /// Hands everything in the queue to the kernel. False: it takes nothing for the moment, and all
+    /// is still in the queue.
     pub(super) fn hand_over(&mut self) -> io::Result<bool> {
         let mut attempt = 0;
         loop {
@@ -113,7 +117,8 @@ impl Uring {
         }
     }
 
-    /// The same, and waits for something to happen, until a monotonic time at the latest. The next batch is there to be fetched.
+    /// The same, and waits for something to happen, until a monotonic time at the latest. The next
+    /// batch is there to be fetched.
     pub(super) fn hand_over_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.push_backlog();
         let result = match until_ns {
@@ -140,7 +145,8 @@ impl Uring {
         self.ring.submit()
     }
 
-    /// Hands everything over and lets the kernel post what has happened, without a timer and without sleeping.
+    /// Hands everything over and lets the kernel post what has happened, without a timer and
+    /// without sleeping.
     fn look(&mut self) -> io::Result<usize> {
         #[cfg(test)]
         if let Some(code) = self.refusals.pop_front() {
@@ -149,7 +155,8 @@ impl Uring {
         let submission = self.ring.submission();
         let prepared = submission.len() as u32;
         drop(submission);
-        // SAFETY: no argument is passed. The count of entries is that of the ring, synchronised when `submission` was dropped.
+        // SAFETY: no argument is passed. The count of entries is that of the ring, synchronised
+        // when `submission` was dropped.
         unsafe {
             self.ring
                 .submitter()
@@ -157,7 +164,8 @@ impl Uring {
         }
     }
 
-    /// Hands everything over and waits for something to happen, until a monotonic time at the latest.
+    /// Hands everything over and waits for something to happen, until a monotonic time at the
+    /// latest.
     fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
         let left = until(until_ns);
         if left.is_zero() {
@@ -179,8 +187,9 @@ impl Uring {
             timespec: (&raw const spec) as u64,
         };
         let flags = GET_EVENTS | EXTENDED_ARGUMENT | ABSOLUTE_TIMER;
-        // SAFETY: the argument has the kernel's layout, and it and the time it refers to outlive the call. The count of entries is
-        // that of the ring, synchronised when `submission` was dropped.
+        // SAFETY: the argument has the kernel's layout, and it and the time it refers to outlive
+        // the call. The count of entries is that of the ring, synchronised when `submission` was
+        // dropped.
         let result = unsafe {
             self.ring
                 .submitter()

@@ -1,5 +1,5 @@
-//! Sends of bytes that belong to one request alone: kept in their place until the kernel is done with them, and filled again
-//! while there is more to come.
+//! Sends of bytes made for one request. They stay in place until the kernel is done with them, and
+//! are refilled while more follows.
 
 use io_uring::opcode;
 use io_uring::squeue::Flags;

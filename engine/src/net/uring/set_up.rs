@@ -1,4 +1,4 @@
-//! Sets up a ring, and what several rings of one thread need of each other.
+//! Sets up a ring, and lets several rings of one thread work together.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,8 @@ use crate::net::sys::Waker;
 use prony_common::process::raise_file_limit;
 
 impl Uring {
-    /// One of several rings of a thread says without being asked whether it has work, and has shorter queues.
+    /// One of several rings of a thread says without being asked whether it has work, and has
+    /// shorter queues.
     pub(in crate::net) fn set_up(config: Config, one_of_many: bool) -> io::Result<Self> {
         let connections = config.connections.max(1);
         let mut builder = IoUring::builder();
@@ -78,8 +79,8 @@ impl Uring {
         self.arm_eventfd();
     }
 
-    /// Signals `eventfd` when something has completed. (To poll the ring itself would not do: with deferred task run the kernel
-    /// wakes no poller.)
+    /// Signals `eventfd` when something has completed. (To poll the ring itself would not do: with
+    /// deferred task run the kernel wakes no poller.)
     pub(in crate::net) fn signal_completions_to(&self, eventfd: &Waker) -> io::Result<()> {
         self.ring.submitter().register_eventfd(eventfd.fd())
     }

@@ -1,4 +1,4 @@
-//! What io_uring is told with an entry and says again with its completion: which operation it was, and of which connection.
+//! The user data of an operation: its kind, and which connection it belongs to.
 
 use crate::net::ConnId;
 

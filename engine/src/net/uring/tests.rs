@@ -1,4 +1,5 @@
-//! A kernel that takes nothing for the moment, and completions that come after their connection.
+//! A kernel that refuses submissions, and completions that arrive after their connection was
+//! closed.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

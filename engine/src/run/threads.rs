@@ -1,4 +1,5 @@
-//! The measuring threads: which driver they use, where they run, how they are told. It knows nothing of what they measure.
+//! The load threads: which driver they use, where they run, how they are reached. It does not know
+//! what they measure.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -23,12 +24,12 @@ use prony_common::process::{set_affinity, set_exact_timers};
 
 /// The driver of a run and why it is this one.
 #[derive(Debug, Clone)]
-pub struct Chosen {
+pub struct ChosenDriver {
     pub name: &'static str,
     pub reason: String,
 }
 
-impl Chosen {
+impl ChosenDriver {
     /// A thread with injected faults exists for one driver.
     pub fn for_faults() -> Self {
         Self {
@@ -39,9 +40,9 @@ impl Chosen {
 }
 
 /// Chooses by probing; a driver that was asked for and does not work is a plan that cannot be run.
-pub fn choose_driver(choice: DriverChoice) -> Result<Chosen, PlanError> {
+pub fn choose_driver(choice: DriverChoice) -> Result<ChosenDriver, PlanError> {
     let chosen = |name, reason: &str| {
-        Ok(Chosen {
+        Ok(ChosenDriver {
             name,
             reason: reason.to_owned(),
         })
@@ -70,11 +71,11 @@ pub fn choose_driver(choice: DriverChoice) -> Result<Chosen, PlanError> {
 }
 
 /// A way to each thread.
-pub struct Team {
-    members: Vec<Member>,
+pub struct LoadThreads {
+    threads: Vec<LoadThread>,
 }
 
-struct Member {
+struct LoadThread {
     commands: Sender<WorkerCommand>,
     waker: Option<Waker>,
 }
@@ -82,11 +83,11 @@ struct Member {
 /// What a thread says before anything else: whether it was pinned.
 type Pinned = Receiver<bool>;
 
-impl Team {
+impl LoadThreads {
     /// Starts the threads; each then sets up its driver and says [`WorkerMessage::Ready`].
     pub fn start(
         job: &Arc<Job>,
-        driver: &Chosen,
+        driver: &ChosenDriver,
         plan: &Threads,
         coordinator: &Sender<Message>,
     ) -> Result<(Self, Vec<ThreadReady>), String> {
@@ -95,7 +96,7 @@ impl Team {
         } else {
             plan.cpus.iter().copied().map(Some).collect()
         };
-        let mut members = Vec::new();
+        let mut threads = Vec::new();
         let mut ready = Vec::new();
         for (thread, cpu) in cpus.iter().enumerate() {
             let (commands, inbox) = channel();
@@ -107,7 +108,7 @@ impl Team {
             };
             let pin = cpu.filter(|_| plan.pin);
             let pinned = spawn(Arc::clone(job), link, driver.name, pin)?;
-            members.push(Member {
+            threads.push(LoadThread {
                 commands,
                 waker: None,
             });
@@ -116,22 +117,22 @@ impl Team {
                 pinned: pinned.recv().unwrap_or(false),
             });
         }
-        Ok((Self { members }, ready))
+        Ok((Self { threads }, ready))
     }
 
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.threads.len()
     }
 
     pub fn set_waker(&mut self, thread: usize, waker: Waker) {
-        self.members[thread].waker = Some(waker);
+        self.threads[thread].waker = Some(waker);
     }
 
-    pub fn tell_all(&self, command: WorkerCommand) {
-        for member in &self.members {
+    pub fn send_all(&self, command: WorkerCommand) {
+        for thread in &self.threads {
             // A thread that has ended needs no commands.
-            let _ = member.commands.send(command);
-            if let Some(waker) = &member.waker {
+            let _ = thread.commands.send(command);
+            if let Some(waker) = &thread.waker {
                 waker.wake();
             }
         }
