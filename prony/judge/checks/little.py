@@ -36,7 +36,7 @@ class LittleLimits(DeclaredLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FormResult:
     """One of the two forms: its status, relative deviation (None when unknown) and text."""
 
     status: Status
@@ -72,13 +72,13 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
     )
 
 
-def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> Part:
+def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> FormResult:
     """Σ(residence + think time, clipped to the window) ÷ window against the number of users expected."""
     asked, note = expected_users(window, report, evidence)
     if window.clipped_cycle_s is None or asked is None:
-        return Part(Status.UNKNOWN, None, "user cycles could not be read")
+        return FormResult(Status.UNKNOWN, None, "user cycles could not be read")
     if asked <= 0:
-        return Part(Status.UNKNOWN, None, "no users expected")
+        return FormResult(Status.UNKNOWN, None, "no users expected")
     simulated = window.clipped_cycle_s / window.duration_s
     deviation = simulated / asked - 1
     lacking = limits.little_deviation + _tail_allowance(window, report)
@@ -95,8 +95,8 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
     turnaround_us = _turnaround_us(window, asked, counted=note == CAME_AND_WENT)
     if broken and turnaround_us is not None and turnaround_us <= limits.little_turnaround_us:
         text += f"; the rest is the client's turn-around, {number(turnaround_us)} µs per request"
-        return Part(Status.SUSPECT, deviation, text)
-    return Part(Status.INVALID if broken else Status.VALID, deviation, text)
+        return FormResult(Status.SUSPECT, deviation, text)
+    return FormResult(Status.INVALID if broken else Status.VALID, deviation, text)
 
 
 def _turnaround_us(window: Window, asked: float, *, counted: bool) -> float | None:
@@ -185,7 +185,7 @@ def _tail_allowance(window: Window, report: EngineReport) -> float:
     return window.service_time.max_ns * 1e-9 / window.duration_s
 
 
-def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> Part:
+def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> FormResult:
     """∫ in-flight dt against Σ service time (= throughput × mean service time × window).
 
     The integral stops at the window's edges, service times do not: a request in flight at the opening
@@ -197,7 +197,7 @@ def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> 
     """
     measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
     if measured_s is None or service_s is None:
-        return Part(Status.UNKNOWN, None, "the in-flight integral could not be read")
+        return FormResult(Status.UNKNOWN, None, "the in-flight integral could not be read")
     if service_s <= 0 or measured_s <= 0:
         same = service_s == measured_s
         text = (
@@ -205,7 +205,7 @@ def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> 
             if same
             else "one counter saw load and the other none (in flight, service time)"
         )
-        return Part(Status.UNKNOWN if same else Status.INVALID, None, text)
+        return FormResult(Status.UNKNOWN if same else Status.INVALID, None, text)
     deviation = measured_s / service_s - 1
     text = (
         f"mean in flight {number(measured_s / window.duration_s)}, "
@@ -214,13 +214,15 @@ def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> 
     allowed_s, most_s = _edges_s(window, evidence)
     beyond_s = abs(measured_s - service_s) - limits.little_deviation * service_s
     if beyond_s <= allowed_s:
-        return Part(Status.VALID, deviation, text)
+        return FormResult(Status.VALID, deviation, text)
     if beyond_s <= most_s:
-        return Part(Status.SUSPECT, deviation, text + ": may be requests that span the window's edge")
+        return FormResult(Status.SUSPECT, deviation, text + ": may be requests that span the window's edge")
     if measured_s > service_s and window.failed > 0:
         spent_s = (measured_s - service_s) / window.failed
-        return Part(Status.SUSPECT, deviation, text + f": may be {number(spent_s)} s in each failed request")
-    return Part(Status.INVALID, deviation, text)
+        return FormResult(
+            Status.SUSPECT, deviation, text + f": may be {number(spent_s)} s in each failed request"
+        )
+    return FormResult(Status.INVALID, deviation, text)
 
 
 def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
@@ -248,7 +250,7 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
     return likely_s, at_once * unseen_s
 
 
-def _advice(parts: list[Part]) -> str:
+def _advice(parts: list[FormResult]) -> str:
     users = parts[0] if len(parts) > 1 else None
     if users is not None and users.status is Status.INVALID:
         if users.deviation is not None and users.deviation < 0:

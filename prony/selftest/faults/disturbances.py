@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from prony.selftest.faults.model import Context, Disturbance, Side
+from prony.selftest.faults.model import Disturbance, RunningSetup, Side
 
 CLONE_NEWNET = 0x40000000
 CGROUPS = Path("/sys/fs/cgroup")
@@ -23,8 +23,8 @@ def burner(side: Side) -> Disturbance:
     """A process that burns one CPU of this side."""
 
     @contextmanager
-    def burn(context: Context) -> Iterator[None]:
-        cpus = context.server_cpus if side == "server" else context.client_cpus
+    def burn(running: RunningSetup) -> Iterator[None]:
+        cpus = running.server_cpus if side == "server" else running.client_cpus
         place = f"import os; os.sched_setaffinity(0, {{{cpus[0]}}})"
         # Ends with this process even when nobody is left to kill it.
         burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
@@ -62,15 +62,15 @@ def cpu_quota(share: float) -> Disturbance:
     """A control group in which the server may use this share of one CPU."""
 
     @contextmanager
-    def hold(context: Context) -> Iterator[None]:
+    def hold(running: RunningSetup) -> Iterator[None]:
         root = _quota_root()
-        if root is None or context.server_pid is None:
+        if root is None or running.server_pid is None:
             raise OSError("control groups with a CPU quota cannot be made here")
-        home = root / _group_of(context.server_pid, root).lstrip("/")
+        home = root / _group_of(running.server_pid, root).lstrip("/")
         group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
         try:
             _limit(group, share)
-            (group / "cgroup.procs").write_text(str(context.server_pid))
+            (group / "cgroup.procs").write_text(str(running.server_pid))
             yield
         finally:
             with suppress(OSError):

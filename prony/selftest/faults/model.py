@@ -24,12 +24,12 @@ def hello(expect: bool = True, delay_ms: float | None = None) -> Workload:
 
 
 Side = Literal["server", "client"]
-Disturbance = Callable[["Context"], AbstractContextManager[None]]
+Disturbance = Callable[["RunningSetup"], AbstractContextManager[None]]
 """Something that is done to the host while a set-up runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RunningSetup:
     """What a disturbance may act on: the CPUs of both sides, the server's process and its port."""
 
     server_cpus: tuple[int, ...]

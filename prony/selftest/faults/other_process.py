@@ -14,7 +14,7 @@ from pathlib import Path
 from prony.errors import EnvironmentFault
 from prony.plan.load import Connections
 from prony.selftest.faults import shared_port
-from prony.selftest.faults.model import Context, Entry, Setup
+from prony.selftest.faults.model import Entry, RunningSetup, Setup
 from prony.selftest.faults.single_trial import EntryResult, run_entry, with_
 from prony.selftest.faults.trial import spec_of
 from prony.server.build import Built
@@ -39,9 +39,9 @@ def other_process(port: int) -> Iterator[None]:
         process.wait()
 
 
-def _joins(context: Context) -> Iterator[None]:
-    assert context.port is not None
-    with other_process(context.port):
+def _joins(running: RunningSetup) -> Iterator[None]:
+    assert running.port is not None
+    with other_process(running.port):
         yield
 
 

@@ -12,7 +12,7 @@ from prony.peers.runner import Ran, run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
 from prony.plan.plan import CrossCheck
-from prony.selftest.faults.model import Context, Setup
+from prony.selftest.faults.model import RunningSetup, Setup
 from prony.selftest.faults.trial import spec_of
 from prony.server.build import Built
 from prony.server.launch import launch
@@ -37,8 +37,8 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
     server_cpus = chosen.client if setup.shared_cpus else chosen.server
     with setup.around(), launch(Built(spec_of(setup)), cpus=server_cpus) as server:
         server.wait_ready(status_probe(server.host, server.port, tls=setup.tls), 20.0)
-        context = Context(server_cpus, chosen.client, server.pid)
-        with setup.disturbance(context) if setup.disturbance is not None else nullcontext():
+        running = RunningSetup(server_cpus, chosen.client, server.pid)
+        with setup.disturbance(running) if setup.disturbance is not None else nullcontext():
             asked = Request(
                 CrossCheck(connections=users, seconds=SECONDS, tls=setup.tls, url=server.url),
                 f"{server.url}/",

@@ -20,7 +20,7 @@ from prony.judge.verdict import judge
 from prony.plan.target import CountKeys
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.disturbances import can_limit_cpu
-from prony.selftest.faults.model import Context, Setup, SetupResult
+from prony.selftest.faults.model import RunningSetup, Setup, SetupResult
 from prony.server.build import Built
 from prony.server.running import RunningServer
 from prony.server.spec import Ceilings, ServerSpec
@@ -109,8 +109,8 @@ def _run(setup: Setup, seed: int) -> SetupResult:
 
         def disturb(server: RunningServer) -> None:
             if setup.disturbance is not None:
-                context = Context(chosen.server, chosen.client, server.pid, server.port)
-                active.enter_context(setup.disturbance(context))
+                running = RunningSetup(chosen.server, chosen.client, server.pid, server.port)
+                active.enter_context(setup.disturbance(running))
 
         target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
         listener = Silent(lambda: disturb(target.running)) if setup.in_window else Silent()
