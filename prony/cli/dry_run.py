@@ -14,16 +14,16 @@ from prony.report.delivery import print_json
 
 def show_dry_run(
     plan: Plan,
-    turns: Sequence[ScheduledTrial],
+    trials: Sequence[ScheduledTrial],
     lacking: Sequence[Skipped],
     warnings: Sequence[str],
     testbed: Testbed,
     as_json: bool,
 ) -> int:
     """Print it; always 0, because a dry run measures nothing that could be invalid."""
-    estimate_s = plan.remaining_s(turns)
+    estimate_s = plan.remaining_s(trials)
     if as_json:
-        print_json(_as_json(plan, turns, lacking, warnings, estimate_s))
+        print_json(_as_json(plan, trials, lacking, warnings, estimate_s))
         return 0
     from rich.console import Console
     from rich.table import Table
@@ -32,7 +32,7 @@ def show_dry_run(
     from prony.report.wording import counted, duration, ranges
 
     out = Console()
-    out.print(Text(f"{plan.title}: {counted(len(turns), 'trial')} of {counted(len(plan.cells), 'cell')}, "
+    out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}, "
                    f"about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
     server, client = ranges(testbed.partition.server), ranges(testbed.partition.client)
     shared = " (shared: this machine has too few)" if testbed.partition.shared else ""
@@ -43,15 +43,15 @@ def show_dry_run(
     for heading in ("#", "block", "about"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("cell", overflow="fold")  # as --only takes it, and on one line of 80 characters
-    for turn in turns:
-        about = duration(plan.cell(turn.cell).trial.estimate_s)
-        table.add_row(str(turn.index), str(turn.block + 1), about, Text(turn.cell))
-    if turns:
+    for one in trials:
+        about = duration(plan.cell(one.cell).trial.estimate_s)
+        table.add_row(str(one.index), str(one.block + 1), about, Text(one.cell))
+    if trials:
         out.print(table)
     else:
         out.print("Nothing is left to run.")
-    for one in (*plan.skipped, *lacking):
-        out.print(Text(f"not run: {one.cell}: {one.why}", style="yellow"))
+    for left_out in (*plan.skipped, *lacking):
+        out.print(Text(f"not run: {left_out.cell}: {left_out.why}", style="yellow"))
     if lacking:
         out.print(Text("Without --skip-unmeetable this would be refused.", style="yellow"))
     for sentence in warnings:
@@ -61,7 +61,7 @@ def show_dry_run(
 
 def _as_json(
     plan: Plan,
-    turns: Sequence[ScheduledTrial],
+    trials: Sequence[ScheduledTrial],
     lacking: Sequence[Skipped],
     warnings: Sequence[str],
     estimate_s: float,
@@ -77,12 +77,12 @@ def _as_json(
         "warnings": list(warnings),
         "trials": [
             {
-                "index": turn.index,
-                "block": turn.block,
-                "cell": turn.cell,
-                "estimate_s": round(plan.cell(turn.cell).trial.estimate_s, 1),
+                "index": one.index,
+                "block": one.block,
+                "cell": one.cell,
+                "estimate_s": round(plan.cell(one.cell).trial.estimate_s, 1),
             }
-            for turn in turns
+            for one in trials
         ],
         "skipped": [{"cell": one.cell, "why": one.why} for one in (*plan.skipped, *lacking)],
     }

@@ -27,7 +27,7 @@ Prony's own options, with any tool:
     --driver NAME         auto, io_uring or epoll
     --client-cpus LIST    CPUs for the load (default: chosen)
     --db FILE             Where results are kept, a file or an SQLAlchemy URL
-The verdict stands on standard error, in two lines.
+The verdict is printed on standard error, in two lines.
 """
 
 

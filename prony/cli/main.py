@@ -181,7 +181,7 @@ def _reader_gone() -> int:
 
 
 def _no_room(fault: OSError) -> int:
-    """The disk below standard output or a file is full or read-only: the user's to mend, not a defect."""
+    """The disk below standard output or a file is full or read-only: the user's to fix, not a defect."""
     silence()
     where = fault.filename or "standard output or a temporary file"
     _say(f"{where} cannot be written: {fault.strerror}; free space or write elsewhere (what is stored stays)")

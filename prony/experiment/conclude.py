@@ -66,13 +66,13 @@ def _failed(judgement: Judgement, failure: str) -> Judgement:
     return judgement.model_copy(update={"verdict": Status.INVALID, "findings": (cause, *known)})
 
 
-def unjudged(defect: Exception) -> Judgement:
-    """Of a trial that the judge itself failed at: nothing is known of it, and it can be judged again."""
+def unjudged(end: BaseException) -> Judgement:
+    """Of a trial whose judging failed or was interrupted: unknown, and it can be judged again."""
     finding = Finding(
         check="identity",
         status=Status.UNKNOWN,
-        reason=f"a check failed with {type(defect).__name__}: {defect}",
-        advice="report this defect; afterwards judge the stored trial again: prony results rejudge",
+        reason=f"it was not judged: {type(end).__name__}{f' ({end})' if str(end) else ''}",
+        advice="judge the stored trial again: prony results rejudge",
         essential=True,
     )
     return Judgement(verdict=Status.UNKNOWN, findings=(finding,))

@@ -153,7 +153,7 @@ class Experiment:
 
     def _follow(self, part: Part) -> None:
         """The loads of a part that follows another, or why it cannot be run."""
-        found = growth.following(self.plan, part, self.store.trials(self.identifier))
+        found = growth.following(self.plan, part, self._latest())
         cells = tuple(one for one in found if isinstance(one, Cell))
         skipped = tuple(one for one in found if isinstance(one, Skipped) and one not in self.plan.skipped)
         if skipped:
@@ -163,13 +163,18 @@ class Experiment:
 
     def _search_on(self, part: Part) -> bool:
         """Add the next rate of a search; False when it is over."""
-        cell = growth.next_cell(self.plan, part, self.store.trials(self.identifier))
+        cell = growth.next_cell(self.plan, part, self._latest())
         if cell is None:
             return False
         requirements.refuse_cell(cell, self.targets, self.testbed)
         self._keep(self.plan.grown([cell]))
         self.progress.note(f"next rate: {cell.trial.load_name}")
         return True
+
+    def _latest(self) -> list[StoredTrial]:
+        """Without those that were run again."""
+        last = {_key(self.plan, trial): trial for trial in self.store.trials(self.identifier)}
+        return list(last.values())
 
     def _keep(self, plan: Plan) -> None:
         """The plan has grown: what is stored grows with it."""
@@ -217,7 +222,7 @@ class Experiment:
                 scheduled,
                 target,
                 attempt=self._attempts[scheduled.index],
-                faults_end_it=self._first_of_its_server(scheduled),
+                faults_end_it=self._needed(scheduled),
             )
             self._see(ended)
             if ended.record.failure is not None:
@@ -227,15 +232,18 @@ class Experiment:
             self._tell_of_disturbance(ended, repeat < self.plan.repeat_disturbed)
         self._ended.add(_scheduled(scheduled))
 
-    def _first_of_its_server(self, scheduled: ScheduledTrial) -> bool:
-        """Whether nothing has been measured of this server yet: then a fault (a port that is taken, a server
-        that never gets ready) ends the experiment at once. A plan file is run to its end whatever happens to
-        a cell.
+    def _needed(self, scheduled: ScheduledTrial) -> bool:
+        """Whether a fault (a port that is taken, a server that never gets ready) ends the experiment at once:
+        nothing has been measured of this server yet, or what is tried next depends on this trial. A plan file
+        is run to its end whatever happens to a cell.
         """
         if self.plan.command == "run":
             return False
-        server = self.plan.cell(scheduled.cell).server
-        return not any(self.plan.cell(cell).server == server for cell, _, _ in self._ended)
+        cell = self.plan.cell(scheduled.cell)
+        part = self.plan.part(cell.part)
+        if part.search is not None or part.cross_check is not None:
+            return True
+        return not any(self.plan.cell(one).server == cell.server for one, _, _ in self._ended)
 
     def _tell_of_disturbance(self, ended: Ended, again: bool) -> None:
         worst = ended.conclusion.judgement.worst

@@ -112,11 +112,13 @@ class Trials:
         return ended
 
     def _stored(self, record: TrialRecord, limits: Mapping[str, Any]) -> Conclusion:
-        """Judged and stored; a defect of a check does not lose it either (prony results rejudge)."""
+        """Judged and stored; neither a defect of a check nor an interrupt while it is judged loses it (it can
+        be judged again: prony results rejudge).
+        """
         try:
             conclusion = conclude(record, CheckLimits.model_validate(limits))
-        except Exception as defect:
-            self.store.add_trial(record, unjudged(defect), {})
+        except BaseException as end:
+            self.store.add_trial(record, unjudged(end), {})
             raise
         self.store.add_trial(record, conclusion.judgement, conclusion.figures)
         return conclusion

@@ -101,7 +101,7 @@ def validate(
 
 
 def _first(fault: ValidationError) -> list[dict[str, object]]:
-    """At most five errors: a person mends the first ones first. A list that is too short only because what
+    """At most five errors: a person fixes the first ones first. A list that is too short only because what
     was in it is wrong is no error of its own.
     """
     found = [dict(error) for error in fault.errors(include_url=False)]

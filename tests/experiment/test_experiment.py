@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +15,7 @@ from prony.experiment.growth import first_open_load, search_so_far
 from prony.judge.finding import Finding, Status
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.plan import MAIN, Cell, Follow, Part, Plan, Search
+from prony.store import StoredTrial
 from prony.trial.load_run import INTERRUPTED
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan, rate_of, users_of
 
@@ -53,7 +55,7 @@ def search_plan(first: Cell | None = None, most: int = 24, highest: float = 1e7)
     return plan(first or cell("a", load=ClosedLoad(users=64)), parts=(part,), command="capacity")
 
 
-def server_with(limit_per_s: float, client_per_s: float = math.inf) -> object:
+def server_with(limit_per_s: float, client_per_s: float = math.inf) -> Callable[[Cell, int], Answer]:
     def answer(cell: Cell, number: int) -> Answer:
         del number
         load = cell.trial.load
@@ -68,7 +70,7 @@ def server_with(limit_per_s: float, client_per_s: float = math.inf) -> object:
 
 
 def test_a_search_grows_until_the_bracket_is_narrow(bench: Bench) -> None:
-    bench.answer = server_with(2000)  # type: ignore[assignment]
+    bench.answer = server_with(2000)
     stored, found = bench.run(search_plan())
     search = search_so_far(stored, stored.parts[0], found).found
     assert search.end is End.FOUND
@@ -83,7 +85,7 @@ def test_a_search_grows_until_the_bracket_is_narrow(bench: Bench) -> None:
 
 
 def test_the_client_is_no_server(bench: Bench) -> None:
-    bench.answer = server_with(2000, client_per_s=700)  # type: ignore[assignment]
+    bench.answer = server_with(2000, client_per_s=700)
     asked = search_plan()
     search = asked.parts[0].search
     assert search is not None
@@ -95,7 +97,7 @@ def test_the_client_is_no_server(bench: Bench) -> None:
 
 
 def test_no_rate_is_too_low_for_its_percentile(bench: Bench) -> None:
-    bench.answer = server_with(1)  # type: ignore[assignment]
+    bench.answer = server_with(1)
     search = search_plan().parts[0].search
     assert search is not None
     stored, found = bench.run(search_plan(cell("a", load=first_open_load(1000, search))))
@@ -109,7 +111,7 @@ def test_room_for_what_the_objective_allows() -> None:
 
 
 def test_a_search_that_was_interrupted_goes_on_where_it_stopped(bench: Bench) -> None:
-    bench.answer = server_with(2000)  # type: ignore[assignment]
+    bench.answer = server_with(2000)
     whole, _ = bench.run(search_plan())
     bench.ran.clear()
     bench.interrupt_at = 4
@@ -290,7 +292,7 @@ def test_a_trial_that_was_interrupted_half_way_is_kept_and_run_again(bench: Benc
 # Disturbed from outside.
 
 
-def disturbed(*checks: str, times: int) -> object:
+def disturbed(*checks: str, times: int) -> Callable[[Cell, int], Answer]:
     found: tuple[Finding, ...] = tuple(finding(check, advice="end the other processes") for check in checks)
 
     def answer(cell: Cell, number: int) -> Answer:
@@ -301,7 +303,7 @@ def disturbed(*checks: str, times: int) -> object:
 
 
 def test_a_disturbed_trial_is_repeated_and_stays_on_record(bench: Bench) -> None:
-    bench.answer = disturbed("isolation", times=2)  # type: ignore[assignment]
+    bench.answer = disturbed("isolation", times=2)
     _, found = bench.run(plan(cell("a")).model_copy(update={"repeat_disturbed": 2}))
     assert [one.judgement.verdict for one in found] == [Status.INVALID, Status.INVALID, Status.VALID]
     assert len({(one.record.cell, one.record.block) for one in found}) == 1
@@ -310,20 +312,20 @@ def test_a_disturbed_trial_is_repeated_and_stays_on_record(bench: Bench) -> None
 
 
 def test_it_is_repeated_no_more_often_than_allowed(bench: Bench) -> None:
-    bench.answer = disturbed("isolation", "host", times=99)  # type: ignore[assignment]
+    bench.answer = disturbed("isolation", "host", times=99)
     _, found = bench.run(plan(cell("a", 2)).model_copy(update={"repeat_disturbed": 1}))
     assert [one.record.block for one in found] == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("checks", [("errors",), ("isolation", "errors")])
 def test_what_the_server_itself_did_is_never_repeated(bench: Bench, checks: tuple[str, ...]) -> None:
-    bench.answer = disturbed(*checks, times=99)  # type: ignore[assignment]
+    bench.answer = disturbed(*checks, times=99)
     _, found = bench.run(plan(cell("a")).model_copy(update={"repeat_disturbed": 5}))
     assert len(found) == 1
 
 
 def test_the_first_disturbed_trial_says_what_it_would_take(bench: Bench) -> None:
-    bench.answer = disturbed("isolation", times=99)  # type: ignore[assignment]
+    bench.answer = disturbed("isolation", times=99)
     bench.run(plan(cell("a", 3)))
     said = [one for one in bench.progress.said if "disturbed" in one]
     assert len(said) == 1
@@ -352,3 +354,41 @@ def test_only_the_repeat_counts_for_until_clear(bench: Bench) -> None:
 def test_open_loads_of_the_second_pass_have_names_of_their_own() -> None:
     one = cell("a").under(OpenLoad(rate_per_s=630))
     assert one.id == "main/a/hello/open-630-constant"
+
+
+def test_a_search_ends_where_its_server_is_gone_and_claims_nothing(bench: Bench) -> None:
+    """A rate at which nothing could be offered is no rate that the server missed."""
+    answers = server_with(2000)
+
+    def answer(cell: Cell, number: int) -> Answer:
+        if len(bench.ran) == 3:
+            bench.faults["a"] = "nothing answers"
+        return answers(cell, number)
+
+    bench.answer = answer
+    experiment = bench.experiment(search_plan())
+    with pytest.raises(EnvironmentFault, match="nothing answers"):
+        experiment.run()
+    stored, found = bench.stored(experiment.identifier)
+    assert [one.record.failure for one in found] == [None] * 3
+    bench.faults.clear()
+    bench.experiment(stored).resume(experiment.identifier)
+    assert search_so_far(*_with_part(bench.stored(experiment.identifier))).found.end is End.FOUND
+
+
+def _with_part(stored: tuple[Plan, list[StoredTrial]]) -> tuple[Plan, Part, list[StoredTrial]]:
+    return stored[0], stored[0].parts[0], stored[1]
+
+
+def test_an_interrupt_while_a_trial_is_judged_does_not_lose_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials, "conclude", interrupted)
+    experiment = bench.experiment(plan(cell("a", 2)))
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run()
+    (found,) = bench.store.trials(experiment.identifier)
+    assert "not judged: KeyboardInterrupt" in found.judgement.findings[0].reason
