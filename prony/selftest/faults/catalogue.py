@@ -255,7 +255,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         20,
-        "a neighbour on the server's CPU",
+        "another process on the server's CPU",
         "another process takes half of the server's CPU",
         Setup(disturbance=burner("server"), needs=("two-cpus",)),
         ("isolation",),
