@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import mmap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from prony.errors import UsageError
 from prony.evidence.server import Probe
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Step, Workload
 from prony.server.address import Address
 from prony.server.probe import ProbeAnswer, http_probe
@@ -21,6 +23,45 @@ from prony.trial.rendering import Values
 
 PROBE_TIMEOUT_S = 2.0
 REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@dataclass(slots=True)
+class Preflight:
+    """What a server answers to each step before the load, asked as often as it takes."""
+
+    plan: TrialPlan
+    address: Address | None = None
+    """Where to ask; None: not known yet, or it takes no single requests (a Unix socket)."""
+    probes: tuple[Probe, ...] = ()
+    """The latest answers, by step."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether the plan allows it, and there is a request to send."""
+        leads = any(walk.leading for walk in self.plan.workload.walks)
+        return self.plan.preflight and self.address is not None and leads
+
+    def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
+        """Every step once: the first wrong answer, else the last; None before it answers at all."""
+        assert self.address is not None
+        probes = probe_workload(self.address, self.plan.workload, known)
+        if not probes:
+            return None
+        self.probes = probes
+        return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
+
+    @property
+    def wrong(self) -> str | None:
+        """What is wrong with the answers."""
+        return next((probe.why_not for probe in self.probes if not probe.meets_expectation), None)
+
+    @property
+    def wrong_request(self) -> Step | None:
+        """The step that was answered so."""
+        if self.wrong is None:
+            return None
+        steps = [step for walk in self.plan.workload.walks for step in walk.leading]
+        return next((step for step in steps if step.name == self.probes[-1].step), steps[0])
 
 
 def probe_workload(

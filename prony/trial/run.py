@@ -17,7 +17,7 @@ from typing import TypeVar
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import HostRow, HostWindow
-from prony.evidence.server import Probe, ServerWindow, StartUp
+from prony.evidence.server import ServerWindow, StartUp
 from prony.evidence.trial import Evidence, ServerCount, StageReport, WarmUp
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, engine_load
@@ -36,7 +36,7 @@ from prony.trial.load_run import (
     WindowEdges,
     over_window,
 )
-from prony.trial.preflight import probe_workload
+from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
 from prony.trial.stages import offer_stage, stage_notes
 from prony.trial.surroundings import Surroundings
@@ -99,7 +99,7 @@ class _Trial:
     _preparation: Preparation | None = None
     _engine: EngineRun | None = None
     _phases: Phases = field(default_factory=lambda: Phases(()))
-    _probes: tuple[Probe, ...] = ()
+    _preflight: Preflight = field(init=False)
     _start_up: StartUp | None = None
     _warm_up: WarmUp | None = None
     _edges: WindowEdges | None = None
@@ -110,6 +110,9 @@ class _Trial:
     _stages: tuple[StageReport, ...] = ()
     _notes: list[str] = field(default_factory=list)
     _interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self._preflight = Preflight(self.plan)
 
     def run(self) -> Outcome:
         failure: str | None = None
@@ -133,6 +136,7 @@ class _Trial:
             self._phases = Phases(self.surroundings.partition.server)
         server = self._server = self.under_test.start(self.surroundings.partition)
         self._preparation = Preparation(self.plan.workload, server.url, server.tls)
+        self._preflight.address = server.address
         self._get_ready(server)
         self._prepare(server)
         failure = self._offer(server)
@@ -141,63 +145,36 @@ class _Trial:
         return failure
 
     def _get_ready(self, server: RunningTarget) -> None:
-        """Wait for it; where the steps can be asked already, the first right answers are the preflight."""
-        if self.plan.workload.prepare or not self._leads(server):
+        """Wait for it; where the steps can be sent already, the first right answers are the preflight."""
+        preflight = self._preflight
+        if self.plan.workload.prepare or not preflight.possible:
             self._start_up = server.wait_ready(None, self.plan.start_timeout_s)
             return
-        self._start_up = server.wait_ready(lambda: self._ask(server), self.plan.start_timeout_s)
-        wrong = self._wrong()
-        if wrong is not None:
-            raise EnvironmentFault(f"{wrong}; load on an error page says nothing: correct the request")
-
-    def _leads(self, server: RunningTarget) -> bool:
-        """Whether there is a request to send before the load."""
-        walks = self.plan.workload.walks
-        return self.plan.preflight and server.address is not None and any(walk.leading for walk in walks)
+        self._start_up = server.wait_ready(preflight.ask, self.plan.start_timeout_s)
+        request = preflight.wrong_request
+        if request is not None:
+            raise EnvironmentFault(
+                f"{request.method} {server.url}{request.path} answers {preflight.wrong}; "
+                "load on an error page says nothing: correct the request"
+            )
 
     def _prepare(self, server: RunningTarget) -> None:
         """What the steps need to find on the server, and whether they find it; then the load that comes
         before. Raises EnvironmentFault.
         """
-        preparation = self._made()
+        preflight, preparation = self._preflight, self._made()
         if self.plan.workload.prepare:
             self.listener.phase("prepare", None)
             wrong = preparation.prepare()
-            if wrong is None and self._leads(server):
-                wrong = (
-                    "the server does not answer after it" if self._ask(server) is None else self._why_not()
-                )
+            if wrong is None and preflight.possible:
+                silent = preflight.ask(preparation.values) is None
+                wrong = "the server does not answer after it" if silent else preflight.wrong
             if wrong is not None:
                 self._clean_up()
                 raise EnvironmentFault(f"the preparation of {self.plan.workload.name} failed: {wrong}")
         if self.plan.before is not None:
             self.listener.phase("prepare", None)
             self._stages += (offer_stage(self._load(server), self.plan.before, "before"),)
-
-    def _ask(self, server: RunningTarget) -> Probe | None:
-        """Every step of the workload once: the first wrong answer, else the last; None before it answers at
-        all.
-        """
-        assert server.address is not None
-        probes = probe_workload(server.address, self.plan.workload, self._made().values)
-        if not probes:
-            return None
-        self._probes = probes
-        return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
-
-    def _why_not(self) -> str | None:
-        """What is wrong with the preflight's answers."""
-        return next((probe.why_not for probe in self._probes if not probe.meets_expectation), None)
-
-    def _wrong(self) -> str | None:
-        """The same with the request that was answered so."""
-        why_not = self._why_not()
-        if why_not is None:
-            return None
-        asked = self._probes[-1].step
-        steps = [step for walk in self.plan.workload.walks for step in walk.leading]
-        step = next((step for step in steps if step.name == asked), steps[0])
-        return f"{step.method} {self.under_test.name}{step.path} answers {why_not}"
 
     def _made(self) -> Preparation:
         assert self._preparation is not None, "the server has been started"
@@ -279,9 +256,9 @@ class _Trial:
             edges = run.follow(self.plan.deadline_s + DRAIN_S)
         else:
             edges = run.measure(self.plan.measured_s)
-        sampler.mark()
         self._edges = edges
         self._server_window = over_window(edges, run.server.granted_cpus())
+        sampler.mark()
         if edges.opened.process and edges.closed.process:
             self._host_window = sampler.window(
                 edges.opened.process.t_monotonic_s, edges.closed.process.t_monotonic_s
@@ -385,7 +362,7 @@ class _Trial:
             host_rows=self._host_rows,
             partition=partition if self.under_test.owned else None,
             limits=self.surroundings.limits,
-            probes=self._probes,
+            probes=self._preflight.probes,
             ceilings=self.under_test.ceilings(self.plan, len(partition.server)),
             server_count=self._server_count,
             warm_up=self._warm_up,
