@@ -214,7 +214,7 @@ def test_a_server_that_does_not_start_is_a_result(built: Make, examine: Examine)
     ("troubles", "check", "part"),
     [
         (["--wrong-body", "share=1"], "answers", "header Content-Type is 'text/html"),
-        (["--truncate", "share=0.3"], "concurrent", "the connection closed before an answer"),
+        (["--truncate", "share=0.3"], "concurrent", "the connection closed before a response"),
         (["--garbage", "share=0.3"], "concurrent", "not HTTP"),
         (["--reset", "share=0.3"], "concurrent", "the connection reset"),
         (["--errors", "share=0.3,status=503"], "concurrent", "another status"),
@@ -222,7 +222,7 @@ def test_a_server_that_does_not_start_is_a_result(built: Make, examine: Examine)
         (
             ["--close-silently-after", "3"],
             "keep-alive",
-            "closed before an answer|the connection reset|20 responses on 7 connections",
+            "closed before a response|the connection reset|20 responses on 7 connections",
         ),
         (["--ignore-keep-alive"], "keep-alive", "on 20 connections"),
         (["--wrong-body", "share=0.3"], "concurrent", "another header"),
