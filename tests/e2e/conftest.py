@@ -27,6 +27,24 @@ command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_lis
 """
 SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "2s", "--users", "8", "--seed", "1")
 """The smallest comparison that goes through every phase of a trial."""
+LENIENT = """
+isolation_others: 1
+isolation_steal: 1
+isolation_throttled: 1
+isolation_invalid_factor: 1000
+client_cpu_max: 1
+client_lag_max_ms: 1000000
+client_ceiling_max: 1
+little_deviation: 1
+bound_cpu_min: 0.001
+steady_change: 1
+steady_change_invalid: 1
+schedule_achieved_min: 0
+schedule_lag_floor_ms: 1000000
+stall_floor_ms: 1000000
+host_frequency_drop: 1
+"""
+"""Limits under which no trial is rejected for what else runs on the host: a test may expect a verdict."""
 SHORTEST = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
 """Where only the number of trials and their order matter. A server under test should burn little CPU for an
 answer: each trial first counts its 10,000 requests as published.
@@ -53,6 +71,13 @@ class Lab:
         (place / "hello.txt").write_text("Hello, World!")
         quoted = ", ".join(json.dumps(option) for option in options)
         (place / "server.yaml").write_text(MINE.format(what=name, options=quoted))
+
+    @property
+    def lenient(self) -> tuple[str, str]:
+        """Words for a command: `LENIENT` limits."""
+        file = self.folder / "lenient.yaml"
+        file.write_text(LENIENT)
+        return "--limits", str(file)
 
     def environment(self) -> dict[str, str]:
         return os.environ | {

@@ -29,12 +29,14 @@ def stored_trials(lab: Lab) -> int:
         return int(database.execute("select count(*) from trials").fetchone()[0])
 
 
-def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
-    shown = two.json("compare", "quick-one", "slow-one", *SHORT)
+def test_the_slower_server_is_found_and_everything_is_kept(lab: Lab) -> None:
+    """One works 30 times as long for an answer: more than any other load on the host can undo."""
+    lab.server("quick-one", "--work", "20us")
+    lab.server("slow-one", "--work", "1ms")
+    shown = lab.json("compare", "quick-one", "slow-one", *SHORT, *lab.lenient)
     assert (shown["schema"], shown["quick"]) == (2, True)
     (part,) = shown["parts"]
     assert [cell["server"] for cell in part["cells"]] == ["quick-one", "slow-one"]
-    rates = {}
     for cell in part["cells"]:
         assert len(cell["trials"]) == 3
         for trial in cell["trials"]:
@@ -42,19 +44,16 @@ def test_the_slower_server_is_found_and_everything_is_kept(two: Lab) -> None:
             assert {"errors", "little", "client", "bound_by", "connections", "steady", "samples"} <= set(
                 statuses
             )
-            # Not `little`: users who wait for a client without a CPU are a neighbour's doing.
             assert {statuses["errors"], statuses["content"]} == {"valid"}
-            assert not trial["counts"] or trial["figures"]["time_to_ready_s"] > 0
+            assert trial["counts"], [f for f in trial["findings"] if f["status"] == "invalid"]
+            assert trial["figures"]["time_to_ready_s"] > 0
             assert trial["counters"]["requests"] > 0
-        rates[cell["server"]] = [t["figures"]["requests_per_s"] for t in cell["trials"] if t["counts"]]
-    # On a machine that is too busy trials may rightly be invalid, and those that are left lie far apart.
     pair = part["pairs"][0]
-    assert (pair["verdict"] == "faster") == ("quick-one is faster than slow-one" in pair["sentence"])
-    assert pair["verdict"] not in ("slower", "equivalent")
-    if all(rates.values()):
-        assert max(rates["slow-one"]) < max(rates["quick-one"])
-    assert stored_trials(two) == 6
-    assert two.json("results", "show", "latest") == shown
+    assert (pair["figure"], pair["verdict"]) == ("requests_per_s", "faster"), pair
+    assert pair["low"] > 1
+    assert "quick-one is faster than slow-one" in pair["sentence"]
+    assert stored_trials(lab) == 6
+    assert lab.json("results", "show", "latest") == shown
 
 
 def test_a_server_that_does_not_conform_is_said_before_its_figures(lab: Lab) -> None:
