@@ -20,7 +20,10 @@ URL_WARM_UP_S = 3.0
 
 Target = Annotated[
     str | None,
-    typer.Argument(help="A URL (http://…) of a running server, or one of the catalogue (prony servers)."),
+    typer.Argument(
+        metavar="URL|SERVER",
+        help="A URL (http://…) of a running server, or a server of the catalogue (prony servers).",
+    ),
 ]
 Workload = Annotated[str | None, typer.Option("--workload", "-w", help="Which requests.")]
 Window = Annotated[

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.errors import StoreError
-from prony.experiment.stored import cell_of_record, plan_of
+from prony.errors import StoreError, UsageError
+from prony.experiment.stored import cell_of_record, plan_of, resumable
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
@@ -100,3 +100,14 @@ def test_a_plan_of_a_later_version_is_refused_in_a_sentence(tmp_path: Path) -> N
     row.spec["cells"][0]["quantum"] = True
     with pytest.raises(StoreError, match="is not understood by this one"):
         plan_of(row)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_what_recorded_its_whole_plan_can_be_continued(name: str, tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "results.db")
+    identifier, _ = read(store, SCHEMA_1 / f"{name}.prony.gz")
+    if name.startswith(("compare", "plan")):
+        assert resumable(store, identifier)[1].title
+    else:
+        with pytest.raises(UsageError, match="run it again"):
+            resumable(store, identifier)
