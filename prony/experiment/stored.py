@@ -44,8 +44,8 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
         raise UsageError(f"{row.id} is still running; wait for it, or end it first")
     if row.spec.get("schema") != 2 and (row.spec.get("kind") in ("sweep", "capacity") or "url" in row.spec):
         raise UsageError(
-            f"{row.id} was stored by Prony {row.prony_version}, which did not record the workload of a sweep, "
-            "a search or a load; run it again"
+            f"{row.id} was stored by Prony {row.prony_version}, which did not record the workload of "
+            "a sweep, a search or a load; run it again"
         )
     return row, plan_of(row, store.trials(row.id))
 
