@@ -83,7 +83,7 @@ struct Batch {
 }
 
 #[derive(Debug)]
-enum Message {
+enum LogMessage {
     Rows(Batch),
     End,
 }
@@ -98,7 +98,7 @@ struct Costs {
 /// The way of all threads to the writer.
 #[derive(Debug)]
 pub struct Log {
-    batches: SyncSender<Message>,
+    batches: SyncSender<LogMessage>,
     costs: Arc<Costs>,
     /// Until the writer takes it.
     file: Mutex<Option<LogFile>>,
@@ -128,13 +128,13 @@ impl Log {
 
     /// The rows of a thread; waits while the writer has too many.
     fn hand_over(&self, batch: Batch) {
-        let message = match self.batches.try_send(Message::Rows(batch)) {
+        let message = match self.batches.try_send(LogMessage::Rows(batch)) {
             Ok(()) => return,
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => message,
         };
         let from_ns = monotonic_ns();
         if let Err(unsent) = self.batches.send(message)
-            && let Message::Rows(batch) = unsent.0
+            && let LogMessage::Rows(batch) = unsent.0
         {
             let rows = batch.rows.len() as u64;
             self.costs.lost.fetch_add(rows, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl Log {
     /// Nothing more is coming.
     pub fn end(&self) {
         // Without a writer there is nobody to be told.
-        let _ = self.batches.send(Message::End);
+        let _ = self.batches.send(LogMessage::End);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Batch, COLUMNS, Costs, Message, Row, target_of};
+use super::{Batch, COLUMNS, Costs, LogMessage, Row, target_of};
 use crate::measure::counters::ErrorKind;
 use crate::net::sys::thread_cpu_ns;
 use crate::plan::Plan;
@@ -70,7 +70,7 @@ impl Write for Counted {
 pub struct LogFile {
     path: PathBuf,
     csv: csv::Writer<Counted>,
-    inbox: Receiver<Message>,
+    inbox: Receiver<LogMessage>,
     costs: Arc<Costs>,
     steps: Vec<StepCells>,
     errors: Vec<String>,
@@ -102,7 +102,7 @@ impl LogFile {
         path: &Path,
         plan: &Plan,
         fixed: &[Option<&[u8]>],
-        inbox: Receiver<Message>,
+        inbox: Receiver<LogMessage>,
         costs: Arc<Costs>,
     ) -> Result<Self, PlanError> {
         let cannot = |error: &dyn std::fmt::Display| {
@@ -167,8 +167,8 @@ impl LogFile {
                 }
             };
             match message {
-                Message::Rows(batch) => self.write_batch(&batch, started),
-                Message::End => ended = true,
+                LogMessage::Rows(batch) => self.write_batch(&batch, started),
+                LogMessage::End => ended = true,
             }
         }
         self.flush();

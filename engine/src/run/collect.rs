@@ -314,7 +314,7 @@ impl Collector {
             bytes: counters.bytes_received,
             connect_errors: count(ErrorKind::is_of_connecting),
             read_errors: count(ErrorKind::is_of_reading),
-            write_errors: count(|kind| kind == ErrorKind::Write),
+            write_errors: count(|kind| matches!(kind, ErrorKind::Write | ErrorKind::Client)),
             status_errors: statuses
                 .iter()
                 .filter(|(status, _)| **status > 399)

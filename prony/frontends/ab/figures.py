@@ -16,7 +16,7 @@ CONNECT_KINDS = ("connect_refused", "connect_timeout", "connect_other", "tls", "
                  "descriptors")  # fmt: skip
 RECEIVE_KINDS = ("read", "timeout")
 LENGTH_KINDS = ("premature_close",)
-EXCEPTION_KINDS = ("protocol", "header_too_long")
+EXCEPTION_KINDS = ("protocol", "header_too_long", "client", "answer_memory")
 FINE_BINS = 2048
 """Steps into which a distribution is cut before two are added: finer than ab's milliseconds need."""
 Array = NDArray[np.float64]

@@ -28,6 +28,8 @@ ERRORS: Mapping[str, str] = {
     "timeout": "ETIMEDOUT",
     "protocol": "HPE_INVALID_CONSTANT",
     "header_too_long": "HPE_HEADER_OVERFLOW",
+    "client": "EBUSY",
+    "answer_memory": "ENOBUFS",
     "capture": "Failed capture or match",
     "expect_redirect": "redirect_not_followed",
 }

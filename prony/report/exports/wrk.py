@@ -38,8 +38,8 @@ COLUMNS = (
     "lat_percentile_99_microseconds",
 )
 CONNECT = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors")
-READ = ("read", "premature_close", "protocol", "header_too_long")
-WRITE = ("write",)
+READ = ("read", "premature_close", "protocol", "header_too_long", "answer_memory")
+WRITE = ("write", "client")
 TIMEOUT = ("timeout",)
 
 
