@@ -35,10 +35,11 @@ class Sample(NamedTuple):
     """Why it is not valid."""
     machine: str = ""
     disturbed: bool = False
-    """Excluded for what happened outside of the trial (a neighbour, the host), which says nothing of the
-    server."""
+    """Excluded for a cause outside the trial (another process, the host), which says nothing about the
+    server.
+    """
     suspect: bool = False
-    """It counts, and the pair is given without it, too, where that makes a difference."""
+    """The trial counts; the pair is also given without it where that makes a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,14 @@ class ServerValues:
     machines: frozenset[str]
     excluded: tuple[str, ...]
     excluded_blocks: tuple[int, ...]
-    """Of the trials that were excluded for what happened in them."""
+    """Blocks of the trials excluded for what happened in them."""
     suspects: tuple[bool, ...]
-    """Whether each of `values` is of a suspect trial."""
+    """For each of `values`, whether its trial is suspect."""
     summary: Summary | None
 
     @property
     def side(self) -> Side:
-        """What the rule for exclusions needs."""
+        """The input of the exclusion rule."""
         return Side(self.server, self.values, self.blocks, self.excluded_blocks)
 
     def without_suspects(self) -> tuple[list[float], list[int]]:
@@ -310,7 +311,7 @@ def _again(
 def _without_suspects(
     a: ServerValues, b: ServerValues, found: RatioResult, band: float, direction: bool | None
 ) -> RatioResult | None:
-    """The result without suspect trials; None where there is none of them, or it says the same."""
+    """The result without suspect trials; None when there are none, or it is the same."""
     if not any((*a.suspects, *b.suspects)):
         return None
     (values_a, blocks_a), (values_b, blocks_b) = a.without_suspects(), b.without_suspects()

@@ -1,7 +1,8 @@
-"""May a verdict rest on the trials that were left? A trial is excluded for what happened in it, and that may
-depend on how fast the server was. Must not know why a trial was excluded.
+"""Whether a verdict may rest on the remaining trials: an exclusion for what happened in a trial may depend on
+how fast the server was. Must not know why a trial was excluded.
 
-Equal servers of which one has its slow starts excluded were called different in 68 % of simulated runs.
+Equal servers of which one had its slow starts excluded were called different in 68 % of simulated
+experiments.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import dataclass
 from prony.compare.ratio import RatioResult
 
 MOST_EXCLUDED = 0.2
-"""Share of a server's trials; with more of them gone, the rest is a selection."""
+"""Largest share of a server's trials that may be excluded; beyond it the rest is a selection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One server of a pair: the trials that count, and the blocks of those that were excluded for what
-    happened in them (a neighbour on the CPUs is no such reason: it does not depend on the server).
+    """One server of a pair: the trials that count, and the blocks of those excluded for what happened in them
+    (another process on the CPUs is no such reason: it does not depend on the server).
     """
 
     server: str
@@ -28,7 +29,7 @@ class Side:
 
     @property
     def trials(self) -> int:
-        """With those that were excluded."""
+        """All trials, excluded ones included."""
         return len(self.values) + len(self.excluded_blocks)
 
     @property
@@ -62,7 +63,7 @@ def undecided_because(a: Side, b: Side, measure: Measure, decides: Callable[[Rat
     counts = " and ".join(
         f"{len(side.excluded_blocks)} of {side.trials} trials of {side.server}" for side in (a, b)
     )
-    return f"{counts} were excluded, which may be what made the difference"
+    return f"{counts} were excluded, which may have made the difference"
 
 
 def _imputed(a: Side, b: Side, for_a: float, for_b: float, measure: Measure) -> RatioResult:

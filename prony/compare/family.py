@@ -18,7 +18,7 @@ from prony.compare.sequential import boundaries
 special: Any = untyped_special
 
 SPREAD_CONFIDENCE = 0.9
-"""Of each end of the spread's interval: one planned number in ten is too small."""
+"""Confidence of each end of the spread's interval: one planned number in ten is too small."""
 POWER = 0.8
 """Chance that the planned trials settle the pair."""
 MOST_TRIALS = 1000
@@ -57,14 +57,14 @@ class MoreTrials:
 def more_trials(
     result: RatioResult, band: float, level: float, power: float = POWER, sure: float = SPREAD_CONFIDENCE
 ) -> MoreTrials | None:
-    """How many further trials per server tell a difference of `band` from none with probability `power`.
+    """Further trials per server that detect a difference of `band` with probability `power`.
 
-    The seen ratio takes no part: it is what is asked, and a plan that trusts it stops where noise looks like
-    an answer. Only the spread is taken from the trials, and of it not the estimate but both ends of its
-    interval: s sqrt(f / q) with q the chi-square quantiles of f degrees of freedom at `sure` and 1 - `sure`.
-    A half-width and a margin for power must fit into log(1 + band): then equal servers are called
-    equivalent, and servers that differ by the band or more are told apart. A true ratio between 1 and the
-    band's edge may take more. None where the spread is not known.
+    The observed ratio takes no part: a plan that trusts it stops where noise looks like a result. Only the
+    spread is taken from the trials, as both ends of its interval: s sqrt(f / q) with q the chi-square
+    quantiles of f degrees of freedom at `sure` and 1 - `sure`. A half-width and a margin for power must fit
+    into log(1 + band): then equal servers are called equivalent, and servers that differ by the band or more
+    are distinguished. A true ratio between 1 and the edge of the band may stay inconclusive for any number of
+    trials.
     """
     if result.error is None or result.freedom is None or result.n < 1 or result.error == 0:
         return None
@@ -82,7 +82,7 @@ def more_trials(
 
 
 def _further(result: RatioResult, spread: float, room: float, level: float, power: float) -> int | None:
-    """The fewest further trials at this spread; 0 where those that ran were enough already."""
+    """The fewest further trials at this spread; 0 where those so far are enough."""
     last = result.n + MOST_TRIALS if result.looks is None else result.looks.most
     trials = np.arange(max(2, result.n), last + 1)
     freedom = (1 if result.paired else 2) * (trials - 1)

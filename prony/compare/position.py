@@ -1,5 +1,4 @@
-"""Does it matter when in its block a trial runs? A test for an effect of position. Must not know what a
-server is called.
+"""A test for an effect of a trial's position in its block. Must not know what a server is called.
 
 A position effect in balanced orders widens intervals; in unbalanced ones it looks like a server.
 """
@@ -23,19 +22,19 @@ FEWEST_FREEDOM = 2
 
 @dataclass(frozen=True, slots=True)
 class PositionEffect:
-    """Change of the figure per place further back in the block, as a ratio (0.98: 2 % less each place)."""
+    """Change of the figure per position in the block, as a ratio (0.98: 2 % less at each position)."""
 
     ratio: float
     low: float
     high: float
     """The interval of `ratio`, 95 %."""
     p_value: float
-    """Two-sided, of no effect."""
+    """Two-sided p-value for no effect."""
     trials: int
 
     @property
     def found(self) -> bool:
-        """Whether the interval leaves 1 out."""
+        """Whether the interval excludes 1."""
         return not self.low <= 1 <= self.high
 
 
@@ -46,10 +45,9 @@ def position_effect(
     positions: Sequence[int],
     confidence: float = 0.95,
 ) -> PositionEffect | None:
-    """Least squares on logarithms: a level for each server and each block, and one slope over positions.
-
-    All sequences have a place per trial; values are positive. None where the position cannot be told from
-    servers and blocks, or fewer than FEWEST_FREEDOM degrees of freedom are left.
+    """Least squares on logarithms: a level for each server and each block, and one slope over positions. All
+    sequences have one entry per trial; values are positive. None where position is confounded with servers
+    and blocks, or with fewer than FEWEST_FREEDOM degrees of freedom.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     levels = np.column_stack([_dummies(servers), _dummies(blocks)[:, 1:]])

@@ -1,8 +1,7 @@
-"""The laws that a set of points does not contradict: a profile-likelihood region of the Universal Scalability
-Law.
+"""A profile-likelihood region of the Universal Scalability Law: the laws that the points do not contradict.
+Must not know what is derived from a law.
 
-Arrays in, arrays out. Must not know what is read off a law; a bootstrap of so few points covered 83 % where
-95 % was said.
+Arrays in, arrays out. A bootstrap of so few points covered 83 % instead of 95 %.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GRID = 60
 """Values of α and of β; the box is drawn around the region until the region fills most of it."""
 MOST_ROUNDS = 60
 WIDEST = 1e8
-"""α and βN² beyond this bend nothing any further."""
+"""α and βN² above this change nothing any more."""
 FILLED = 0.6
 
 
@@ -36,7 +35,7 @@ class Region:
     alpha: Floats
     beta: Floats
     slack: Floats
-    """By so much the logarithm of `rate_1` may move either way before the law leaves the region."""
+    """Slack of log(`rate_1`), either way, before the law leaves the region."""
 
 
 def region(users: Floats, logs: Floats, best: Law, confidence: float) -> Region | None:

@@ -63,7 +63,7 @@ def sentence(
 
 
 def _alone(result: RatioResult | None, swap: bool, band: float) -> str:
-    """The ratio of the trials that are not suspect, where it says something else."""
+    """The ratio without suspect trials, where it differs."""
     if result is None:
         return ""
     if result.low is None or result.high is None:
@@ -75,8 +75,10 @@ def _alone(result: RatioResult | None, swap: bool, band: float) -> str:
 
 
 def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
-    """What it would take: a range, for the spread of a few trials is known to a factor of two at best."""
-    apart = f"telling {band * 100:g} % from none"
+    """The number of further trials, as a range: the spread of a few trials is known to within a factor of two
+    at best.
+    """
+    apart = f"detecting a {band * 100:g} % difference"
     if more is None:
         return ""
     if more.most is None:
@@ -84,7 +86,7 @@ def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
         least = f" at least {more.least} more trials per server"
         return f"; {apart} would take{least}" if not planned else f";{planned}"
     if more.most == 0:
-        return f"; the trials are enough for {apart}: the ratio lies near the edge of that band"
+        return f"; the trials suffice for {apart}: the ratio is near the edge of the band"
     count = f"{more.least} to {more.most}" if more.least < more.most else f"{more.most}"
     follow = "" if result.looks is not None else ": --until-clear adds them and stops as soon as it is clear"
     return f"; {apart} takes about {count} more {_trials(more.most)} per server{follow}"

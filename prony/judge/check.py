@@ -35,7 +35,7 @@ Applies = Callable[[Evidence], bool]
 
 
 def always(evidence: Evidence) -> bool:  # noqa: ARG001
-    """For `essential`: no figure of any trial without this check."""
+    """For `essential`: every trial needs this check."""
     return True
 
 
@@ -45,7 +45,7 @@ def never(evidence: Evidence) -> bool:  # noqa: ARG001
 
 
 def owned(evidence: Evidence) -> bool:
-    """For `essential`: what Prony can, and so must, know of a server that it started itself."""
+    """For `essential`: what Prony can, and so must, know of a server that it launched."""
     return evidence.server.owned
 
 
@@ -58,11 +58,11 @@ class Check(Generic[R]):
         self.name: str = function.__name__
         self.limits: type[DeclaredLimits] = limits
         self.order = order
-        """Findings are printed in this order, and the first that decides the verdict is named beside it:
-        causes (a neighbour on the CPUs) stand before their symptoms (a server that looks idle).
+        """Findings are printed in this order, and the first that decides the verdict is named with it: causes
+        (another process on the CPUs) come before their symptoms (a server that looks idle).
         """
         self.essential = essential
-        """Of which trials a figure cannot be called valid while this check is unknown."""
+        """The trials that cannot be valid while this check is unknown."""
         self._judge: Callable[[Evidence, DeclaredLimits], R] = lambda evidence, all_limits: function(
             evidence, all_limits.of(limits)
         )

@@ -1,8 +1,7 @@
-"""How sure is a percentile? Distribution-free intervals by order statistics. Must not know where samples
-come from.
+"""Distribution-free intervals of percentiles, by order statistics. Must not know where samples come from.
 
-Within a trial requests are taken as independent, which those that share a queue are not: the interval says
-what so many samples can say at best. Over trials the sample is a trial, and it says what is claimed.
+Within a trial requests are taken as independent, which those that share a queue are not: the interval is the
+best that so many samples can support. Over trials the sample is the trial.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ FEWEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The order statistics (from 1) between which a percentile lies; `high` is None where no sample bounds
-    it."""
+    """The order statistics (from 1) that bound a percentile; `high` is None where no sample bounds it."""
 
     low: int
     high: int | None
@@ -72,10 +70,10 @@ def interval_ms(histogram: Decoded, percentile: float, confidence: float = CONFI
 
 
 def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
-    """The fewest samples whose interval has a useful upper end: beyond it lies at least half of the tail.
+    """The fewest samples whose interval has a useful upper end, with at least half of the tail beyond it.
 
     n (1 - p) (1 - USEFUL_TAIL) >= z sqrt(n p (1 - p)), so n >= (z / (1 - USEFUL_TAIL))^2 p / (1 - p): 1,522
-    for p99, where 459 only make it likely that one sample lies beyond it: the upper end is then the maximum.
+    for p99. 459 samples only make it likely that one lies beyond p99; the upper end is then the maximum.
     Raises ValueError for a percentile outside (0, 100).
     """
     if not 0 < percentile < 100:

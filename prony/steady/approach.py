@@ -1,7 +1,8 @@
-"""How far from its plateau can a series of rows still be? An upper bound on what is still to come.
+"""An upper bound on the distance of a series from its plateau. Must not know what the rows mean, or who sets
+the limit.
 
-Pure arithmetic on arrays; must not know what the rows mean, nor who sets the limit. A change that was not
-found is no proof that there is none: this bound is what lets a window be called steady.
+Pure arithmetic on arrays. An undetected change is no proof that there is none: this bound is what lets a
+window be called steady.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from scipy import special as untyped_special
 from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
 
 SHORTEST_S, LONGEST_S = 3.0, 300.0
-"""Time constants that are considered. A slower approach looks like a level for as long as anybody measures:
-the bound does not cover it, and what rests on the bound says so.
+"""Range of time constants. A slower approach looks level over any practical window: the bound does not cover
+it, and says so.
 """
 TIME_CONSTANTS = 28
-"""Values on the grid, evenly spaced on the log scale: neighbours differ by 19 %."""
+"""Values on the grid, evenly spaced on the log scale, 19 % apart."""
 CONFIDENCE = 0.95
-"""One-sided, of the bound for one time constant."""
+"""One-sided confidence of the bound for one time constant."""
 DISMISSED = 3.84
 """A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
 freedom, 95 %) in units of the long-run variance.
 """
 MOST_CORRELATED = 0.9
-"""Above this autocorrelation a series of minutes cannot be told from a random walk."""
+"""Above this autocorrelation a series of minutes is indistinguishable from a random walk."""
 FEWEST_ROWS = 8
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ special: Any = untyped_special
 
 @dataclass(frozen=True, slots=True)
 class Approach:
-    """What is still to come, as differences of log levels (0.03 is about 3 %)."""
+    """The remaining change, as differences of log levels (0.03 is about 3 %)."""
 
     remaining: float
     """Best estimate of plateau less mean of the window: positive while the series still rises."""
@@ -48,11 +49,13 @@ class Approach:
     up to LONGEST_S that the rows do not contradict.
     """
     time_constant_s: float
-    """Of the best fit; means nothing where `remaining` is small."""
+    """Of the best fit; meaningless where `remaining` is small."""
     noise: float
     """Standard deviation of a row around the fit."""
     autocorrelation: float
-    """Of neighbouring rows around the fit, corrected for the bias of a short series; never below 0."""
+    """Lag-1 autocorrelation of the rows around the fit, corrected for the bias of a short series; never below
+    0.
+    """
     rows: int
 
 
@@ -148,7 +151,7 @@ def _thinned(
 
 
 def _fit(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_], tau: float) -> _Fit | None:
-    """None where the rows say nothing of this time constant."""
+    """None where the rows do not determine this time constant."""
     decay = np.exp(-t / tau)
     centred_y, centred_x = y.copy(), decay.copy()
     parts = np.unique(part)
@@ -174,7 +177,7 @@ def _fit(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]
 
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:
-    """Of neighbours; the bias of a short series, about (parameters + 3 rho) / n (Kendall 1954), is added."""
+    """Lag-1; the bias of a short series, about (parameters + 3 rho) / n (Kendall 1954), is added."""
     if misfit <= 0:
         return 0.0
     raw = float(residual[1:] @ residual[:-1]) / misfit

@@ -70,7 +70,7 @@ class TestSentences:
         sentence = compare(samples).pairs[0].sentence
         assert "inconclusive" in sentence
         assert re.search(
-            r"telling 2 % from none takes about \d+ to \d+ more trials per server: --until-clear", sentence
+            r"detecting a 2 % difference takes about \d+ to \d+ more trials per server: --until", sentence
         )
 
     def test_the_family_is_named(self) -> None:

@@ -15,7 +15,8 @@ SOURCE = "a figure with errors describes the errors"
 FIRST_ERROR_STATUS = 400
 CLIENT_KINDS = frozenset({"client", "answer_memory"})
 """Failures of the load generator's own making: the server had no part in the first, and more in flight than
-the client may hold in the second."""
+the client may hold in the second.
+"""
 
 
 class ErrorsLimits(DeclaredLimits):

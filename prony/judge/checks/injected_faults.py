@@ -1,4 +1,6 @@
-"""injected_faults: was the load generator told to misbehave. Must not know what a fault does to a figure."""
+"""injected_faults: did the load generator run with injected faults. Must not know what a fault does to a
+figure.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ SOURCE = "an engine with injected faults exists for the self-test alone"
 
 @check(DeclaredLimits, order=5)
 def injected_faults(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Any injected fault is invalid. Left out of a run without one: all but those of the self-test."""
+    """Any injected fault is invalid. Left out of a run without one."""
     del limits
     faults = evidence.engine.ready.injected_faults if evidence.engine is not None else ()
     if not faults:
