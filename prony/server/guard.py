@@ -1,14 +1,14 @@
 """The parent of a server under test: it outlives a laboratory that is killed, and takes the server with it.
 
-Run as a script by `prony.server.launch` (only the standard library, nothing of Prony). Its standard input is
-a pipe from the laboratory: first one line of JSON (`Order`), later `stop SECONDS`; when the pipe closes, or
-the laboratory's process ends however it ends, everything below the guard is told to stop, then killed. Its
-standard output says, one JSON object per line, `started`, `failed`, `exited` and `gone`. Between those it
-sleeps in `select` and costs nothing.
+Run as a script by `prony.server.launch` (only the standard library, nothing of Prony). Its standard input
+is a pipe from the laboratory: first one line of JSON (`ProcessSpec`), later `stop SECONDS`; when the pipe
+closes, or the laboratory's process ends however it ends, everything below the guard is told to stop, then
+killed. Its standard output says, one JSON object per line, `started`, `failed`, `exited` and `gone`.
+Between those it sleeps in `select` and costs nothing.
 
-Nothing can slip away: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server dies
-with the guard (PR_SET_PDEATHSIG), and the guard is in a session of its own, so no Ctrl-C reaches either of
-them.
+Nothing can slip away: the guard is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), the server
+dies with the guard (PR_SET_PDEATHSIG), and the guard is in a session of its own, so no Ctrl-C reaches
+either of them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 class Guard:
     """One server and everything that it started."""
 
-    def __init__(self, order: dict[str, Any], more: bytes) -> None:
-        self.order = order
+    def __init__(self, spec: dict[str, Any], more: bytes) -> None:
+        self.spec = spec
         self.commands = more
-        self.lab = _pidfd(int(order["lab_pid"]))
+        self.lab = _pidfd(int(spec["lab_pid"]))
         self.server = 0
         self.server_lives = False
 
@@ -82,7 +82,7 @@ class Guard:
         try:
             os.setsid()
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != int(self.order["guard_pid"]):
+            if os.getppid() != int(self.spec["guard_pid"]):
                 os._exit(127)
             signal.set_wakeup_fd(-1)
             for number in (
@@ -94,15 +94,15 @@ class Guard:
                 signal.SIGXFSZ,
             ):
                 signal.signal(number, signal.SIG_DFL)
-            os.chdir(self.order["cwd"])
-            log = os.open(self.order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.chdir(self.spec["cwd"])
+            log = os.open(self.spec["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             nothing = os.open(os.devnull, os.O_RDONLY)
             for source, target in ((nothing, 0), (log, 1), (log, 2)):
                 os.dup2(source, target)
-            if self.order["cpus"]:
-                _pin(self.order["cpus"])
+            if self.spec["cpus"]:
+                _pin(self.spec["cpus"])
             os.write(tell, str(time.monotonic_ns()).encode())
-            os.execve(self.order["command"][0], self.order["command"], self.order["env"])
+            os.execve(self.spec["command"][0], self.spec["command"], self.spec["env"])
         except OSError as fault:
             os.write(tell, f" {fault.strerror}: {fault.filename}".encode())
         os._exit(127)
@@ -165,7 +165,7 @@ class Guard:
     def _clean(self) -> None:
         import shutil  # only now: a guard that waits needs none of it
 
-        shutil.rmtree(self.order["scratch"], ignore_errors=True)
+        shutil.rmtree(self.spec["scratch"], ignore_errors=True)
 
 
 def _say(**message: object) -> None:
@@ -216,7 +216,7 @@ def _below(root: int) -> set[int]:
 
 
 def main() -> int:
-    """Read the order from standard input and execute it."""
+    """Read the spec from standard input and execute it."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -227,11 +227,11 @@ def main() -> int:
             return 0  # the laboratory ended before it said anything
         line += more
     line, _, rest = line.partition(b"\n")
-    order = json.loads(line)
-    order["guard_pid"] = os.getpid()
-    if order["guard_cpus"]:
-        _pin(order["guard_cpus"])
-    return Guard(order, rest).run()
+    spec = json.loads(line)
+    spec["guard_pid"] = os.getpid()
+    if spec["guard_cpus"]:
+        _pin(spec["guard_cpus"])
+    return Guard(spec, rest).run()
 
 
 if __name__ == "__main__":

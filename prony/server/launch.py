@@ -19,7 +19,7 @@ from prony.server.command import environment, expand
 from prony.server.running import RunningServer
 from prony.server.service import start_services
 from prony.server.sockets import check_free, free_port
-from prony.server.starting import Order, log_file, make_scratch, start_guard
+from prony.server.starting import ProcessSpec, log_file, make_scratch, start_guard
 
 __all__ = ["RunningServer", "launch"]
 
@@ -53,13 +53,13 @@ def launch(
     if port is not None:
         check_free(host, port)
     with ExitStack() as until_started:
-        behind = start_services(
+        backing = start_services(
             services.find(spec.services, spec.name, spec.folder.parent),
             host=host,
             cpus=service_cpus or cpus,
             shares_server_cpus=not service_cpus,
         )
-        for service in behind:
+        for service in backing:
             until_started.push(service)
         port = free_port(host) if port is None else port
         scratch = make_scratch()
@@ -70,16 +70,18 @@ def launch(
         )
         log = log_file(log_dir, spec.name)
         flags = _jvm_flags(built, cpus, scratch, log, socket_path if with_agent else None)
-        places = _places(built, cpus, host, port, scratch / "tmp")
-        for service in behind:
-            places |= service.places()
+        values = _placeholders(built, cpus, host, port, scratch / "tmp")
+        for service in backing:
+            values |= service.placeholders()
         made = certificates.make(scratch / "tls", host) if spec.scheme == "https" and not spec.url else None
         if made is not None:
-            places |= made.placeholders()
-        command = expand(built, places, [*flags, *jvm_flags])
+            values |= made.placeholders()
+        command = expand(built, values, [*flags, *jvm_flags])
         now = (cpus if start_on is None else start_on) or granted_cpus()
-        order = Order(command, environment(built, places), scratch, log, cpus=sorted(now), own_cpus=cpus)
-        process, started = start_guard(order, f"server {spec.name}")
+        process_spec = ProcessSpec(
+            command, environment(built, values), scratch, log, cpus=sorted(now), own_cpus=cpus
+        )
+        process, started = start_guard(process_spec, f"server {spec.name}")
         until_started.pop_all()
     return RunningServer(
         name=spec.name,
@@ -95,7 +97,7 @@ def launch(
         started_monotonic_s=started["monotonic_ns"] / 1e9,
         agent=AgentClient(socket_path) if with_agent else None,
         ca=made.ca if made is not None else None,
-        services=behind,
+        services=backing,
     )
 
 
@@ -116,9 +118,9 @@ def _jvm_flags(
     return [*flags, *spec.jvm_flags]
 
 
-def _places(built: Built, cpus: Sequence[int], host: str, port: int, tmp: Path) -> dict[str, str]:
+def _placeholders(built: Built, cpus: Sequence[int], host: str, port: int, tmp: Path) -> dict[str, str]:
     own = sorted(cpus) or sorted(granted_cpus())
-    places = {
+    values = {
         "host": host,
         "port": str(port),
         "scheme": "https" if built.spec.tls else "http",
@@ -127,4 +129,4 @@ def _places(built: Built, cpus: Sequence[int], host: str, port: int, tmp: Path) 
         "tmp": str(tmp),
     }
     workers = built.spec.ceilings.workers(len(own))
-    return places if workers is None else places | {"worker_threads": str(workers)}
+    return values if workers is None else values | {"worker_threads": str(workers)}

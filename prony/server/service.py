@@ -21,7 +21,7 @@ from prony.server.command import fill, inherited
 from prony.server.guarded import GuardedProcess
 from prony.server.services import ServiceSpec
 from prony.server.sockets import free_port
-from prony.server.starting import Order, log_file, make_scratch, start_guard
+from prony.server.starting import ProcessSpec, log_file, make_scratch, start_guard
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 1.0
@@ -57,7 +57,7 @@ class RunningService(GuardedProcess):
             return None
         return re.match(self.spec.ready.expect, said.decode(errors="replace"))
 
-    def places(self) -> Mapping[str, str]:
+    def placeholders(self) -> Mapping[str, str]:
         """Its host and port, as placeholders of a server's command."""
         return {f"{self.name}.host": self.host, f"{self.name}.port": str(self.port)}
 
@@ -107,8 +107,8 @@ def _start(spec: ServiceSpec, host: str, cpus: Sequence[int], shares_server_cpus
         command = [program, *(fill(word, places, spec.file) for word in spec.command[1:])]
         log = log_file(None, f"service-{spec.name}")
         own = tuple(sorted(cpus or granted_cpus()))
-        order = Order(command, inherited(places["tmp"]), scratch, log, cpus=own, own_cpus=own)
-        process, started = start_guard(order, f"service {spec.name}")
+        process_spec = ProcessSpec(command, inherited(places["tmp"]), scratch, log, cpus=own, own_cpus=own)
+        process, started = start_guard(process_spec, f"service {spec.name}")
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise

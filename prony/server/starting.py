@@ -27,8 +27,8 @@ GUARD_ENDS_WITHIN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A guard's order: what to start, and where."""
+class ProcessSpec:
+    """What a guard is to start, and where."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -42,7 +42,7 @@ class Order:
 
     def line(self) -> bytes:
         """As the guard reads it."""
-        order = {
+        process_spec = {
             "command": list(self.command),
             "env": dict(self.env),
             "cwd": str(self.scratch / "cwd"),
@@ -52,7 +52,7 @@ class Order:
             "lab_pid": os.getpid(),
             "scratch": str(self.scratch),
         }
-        return json.dumps(order).encode() + b"\n"
+        return json.dumps(process_spec).encode() + b"\n"
 
 
 def make_scratch() -> Path:
@@ -89,11 +89,11 @@ def log_file(log_dir: Path | None, name: str) -> Path:
     return Path(path)
 
 
-def start_guard(order: Order, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+def start_guard(process_spec: ProcessSpec, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """The guard, and its first message; `name` says in an error what could not be started. `-I -S`: nothing
     of the user's Python environment gets in, and it starts fast. Raises EnvironmentFault.
     """
-    with order.log.open("ab") as faults:
+    with process_spec.log.open("ab") as faults:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(guard_script.__file__).resolve())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=faults, start_new_session=True,
@@ -103,11 +103,13 @@ def start_guard(order: Order, name: str) -> tuple[subprocess.Popen[bytes], dict[
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):
-            _write(process.stdin.fileno(), order.line())
+            _write(process.stdin.fileno(), process_spec.line())
         first = process.stdout.readline()
         said = json.loads(first) if first else {"event": "failed", "reason": "its guard process ended"}
         if said["event"] != "started":
-            raise EnvironmentFault(f"{name} could not be executed: {said['reason']} ({order.command[0]})")
+            raise EnvironmentFault(
+                f"{name} could not be executed: {said['reason']} ({process_spec.command[0]})"
+            )
         handle = process.stdout.fileno()
         fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_NONBLOCK)
     except BaseException:
