@@ -218,7 +218,7 @@ class Store:
         """
         rows = self.experiments()
         if not rows:
-            raise UsageError(f"No results in {self.where} yet.")
+            raise UsageError(f"No results in {self.where} yet; measure something first.")
         if which.strip().lower() == LATEST:
             return rows[0]
         typed = as_typed(which)

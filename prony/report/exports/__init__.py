@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-from prony.report.result import ResultView
+if TYPE_CHECKING:  # the command line lists the formats at every start: no statistics are imported for that
+    from prony.report.result import ResultView
 
 
 @dataclass(frozen=True, slots=True)
