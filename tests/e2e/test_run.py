@@ -190,8 +190,8 @@ def test_a_comparison_is_continued_like_a_plan(small: Lab) -> None:
 
 def test_results_go_to_another_machine_and_are_put_beside_each_other(small: Lab) -> None:
     (small.folder / "small.yaml").write_text(PLAN.replace("trials: 2", "trials: 1").replace("[1, 4]", "[4]"))
-    first = small.json("run", "small.yaml")
-    second = small.json("run", "small.yaml", "--seed", "8")
+    first = small.json("run", "small.yaml", *small.lenient)
+    second = small.json("run", "small.yaml", "--seed", "8", *small.lenient)
     file = small.folder / "first.prony"
     done = small.run("results", "export", first["id"], "-o", str(file))
     assert done.returncode == 0, done.stderr
@@ -202,12 +202,11 @@ def test_results_go_to_another_machine_and_are_put_beside_each_other(small: Lab)
     assert shown["parts"] == first["parts"]
     lines = small.run("results", "csv", first["id"], "--format", "wrk").stdout.splitlines()
     cells = [cell for part in first["parts"] for cell in part["cells"]]
-    assert len(lines) == 1 + sum(cell["counting_trials"] for cell in cells)
+    assert len(lines) == 1 + sum(cell["counting_trials"] for cell in cells) == 4
     rows = list(csv.DictReader(small.run("results", "csv", first["id"]).stdout.splitlines()))
     assert {row["cell"] for row in rows} == {cell["id"] for cell in cells}
     beside = small.run("compare-results", first["id"], second["id"])
-    # On a busy machine every trial may rightly be invalid, and then there is nothing to put beside.
-    assert beside.returncode == 0 or "no cell with a figure in common" in beside.stderr
+    assert beside.returncode == 0, beside.stderr
     same = small.run("compare-results", first["id"], first["id"])
     assert same.returncode == 2
     assert "are the same result" in same.stderr

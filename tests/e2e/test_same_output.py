@@ -72,5 +72,5 @@ def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab) -
         assert one["id"] in shown.stdout, shown.stderr
         assert json.loads(lab.run("results", "show", one["id"], "--json").stdout)["schema"] == 2
         table = lab.run("results", "csv", one["id"]).stdout.splitlines()
-        assert len(table) > one["trials"] or len(table) == 1 + one["trials"]
+        assert len(table) >= 1 + one["trials"]
         assert lab.run("report", one["id"], "-o", f"{one['id']}.html").returncode == 0
