@@ -36,7 +36,7 @@ from prony.cli import (
     sweep,
 )
 from prony.errors import ExitCode, PronyError
-from prony.frontends import front_end, names
+from prony.frontends import names, summary
 from prony.report.delivery import silence
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -72,10 +72,10 @@ app.command("import", short_help="Another tool's script as a plan file.")(import
 
 
 class _FrontEnd(TyperCommand):
-    """A line in `prony --help`, for which alone the front end is imported here (see `main`)."""
+    """A line in `prony --help`; the front end itself is not imported (see `main`)."""
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
-        return front_end(str(self.name)).summary
+        return summary(str(self.name))
 
 
 def _listed(name: str) -> None:

@@ -6,7 +6,9 @@ are found without being imported, so that other commands do not pay for them.
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 def names() -> tuple[str, ...]:
     """The tools' names, as on the command line."""
     return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
+
+
+def summary(name: str) -> str:
+    """Its line in `prony --help`: the first sentence of its docstring, read without importing it."""
+    source = Path(__path__[0], name, "__init__.py").read_text(encoding="utf-8")
+    text = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
+    return text.partition(": ")[2].partition(".")[0] + "."
 
 
 def front_end(name: str) -> FrontEnd:

@@ -218,8 +218,6 @@ class FrontEnd:
 
     name: str
     """Of its package."""
-    summary: str
-    """Its line in `prony --help`."""
     usage: str
     """What `prony NAME -h` prints."""
     translate: Callable[[Sequence[str]], Translated]

@@ -1,4 +1,4 @@
-"""`prony ab`: ApacheBench's command line and report on Prony's engine."""
+"""`prony ab [flags] URL`: ApacheBench's command line and report. Must not offer load or judge."""
 
 from __future__ import annotations
 
@@ -251,7 +251,6 @@ def _print(lines: Iterable[str], out: IO[str]) -> None:
 
 FRONT_END = FrontEnd(
     name=TOOL,
-    summary="ApacheBench: prony ab [flags] URL.",
     usage=USAGE,
     translate=translate,
     run=run,

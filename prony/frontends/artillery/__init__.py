@@ -1,4 +1,6 @@
-"""`prony artillery run`: Artillery's scripts on Prony's engine, with Artillery's output and report."""
+"""`prony artillery run [flags] SCRIPT`: Artillery's command line, scripts and report. Must not offer load or
+judge.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,6 @@ def _write(path: Path, report: Metrics, ran: Ran) -> None:
 
 FRONT_END = FrontEnd(
     name="artillery",
-    summary="Artillery's command line: prony artillery run [flags] SCRIPT.",
     usage=USAGE,
     translate=translate,
     run=run,

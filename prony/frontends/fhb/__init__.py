@@ -1,6 +1,4 @@
-"""`prony fhb`: the command line of Faban's HTTP bench, its output lines, Little's law and think times
-included, on Prony's engine. Must not offer load or judge.
-"""
+"""`prony fhb [flags] URL`: Faban's HTTP bench and its two checks. Must not offer load or judge."""
 
 from __future__ import annotations
 
@@ -401,7 +399,6 @@ def run(argv: Sequence[str], context: Context) -> int:
 
 FRONT_END = FrontEnd(
     name=TOOL,
-    summary="Faban's HTTP bench: prony fhb [flags] URL.",
     usage=USAGE,
     translate=translate,
     run=run,

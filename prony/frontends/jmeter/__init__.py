@@ -1,4 +1,6 @@
-"""`prony jmeter`: JMeter's command line without a window, a test plan (.jmx), and its summariser's lines."""
+"""`prony jmeter -n -t PLAN.jmx [flags]`: JMeter's command line without its GUI, and its test plans. Must not
+offer load or judge.
+"""
 
 from __future__ import annotations
 
@@ -180,7 +182,6 @@ def _logs(rows: Path, made: Plan) -> Iterator[tuple[Path, Sequence[Crew]]]:
 
 FRONT_END = FrontEnd(
     name=TOOL,
-    summary="JMeter without a window: prony jmeter -n -t PLAN.jmx [flags].",
     usage=USAGE,
     translate=translate,
     run=run,

@@ -1,4 +1,4 @@
-"""`prony wrk`: wrk's command line, scripts and report on Prony's engine."""
+"""`prony wrk [flags] URL`: wrk's command line, Lua scripts and report. Must not offer load or judge."""
 
 from __future__ import annotations
 
@@ -178,7 +178,6 @@ def figures(report: EngineReport, window: Window) -> layout.Figures:
 
 FRONT_END = FrontEnd(
     name=TOOL,
-    summary="wrk, with its Lua scripts: prony wrk [flags] URL.",
     usage=USAGE,
     translate=translate,
     run=run,
