@@ -21,7 +21,7 @@ from prony.report.style import STATUS_STYLE
 BEST = "bold underline"
 GAP, INDENT = 2, 2
 LEAST_COLUMN, LEAST_WORDS, MOST_WORDS = 7, 16, 26
-LEAST_LABEL, MOST_LABEL = 14, 24
+LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 24, 30
 """A label longer than this is wrapped when ranges stand below."""
 
 
@@ -64,7 +64,7 @@ def _layout(table: Table, mark: str, *, beside: bool) -> _Layout:
     if not beside:
         plain = max([cell_len(row.label) for row in rows], default=0) + indent
         longest = min(MOST_LABEL, plain)
-    label = max(longest, min(cell_len(table.heading), MOST_LABEL if beside else LEAST_LABEL))
+    label = max(longest, min(cell_len(table.heading), MOST_HEADING if beside else LEAST_LABEL))
     widths = []
     for place, column in enumerate(table.columns):
         cells = [row.cells[place] for row in rows]
@@ -95,7 +95,7 @@ def _width(cell: Cell, column: Column, *, beside: bool) -> int:
     """What a cell needs; words may be wrapped, numbers not."""
     text, below = cell_len(cell.text), cell_len(_range(cell))
     if not column.number or cell.status is not None or not cell.text[:1].isdigit():
-        whole = text + (below + 1) * bool(below) if beside else max(text, below)
+        whole = text + (below + 2) * bool(below) if beside else max(text, below)
         longest = max(map(cell_len, (*cell.text.split(), "")))
         return max(longest, min(whole, MOST_WORDS if beside else LEAST_WORDS))
     return text + (below + 1) * bool(below) if beside else max(text, below)

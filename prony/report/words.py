@@ -23,7 +23,7 @@ def verdict_words(view: ResultView) -> str:
         return "Nothing was measured."
     if view.plan.command == "load":
         return _single(trials[0])
-    missing = "".join(f" {part.failure}" for part in view.parts if part.failure)
+    missing = next((f" {part.failure}" for part in view.parts if part.failure), "")
     if any(part.part.shape == "matrix" for part in view.parts):
         return _cells(view, trials) + missing
     return _trials(view, trials) + missing
