@@ -57,8 +57,14 @@ def _width() -> int | None:
 
 
 def print_model(found: BaseModel) -> None:
-    """A model of the contract, its schema number and kind first."""
-    print_json(found.model_dump(mode="json", by_alias=True))
+    """A model of the contract."""
+    print_json(as_plain(found))
+
+
+def as_plain(found: BaseModel) -> dict[str, Any]:
+    """A model as plain values; what JSON has not (NaN, infinity) is null."""
+    plain: dict[str, Any] = json.loads(found.model_dump_json(by_alias=True), parse_constant=lambda _: None)
+    return plain
 
 
 def print_json(found: Mapping[str, Any]) -> None:

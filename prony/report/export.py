@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
-from prony.compare.scaling import Estimate, Scaling
+from prony.compare.scaling import Scaling
 from prony.judge.figures import times_ms
 from prony.judge.words import measured
 from prony.plan.load import OpenLoad
 from prony.report import schema as out
 from prony.report.cross_check import opinions_of
 from prony.report.findings import finding_groups
-from prony.report.result import CellView, PartView, ResultView, SearchView, Spread, TrialView
+from prony.report.result import CellView, PartView, ResultView, SearchView, TrialView
 from prony.report.scaling import capacity_words, law_words
 from prony.report.trial_tables import steps_of, time_parts_of
 from prony.report.words import verdict_words
@@ -32,14 +30,11 @@ def to_json(view: ResultView) -> out.ResultOut:
         planned_trials=view.planned,
         ended_trials=len(view.trials),
         warnings=list(view.warnings),
-        servers=[
-            out.ServerOut(address=s.address, title=s.title, versions=dict(s.versions), jdk=s.jdk)
-            for s in view.servers
-        ],
+        servers=list(view.servers),
         parts=[_part(part) for part in view.parts],
         seed=view.plan.seed,
-        host=None if view.fingerprint is None else view.fingerprint.model_dump(mode="json"),
-        partition=None if view.partition is None else view.partition.model_dump(mode="json"),
+        host=view.fingerprint,
+        partition=view.partition,
         plan=view.plan.as_stored(),
     )
 
@@ -54,33 +49,9 @@ def _part(part: PartView) -> out.PartOut:
         verdict=part.status.value,
         failure=part.failure,
         cells=[_cell(cell) for cell in part.cells],
-        skipped=[out.SkippedOut(cell=one.cell, why=one.why) for one in part.skipped],
-        pairs=[
-            out.PairOut(
-                where=pair.where,
-                a=pair.a,
-                b=pair.b,
-                figure=pair.figure,
-                ratio=_number(pair.ratio),
-                low=_number(pair.low),
-                high=_number(pair.high),
-                verdict=pair.verdict,
-                sentence=pair.sentence,
-                more_trials=pair.more_trials,
-            )
-            for pair in part.pairs
-        ],
-        findings=[
-            out.FindingGroupOut(
-                check=group.check,
-                status=group.status.value,
-                where=[place.label for place in group.places],
-                reasons=list(group.reasons),
-                limit=group.limit,
-                advice=list(group.advice),
-            )
-            for group in finding_groups(part)
-        ],
+        skipped=list(part.skipped),
+        pairs=list(part.pairs),
+        findings=list(finding_groups(part)),
         laws=laws,
         search=None if part.search is None else _search(part.search),
         cross_check=_cross_check(part),
@@ -104,18 +75,13 @@ def _cell(cell: CellView) -> out.CellOut:
         planned_trials=cell.cell.trials,
         ended_trials=len(cell.trials),
         counting_trials=len(cell.counting),
-        figures={name: spread_out(found) for name, found in figures.items()},
-        published=[out.PublishedOut.model_validate(one.model_dump()) for one in cell.cell.published],
+        figures=figures,
+        published=list(cell.cell.published),
         trials=[
             *(_trial(trial) for trial in cell.every),
             *(_trial(trial, repeated=True) for trial in cell.superseded),
         ],
     )
-
-
-def spread_out(found: Spread) -> out.SpreadOut:
-    """Median and range."""
-    return out.SpreadOut(median=found.median, low=found.low, high=found.high, n=found.n)
 
 
 def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
@@ -142,47 +108,15 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         latency=_times(times_ms(window.latency)) if window is not None and printed and is_open else None,
         reported=dict(start.reported) if start is not None and printed else {},
         counters=_counters(trial),
-        steps=[
-            out.StepOut(
-                scenario=step.scenario,
-                name=step.name,
-                requests=step.completed,
-                failed=step.failed,
-                mean_ms=_number(step.times.mean_ms),
-                p50_ms=_number(step.times.p50_ms),
-                p99_ms=_number(step.times.p99_ms),
-            )
-            for step in steps_of(trial)
-        ],
-        time_parts=[
-            out.TimePartOut.model_validate(
-                {
-                    "name": part.name,
-                    "samples": part.samples,
-                    "mean_ms": _number(part.times.mean_ms),
-                    "p50_ms": _number(part.times.p50_ms),
-                    "p99_ms": _number(part.times.p99_ms),
-                }
-            )
-            for part in time_parts_of(trial)
-        ],
-        findings=[
-            out.FindingOut(
-                check=f.check,
-                status=f.status.value,
-                value=_number(f.value) if isinstance(f.value, float) else f.value,
-                limit=f.limit,
-                reason=f.reason,
-                advice=f.advice,
-            )
-            for f in trial.judgement.findings
-        ],
+        steps=steps_of(trial),
+        time_parts=time_parts_of(trial),
+        findings=list(trial.judgement.findings),
         notes=list(record.notes),
     )
 
 
 def _times(found: dict[str, float | None]) -> out.TimesOut:
-    return out.TimesOut.model_validate({name: _number(found.get(name)) for name in out.TimesOut.model_fields})
+    return out.TimesOut.model_validate(found)
 
 
 def _counters(trial: TrialView) -> out.CountsOut:
@@ -214,12 +148,12 @@ def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:
     return out.LawOut(
         server=server,
         rising=law.rising,
-        rate_1_per_s=_estimate(law.rate_1),
-        alpha=_estimate(law.alpha),
-        beta=_estimate(law.beta),
-        peak_users=_estimate(law.peak),
+        rate_1_per_s=law.rate_1,
+        alpha=law.alpha,
+        beta=law.beta,
+        peak_users=law.peak,
         peak_seen=law.peak_seen,
-        sweet_spot_users=_estimate(law.sweet_spot),
+        sweet_spot_users=law.sweet_spot,
         miss=law.miss,
         poor=law.poor,
         confidence=law.confidence,
@@ -228,17 +162,10 @@ def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:
     )
 
 
-def _estimate(found: Estimate) -> out.EstimateOut:
-    """Infinity (no peak) has no JSON: it is null, as is an interval that is not known."""
-    return out.EstimateOut(value=_number(found.value), low=_number(found.low), high=_number(found.high))
-
-
 def _search(search: SearchView) -> out.SearchOut:
     found = search.found
     return out.SearchOut(
-        objectives=[
-            out.ObjectiveOut(name=o.name, figure=o.figure, below_ms=o.below_ms) for o in search.objectives
-        ],
+        objectives=list(search.objectives),
         held_per_s=found.held_per_s,
         failed_per_s=found.failed_per_s,
         client_per_s=found.client_per_s,
@@ -249,7 +176,7 @@ def _search(search: SearchView) -> out.SearchOut:
                 trial=one.trial.record.id,
                 rate_per_s=one.rate_per_s,
                 outcome=one.outcome.value,
-                pressure=_number(one.pressure),
+                pressure=one.pressure,
             )
             for one in search.tried
         ],
@@ -260,11 +187,4 @@ def _cross_check(part: PartView) -> out.CrossCheckOut | None:
     asked = part.part.cross_check
     if asked is None:
         return None
-    return out.CrossCheckOut.model_validate(
-        {"opinions": opinions_of(part), "left_out": asked.left_out}, from_attributes=True
-    )
-
-
-def _number(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity: they become null."""
-    return value if value is not None and math.isfinite(value) else None
+    return out.CrossCheckOut(opinions=list(opinions_of(part)), left_out=asked.left_out)

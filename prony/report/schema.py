@@ -11,22 +11,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from prony.compare.cross_check import Opinion
+from prony.compare.scaling import Estimate
+from prony.evidence.host import CpuPartition, Fingerprint
+from prony.judge.finding import Finding
+from prony.plan.objective import Objective
+from prony.plan.plan import PublishedFigures, Skipped
 from prony.report.conformance import ConformanceOut
+from prony.report.findings import FindingGroup
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
-
-
-class FindingOut(Out):
-    """One check of one trial."""
-
-    check: str
-    status: Verdict
-    value: float | str | None = Field(
-        description="what was measured, in the check's own unit; null when unknown"
-    )
-    limit: str = Field(description="the limit as it stood, in words")
-    reason: str
-    advice: str = Field(description="what to do; empty when there is nothing to do")
+from prony.report.result import PairView, ServerView, Spread
+from prony.report.trial_tables import StepLine, TimePart
 
 
 class TimesOut(Out):
@@ -57,28 +53,6 @@ class CountsOut(Out):
     tls_resumptions: int | None = Field(default=None, description="whole run")
 
 
-class StepOut(Out):
-    """One step of a scenario over the window; service times."""
-
-    scenario: str
-    name: str
-    requests: int
-    failed: int
-    mean_ms: float | None
-    p50_ms: float | None
-    p99_ms: float | None
-
-
-class TimePartOut(Out):
-    """One part of the time of requests, or of opening connections, over the window."""
-
-    name: Literal["connect", "tls", "send", "wait", "receive"]
-    samples: int
-    mean_ms: float | None
-    p50_ms: float | None
-    p99_ms: float | None
-
-
 class TrialOut(Out):
     """One trial: a fresh server process, or one run against a URL."""
 
@@ -100,30 +74,12 @@ class TrialOut(Out):
         description="the application's own figures at ready, under its own names and units"
     )
     counters: CountsOut
-    steps: list[StepOut] = Field(description="empty when the workload has a single one, or when rejected")
-    time_parts: list[TimePartOut] = Field(
+    steps: list[StepLine] = Field(description="empty when the workload has a single one, or when rejected")
+    time_parts: list[TimePart] = Field(
         description="send, wait and receive make up the service time; empty unless asked for"
     )
-    findings: list[FindingOut]
+    findings: list[Finding]
     notes: list[str]
-
-
-class SpreadOut(Out):
-    """A figure over the trials of a cell that count."""
-
-    median: float
-    low: float
-    high: float
-    n: int
-
-
-class PublishedOut(Out):
-    """What somebody printed for a cell on other hardware: history, never a target."""
-
-    label: str
-    source: str
-    note: str
-    figures: dict[str, float]
 
 
 class CellOut(Out):
@@ -141,50 +97,9 @@ class CellOut(Out):
     planned_trials: int
     ended_trials: int
     counting_trials: int = Field(description="those whose figures are printed")
-    figures: dict[str, SpreadOut] = Field(description="empty when no trial counts")
-    published: list[PublishedOut]
+    figures: dict[str, Spread] = Field(description="empty when no trial counts")
+    published: list[PublishedFigures]
     trials: list[TrialOut]
-
-
-class SkippedOut(Out):
-    """A cell that was not run."""
-
-    cell: str
-    why: str
-
-
-class PairOut(Out):
-    """One figure of two servers: ratio = a ÷ b, with its 95 % interval."""
-
-    where: str = Field(description="workload and load, where a part has several")
-    a: str
-    b: str
-    figure: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    verdict: str
-    sentence: str
-    more_trials: int | None = Field(description="about how many more trials per server would settle it")
-
-
-class FindingGroupOut(Out):
-    """A check that is not valid, over the trials of a part."""
-
-    check: str
-    status: Verdict
-    where: list[str] = Field(description="cells, by what tells them apart")
-    reasons: list[str]
-    limit: str
-    advice: list[str]
-
-
-class EstimateOut(Out):
-    """A fitted value with its interval; null where there is none, as for a peak that does not exist."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 class LawOut(Out):
@@ -192,25 +107,17 @@ class LawOut(Out):
 
     server: str
     rising: bool = Field(description="whether throughput still rises at the largest number of users")
-    rate_1_per_s: EstimateOut
-    alpha: EstimateOut = Field(description="contention")
-    beta: EstimateOut = Field(description="coherency")
-    peak_users: EstimateOut
+    rate_1_per_s: Estimate
+    alpha: Estimate = Field(description="contention")
+    beta: Estimate = Field(description="coherency")
+    peak_users: Estimate
     peak_seen: bool
-    sweet_spot_users: EstimateOut
+    sweet_spot_users: Estimate
     miss: float = Field(description="root mean square of the log residuals")
     poor: bool
     confidence: float
     fitted_per_s: dict[str, float] = Field(description="number of users -> throughput by the law")
     sentences: list[str]
-
-
-class ObjectiveOut(Out):
-    """What had to hold."""
-
-    name: str
-    figure: str
-    below_ms: float
 
 
 class TriedOut(Out):
@@ -225,7 +132,7 @@ class TriedOut(Out):
 class SearchOut(Out):
     """A capacity search."""
 
-    objectives: list[ObjectiveOut]
+    objectives: list[Objective]
     held_per_s: float | None
     failed_per_s: float | None
     client_per_s: float | None = Field(description="the lowest rate that the client could not offer")
@@ -234,40 +141,10 @@ class SearchOut(Out):
     tried: list[TriedOut]
 
 
-class RunOut(Out):
-    """One round of one load generator."""
-
-    tool: str
-    round: int
-    requests: int = Field(description="by its own account")
-    errors: int
-    seconds: float
-    client_cpu_s: float | None
-    wall_s: float
-    counted: int | None = Field(description="by the server; null when it does not count")
-    failure: str | None
-    verdict: str | None = Field(description="of Prony's own runs")
-    finding: str | None
-    identifier: str | None = Field(description="of Prony's own runs: the trial")
-
-
-class OpinionOut(Out):
-    """One load generator over all rounds, beside Prony."""
-
-    tool: str
-    version: str
-    per_s: float | None = Field(description="median over rounds")
-    ratio: float | None = Field(description="to Prony's median")
-    agrees: bool | None
-    check: str | None = Field(description="which check explains a difference")
-    why: str
-    runs: list[RunOut]
-
-
 class CrossCheckOut(Out):
     """Other load generators under the same load."""
 
-    opinions: list[OpinionOut]
+    opinions: list[Opinion]
     left_out: dict[str, str] = Field(description="tool -> why it did not run")
 
 
@@ -281,21 +158,12 @@ class PartOut(Out):
     verdict: Verdict
     failure: str = Field(description="why a part that follows another was not run; else empty")
     cells: list[CellOut]
-    skipped: list[SkippedOut]
-    pairs: list[PairOut]
-    findings: list[FindingGroupOut]
+    skipped: list[Skipped]
+    pairs: list[PairView]
+    findings: list[FindingGroup]
     laws: list[LawOut] = Field(description="of a sweep, one per server")
     search: SearchOut | None = Field(description="of a capacity search")
     cross_check: CrossCheckOut | None
-
-
-class ServerOut(Out):
-    """One server under test."""
-
-    address: str
-    title: str
-    versions: dict[str, str]
-    jdk: str
 
 
 class ResultOut(Out):
@@ -315,11 +183,11 @@ class ResultOut(Out):
     planned_trials: int = Field(description="as far as the plan has been drawn up; at most, with until_clear")
     ended_trials: int
     warnings: list[str]
-    servers: list[ServerOut]
+    servers: list[ServerView]
     parts: list[PartOut]
     seed: int
-    host: dict[str, Any] | None = Field(description="the fingerprint")
-    partition: dict[str, Any] | None = Field(description="CPU sets of server, services and client")
+    host: Fingerprint | None
+    partition: CpuPartition | None
     plan: dict[str, Any] = Field(description="exactly what was run")
 
 
@@ -348,16 +216,7 @@ class SideOut(Out):
 
     id: str
     title: str
-    fingerprint: dict[str, Any] | None
-
-
-class RatioSideOut(Out):
-    """A pair's ratio within one result."""
-
-    ratio: float | None
-    low: float | None
-    high: float | None
-    verdict: str
+    fingerprint: Fingerprint | None
 
 
 class TwoRatiosOut(Out):
@@ -368,7 +227,7 @@ class TwoRatiosOut(Out):
     b: str
     figure: str
     words: str
-    sides: list[RatioSideOut | None]
+    sides: list[PairView | None]
 
 
 class TwoFiguresOut(Out):
@@ -377,14 +236,7 @@ class TwoFiguresOut(Out):
     where: str
     server: str
     figure: str
-    sides: list[SpreadOut | None]
-
-
-class DifferenceOut(Out):
-    """Where the fingerprints differ."""
-
-    what: str
-    values: list[str]
+    sides: list[Spread | None]
 
 
 class TwoResultsOut(Out):
@@ -397,7 +249,7 @@ class TwoResultsOut(Out):
     results: list[SideOut]
     ratios: list[TwoRatiosOut]
     figures: list[TwoFiguresOut]
-    differing: list[DifferenceOut]
+    differing: list[tuple[str, str, str]] = Field(description="field of the fingerprint, first, second")
 
 
 def json_schema() -> dict[str, Any]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from prony.evidence.host import Fingerprint
 from prony.report import schema as out
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
-from prony.report.export import spread_out
 from prony.report.labels import named, rounded
 from prony.report.reading import figure_pairs
 from prony.report.result import HEADLINE, CellView, PairView, ResultView, Spread
@@ -221,12 +220,7 @@ def to_json(found: TwoResults) -> out.TwoResultsOut:
         confounded=found.confounded,
         words=found.words,
         results=[
-            out.SideOut(
-                id=side.id,
-                title=side.title,
-                fingerprint=None if side.fingerprint is None else side.fingerprint.model_dump(mode="json"),
-            )
-            for side in found.sides
+            out.SideOut(id=side.id, title=side.title, fingerprint=side.fingerprint) for side in found.sides
         ],
         ratios=[
             out.TwoRatiosOut(
@@ -235,27 +229,13 @@ def to_json(found: TwoResults) -> out.TwoResultsOut:
                 b=one.b,
                 figure=one.figure,
                 words=one.words,
-                sides=[
-                    None
-                    if side is None
-                    else out.RatioSideOut(
-                        ratio=side.ratio, low=side.low, high=side.high, verdict=side.verdict
-                    )
-                    for side in one.sides
-                ],
+                sides=list(one.sides),
             )
             for one in found.ratios
         ],
         figures=[
-            out.TwoFiguresOut(
-                where=one.where,
-                server=one.server,
-                figure=one.figure,
-                sides=[None if side is None else spread_out(side) for side in one.sides],
-            )
+            out.TwoFiguresOut(where=one.where, server=one.server, figure=one.figure, sides=list(one.sides))
             for one in found.figures
         ],
-        differing=[
-            out.DifferenceOut(what=what, values=[left, right]) for what, left, right in found.differing
-        ],
+        differing=list(found.differing),
     )

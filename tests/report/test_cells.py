@@ -16,6 +16,7 @@ from prony.plan import workload
 from prony.plan.load import ClosedLoad
 from prony.plan.plan import Part, Plan, cell_of
 from prony.plan.target import Launch
+from prony.report.delivery import as_plain
 from prony.report.export import to_json
 from prony.report.html import render_html
 from prony.report.reading import build
@@ -133,7 +134,7 @@ def test_where_there_is_no_room_the_most_telling_columns_stay(view: ResultView) 
 
 
 def test_the_json_is_what_the_published_schema_says(view: ResultView) -> None:
-    made = json.loads(json.dumps(to_json(view).model_dump(mode="json", by_alias=True), allow_nan=False))
+    made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
     jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
     assert made["parts"][0]["cells"][0]["figures"]["requests_per_s"]["n"] == 3
     assert [part["name"] for part in made["parts"]] == ["one", "sweep"]

@@ -63,11 +63,11 @@ def test_the_json_has_the_steps_with_null_where_samples_are_missing() -> None:
 
     (cell, *_) = to_json(factory.changed(factory.experiment(), stepped)).parts[0].cells
     create, read = cell.trials[0].steps
-    assert (create.scenario, create.name, create.requests) == ("crud", "create", 1000)
-    assert create.p99_ms is not None
-    assert create.p50_ms is not None
-    assert create.p99_ms > create.p50_ms > 0
-    assert (read.failed, read.p99_ms) == (3, None)
+    assert (create.scenario, create.name, create.completed) == ("crud", "create", 1000)
+    assert create.times.p99_ms is not None
+    assert create.times.p50_ms is not None
+    assert create.times.p99_ms > create.times.p50_ms > 0
+    assert (read.failed, read.times.p99_ms) == (3, None)
 
 
 def test_the_page_has_a_table_of_steps_for_each_server_that_has_them() -> None:

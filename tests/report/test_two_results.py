@@ -8,6 +8,7 @@ from prony.evidence.host import Fingerprint
 from prony.plan.load import ClosedLoad
 from prony.plan.plan import Part, Plan, cell_of
 from prony.plan.target import Launch
+from prony.report.delivery import as_plain
 from prony.report.reading import build
 from prony.report.result import ResultView
 from prony.report.two_results import TwoResults, beside, to_json
@@ -104,7 +105,7 @@ def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_said() -> None:
 
 
 def test_the_json_names_low_and_high_and_never_a_ratio_across() -> None:
-    made = to_json(two()).model_dump(mode="json", by_alias=True)
+    made = as_plain(to_json(two()))
     assert (made["schema"], made["kind"], made["confounded"]) == (2, "compare-results", True)
-    assert {"ratio", "low", "high", "verdict"} == set(made["ratios"][0]["sides"][0])
+    assert {"ratio", "low", "high", "verdict"} <= set(made["ratios"][0]["sides"][0])
     assert made["figures"][0]["sides"][0]["n"] == 5
