@@ -139,7 +139,7 @@ def test_the_forecast_refuses_a_connection_per_request_at_the_published_rate(lab
     published = "connection-per-request-as-published"
     (why,) = (one["why"] for one in shown["skipped"] if one["cell"].startswith(f"{published}/"))
     assert "ports will be needed (60,000 new connections/s" in why
-    assert "3. at least" in why, "the remedies are named"
+    assert "3. use at least" in why, "the remedies are named"
     alone = lab.run("run", "jaxrs", "--only", published)
     assert alone.returncode == 4
     assert stored(lab) == []
@@ -154,7 +154,7 @@ def test_the_forecast_refuses_a_connection_per_request_at_the_published_rate(lab
         (("run", "small.yaml", "--only", "fixt"), 2, "its parts: fixed, open"),
         (("run", "small.yaml", "--duration", "8h"), 2, "no part that is a soak"),
         (("run", "--resume", "latest", "--quick"), 2, "leave out --quick"),
-        (("run", "--resume", "latest"), 2, "no results"),
+        (("run", "--resume", "latest"), 2, "No results"),
     ],
 )
 def test_bad_input_gets_one_sentence(small: Lab, words: tuple[str, ...], code: int, said: str) -> None:
