@@ -1,7 +1,7 @@
 //! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in particular.
 
 use super::phase::{Move, NOT_SINCE, Phase};
-use super::{Action, Next, Users};
+use super::{Action, Context, Next, Users};
 use crate::measure::counters::ErrorKind;
 use crate::record::Record;
 use crate::tls::Secured;
@@ -15,49 +15,43 @@ pub struct Standing {
 }
 
 impl Users {
-    pub(super) fn connect(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    pub(super) fn connect(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
         let first = user.since_ns == NOT_SINCE;
         let under_way = user.phase == Phase::Warming;
         user.phase = Phase::Connecting;
-        user.since_ns = now_ns;
-        let limit_ns = self.limit_ns(index, now_ns + self.job.connect_timeout_ns);
-        let begins = first && self.acts(index, now_ns, record);
+        user.since_ns = cx.now_ns;
+        let limit_ns = self.limit_ns(index, cx.now_ns + self.job.connect_timeout_ns);
+        let begins = first && self.acts(index, cx.now_ns, cx.record);
         let action = if under_way {
             Action::next(Next::WaitUntil(limit_ns))
         } else {
-            self.open_connection(index, limit_ns, now_ns, record)
+            self.open_connection(index, limit_ns, cx)
         };
         Action { begins, ..action }
     }
 
-    fn open_connection(
-        &mut self,
-        index: u32,
-        limit_ns: u64,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Action {
+    fn open_connection(&mut self, index: u32, limit_ns: u64, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
         let said = self.job.script_addresses.get(usize::from(user.step));
         let address = said.copied().unwrap_or(self.next_address);
         self.next_address = (self.next_address + 1) % self.job.addresses.len();
-        user.sent_ns = now_ns;
+        user.sent_ns = cx.now_ns;
         user.address = address as u16;
-        record.connecting(index, user.address);
+        cx.record.connecting(index, user.address);
         Action::next(Next::Connect { address, limit_ns })
     }
 
-    pub(super) fn on_connected(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    pub(super) fn on_connected(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
-        let took_ns = now_ns.saturating_sub(user.sent_ns);
-        record.connected(index, user.address, took_ns);
+        let took_ns = cx.now_ns.saturating_sub(user.sent_ns);
+        cx.record.connected(index, user.address, took_ns);
         if !self.surroundings.secures {
             return self.on_usable(index);
         }
         user.securing = true;
-        user.sent_ns = now_ns;
-        let mut limit_ns = now_ns + self.job.tls_timeout_ns;
+        user.sent_ns = cx.now_ns;
+        let mut limit_ns = cx.now_ns + self.job.tls_timeout_ns;
         if user.phase == Phase::Connecting {
             limit_ns = self.limit_ns(index, limit_ns);
         }
@@ -68,13 +62,12 @@ impl Users {
         &mut self,
         index: u32,
         secured: Secured,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Action {
         let began_ns = self.all[index as usize].sent_ns;
-        let took_ns = now_ns.saturating_sub(began_ns);
-        record.recorder.counters.secured(secured, took_ns);
-        record.secured(index, took_ns);
+        let took_ns = cx.now_ns.saturating_sub(began_ns);
+        cx.record.recorder.counters.secured(secured, took_ns);
+        cx.record.secured(index, took_ns);
         self.on_usable(index)
     }
 
@@ -83,18 +76,17 @@ impl Users {
         &mut self,
         index: u32,
         reason: String,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Action {
-        record.recorder.counters.explain(ErrorKind::Tls, reason);
+        cx.record.recorder.counters.explain(ErrorKind::Tls, reason);
         let user = &self.all[index as usize];
         if user.securing {
-            return self.fail_to_connect(index, ErrorKind::Tls, now_ns, record);
+            return self.fail_to_connect(index, ErrorKind::Tls, cx);
         }
         if user.phase == Phase::InFlight {
-            return self.lose(index, ErrorKind::Tls, true, now_ns, record);
+            return self.lose(index, ErrorKind::Tls, true, cx);
         }
-        self.on_closed(index, false, now_ns, record)
+        self.on_closed(index, false, cx)
     }
 
     /// Requests may be sent on its connection.
@@ -116,39 +108,38 @@ impl Users {
         &mut self,
         index: u32,
         kind: ErrorKind,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Action {
-        self.close(index, true, record);
+        self.close(index, true, cx.record);
         if self.all[index as usize].phase == Phase::Warming {
             // No request waits for it, so none has failed.
-            return self.cool(index, now_ns).closing(true);
+            return self.cool(index, cx.now_ns).closing(true);
         }
-        self.allowance.request_ended(now_ns);
+        self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].since_ns);
-        record.unconnected(&ended, kind, now_ns);
-        self.chain_lost(index, None, record);
+        cx.record.unconnected(&ended, kind, cx.now_ns);
+        self.chain_lost(index, None, cx.record);
         self.values.spend(index, 0, true);
         let user = &mut self.all[index as usize];
-        record.recorder.cycle(user.since_ns, now_ns);
+        cx.record.recorder.cycle(user.since_ns, cx.now_ns);
         user.since_ns = NOT_SINCE;
         if self.open.is_some() {
             // Such a user goes away.
-            self.release(index, now_ns, record);
-            return self.cool(index, now_ns).closing(true);
+            self.release(index, cx);
+            return self.cool(index, cx.now_ns).closing(true);
         }
         user.phase = Phase::BackingOff;
-        let due_ns = now_ns + user.back_off_ns();
+        let due_ns = cx.now_ns + user.back_off_ns();
         let breaks_off = self.job.steps[usize::from(ended.step)].ends(kind);
-        let (phase, step, pause_ns) = match self.move_on(index, breaks_off, now_ns, record) {
+        let (phase, step, pause_ns) = match self.move_on(index, breaks_off, cx) {
             Move::To { step, pause_ns } => (Phase::BackingOff, step, pause_ns),
             Move::Later { step, pause_ns } => (Phase::Idling, step, pause_ns),
             Move::Walked | Move::Stuck | Move::Waits => {
-                return self.end_user(index, now_ns, record).closing(true);
+                return self.end_user(index, cx).closing(true);
             }
         };
         if self.retirement.has_come(index) {
-            return self.end_user(index, now_ns, record).closing(true);
+            return self.end_user(index, cx).closing(true);
         }
         let user = &mut self.all[index as usize];
         (user.phase, user.step) = (phase, step);
@@ -188,10 +179,10 @@ impl Users {
     }
 
     /// Opens a connection for nobody in particular.
-    pub fn warm(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    pub fn warm(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         self.all[index as usize].phase = Phase::Warming;
-        let limit_ns = now_ns + self.job.connect_timeout_ns;
-        self.open_connection(index, limit_ns, now_ns, record)
+        let limit_ns = cx.now_ns + self.job.connect_timeout_ns;
+        self.open_connection(index, limit_ns, cx)
     }
 
     /// Whether nobody is at this place of an open load, and nothing is under way.

@@ -40,6 +40,19 @@ use redirects::Redirects;
 use retirement::Retirement;
 use values::UserValues;
 
+/// When something happens, and where it is recorded.
+pub struct Context<'a> {
+    pub now_ns: u64,
+    pub record: &'a mut Record,
+}
+
+impl<'a> Context<'a> {
+    #[inline]
+    pub fn new(now_ns: u64, record: &'a mut Record) -> Self {
+        Self { now_ns, record }
+    }
+}
+
 /// Something that happened to a user.
 #[derive(Debug)]
 pub enum UserEvent<'a> {
@@ -249,25 +262,17 @@ impl Users {
 
     /// What a user does after an event.
     #[inline]
-    pub fn on(
-        &mut self,
-        index: u32,
-        event: UserEvent<'_>,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Action {
+    pub fn on(&mut self, index: u32, event: UserEvent<'_>, cx: &mut Context<'_>) -> Action {
         match event {
-            UserEvent::Received(bytes) => self.on_received(index, bytes, now_ns, record),
-            UserEvent::Timer { due_ns } => self.on_timer(index, due_ns, now_ns, record),
-            UserEvent::Connected => self.on_connected(index, now_ns, record),
-            UserEvent::Secured(secured) => self.on_secured(index, secured, now_ns, record),
-            UserEvent::Unsecured(reason) => self.on_unsecured(index, reason, now_ns, record),
-            UserEvent::ConnectFailed(kind) => self.fail_to_connect(index, kind, now_ns, record),
-            UserEvent::Refused(reason) => self.on_refused(index, reason, now_ns, record),
-            UserEvent::Closed { sending } => self.on_closed(index, sending, now_ns, record),
-            UserEvent::Broken { kind, sending } => {
-                self.on_broken(index, kind, sending, now_ns, record)
-            }
+            UserEvent::Received(bytes) => self.on_received(index, bytes, cx),
+            UserEvent::Timer { due_ns } => self.on_timer(index, due_ns, cx),
+            UserEvent::Connected => self.on_connected(index, cx),
+            UserEvent::Secured(secured) => self.on_secured(index, secured, cx),
+            UserEvent::Unsecured(reason) => self.on_unsecured(index, reason, cx),
+            UserEvent::ConnectFailed(kind) => self.fail_to_connect(index, kind, cx),
+            UserEvent::Refused(reason) => self.on_refused(index, reason, cx),
+            UserEvent::Closed { sending } => self.on_closed(index, sending, cx),
+            UserEvent::Broken { kind, sending } => self.on_broken(index, kind, sending, cx),
         }
     }
 

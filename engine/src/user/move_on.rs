@@ -1,9 +1,8 @@
 //! From one request of a user to the next: the next step of its iteration, or the first of the next one.
 
-use super::Users;
 use super::phase::Move;
 use super::values::Following;
-use crate::record::Record;
+use super::{Context, Users};
 
 impl Users {
     /// How often a user walks its scenario.
@@ -17,13 +16,13 @@ impl Users {
 
     /// A user comes to its first request.
     #[inline]
-    pub(super) fn set_out(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Move {
-        let Some(step) = self.begin_iteration(index, None, now_ns) else {
+    pub(super) fn set_out(&mut self, index: u32, cx: &mut Context<'_>) -> Move {
+        let Some(step) = self.begin_iteration(index, None, cx.now_ns) else {
             return Move::Stuck;
         };
         match self.job.scenarios.program {
             None => Move::to(step),
-            Some(_) => self.move_on_in_program(index, step, now_ns, record),
+            Some(_) => self.move_on_in_program(index, step, cx),
         }
     }
 
@@ -56,19 +55,13 @@ impl Users {
     /// What comes after the last request that was written. `breaks_off`: the rest of its iteration
     /// is left out.
     #[inline]
-    pub(super) fn move_on(
-        &mut self,
-        index: u32,
-        breaks_off: bool,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Move {
+    pub(super) fn move_on(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Move {
         let before = self.last_step(index);
         if breaks_off {
-            return self.break_off(index, before, now_ns, record);
+            return self.break_off(index, before, cx);
         }
         if self.job.scenarios.program.is_some() {
-            return self.move_on_in_program(index, before, now_ns, record);
+            return self.move_on_in_program(index, before, cx);
         }
         let mut ended = Move::Walked;
         if let Some(script) = &self.job.script {
@@ -92,7 +85,7 @@ impl Users {
         if !self.has_iterations_left(index) {
             return ended;
         }
-        match self.begin_iteration(index, Some(before), now_ns) {
+        match self.begin_iteration(index, Some(before), cx.now_ns) {
             Some(step) => Move::to(step),
             None => Move::Stuck,
         }
@@ -109,20 +102,14 @@ impl Users {
 
     /// The same as [`Self::move_on`] in a scenario with blocks or loops.
     #[inline(never)]
-    fn move_on_in_program(
-        &mut self,
-        index: u32,
-        before: u16,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Move {
-        let clocks = (now_ns, self.unix_ns(now_ns));
+    fn move_on_in_program(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
+        let clocks = (cx.now_ns, self.unix_ns(cx.now_ns));
         let pending = self.queues.iter().flat_map(|queues| queues.of(index));
         let next = self
             .values
             .next_in_program(&self.job, index, pending, clocks, &mut self.rng);
         for done in self.values.passed.ended.drain(..) {
-            record
+            cx.record
                 .recorder
                 .transaction_completed(done.figure, done.service_ns, done.failed);
         }
@@ -140,7 +127,7 @@ impl Users {
             self.values.passed.pause_ns = 0;
             return ended;
         }
-        let Some(step) = self.begin_iteration(index, Some(before), now_ns) else {
+        let Some(step) = self.begin_iteration(index, Some(before), cx.now_ns) else {
             self.values.passed.pause_ns = 0;
             return Move::Stuck;
         };
@@ -150,21 +137,21 @@ impl Users {
             let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
             Move::Later { step, pause_ns }
         } else {
-            self.move_on_in_program(index, step, now_ns, record)
+            self.move_on_in_program(index, step, cx)
         }
     }
 
     /// Leaves the rest of an iteration out, and goes on with the next.
     #[inline(never)]
-    fn break_off(&mut self, index: u32, before: u16, now_ns: u64, record: &mut Record) -> Move {
+    fn break_off(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
         if !self.has_iterations_left(index) {
             return Move::Stuck;
         }
-        let Some(step) = self.begin_iteration(index, Some(before), now_ns) else {
+        let Some(step) = self.begin_iteration(index, Some(before), cx.now_ns) else {
             return Move::Stuck;
         };
         match self.job.scenarios.program {
-            Some(_) => self.move_on_in_program(index, step, now_ns, record),
+            Some(_) => self.move_on_in_program(index, step, cx),
             None => Move::to(step),
         }
     }

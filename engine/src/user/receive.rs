@@ -2,11 +2,10 @@
 //! or as its loss.
 
 use super::phase::Phase;
-use super::{Action, Bytes, Next, Users};
+use super::{Action, Bytes, Context, Next, Users};
 use crate::http::head::BadAnswer;
 use crate::http::response::{Answer, Exchange};
 use crate::measure::counters::ErrorKind;
-use crate::record::Record;
 
 /// How a record begins with which a TLS server refuses what it was sent.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
@@ -67,34 +66,35 @@ impl Users {
         &mut self,
         index: u32,
         received: Bytes<'_>,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Action {
-        record.recorder.counters.bytes_received += received.bytes.len() as u64;
+        cx.record.recorder.counters.bytes_received += received.bytes.len() as u64;
         let mut piece = received.bytes;
         loop {
             let user = &self.all[index as usize];
             if user.phase != Phase::InFlight {
-                return self.on_unasked(index, now_ns, record);
+                return self.on_unasked(index, cx);
             }
-            if record.times_parts() {
-                record.first_byte(index, user.sent_ns, received.accepted_ns, now_ns);
+            if cx.record.times_parts() {
+                cx.record
+                    .first_byte(index, user.sent_ns, received.accepted_ns, cx.now_ns);
             }
             let read = self.read(index, Some(piece));
-            record.received(index, piece.len() - read.behind, now_ns);
+            cx.record
+                .received(index, piece.len() - read.behind, cx.now_ns);
             let answer = match read.result {
                 Ok(Some(answer)) => answer,
                 Ok(None) if read.continues && self.holds(index) => {
                     return Action::next(Next::SendHeld { until_ns: None });
                 }
                 Ok(None) => return Action::STAY,
-                Err(bad) => return self.on_bad(index, bad, received.bytes, now_ns, record),
+                Err(bad) => return self.on_bad(index, bad, received.bytes, cx),
             };
             // Behind an answer that ends its connection nothing comes.
             if self.unanswered(index) <= 1 || !answer.keep_alive {
-                return self.on_answer(index, answer, (false, received.sending), now_ns, record);
+                return self.on_answer(index, answer, (false, received.sending), cx);
             }
-            self.on_answer_amid(index, answer, now_ns, record);
+            self.on_answer_amid(index, answer, cx);
             if read.behind == 0 {
                 return Action::STAY;
             }
@@ -104,41 +104,28 @@ impl Users {
 
     /// What came is no answer.
     #[cold]
-    fn on_bad(
-        &mut self,
-        index: u32,
-        bad: BadAnswer,
-        bytes: &[u8],
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Action {
+    fn on_bad(&mut self, index: u32, bad: BadAnswer, bytes: &[u8], cx: &mut Context<'_>) -> Action {
         if bad == BadAnswer::Malformed && bytes.starts_with(&TLS_ALERT) {
             let reason = "the answer is a TLS alert; does the server speak https on this port?";
-            let counters = &mut record.recorder.counters;
+            let counters = &mut cx.record.recorder.counters;
             counters.explain(ErrorKind::Protocol, reason.to_owned());
         }
-        self.lose(index, bad.into(), true, now_ns, record)
+        self.lose(index, bad.into(), true, cx)
     }
 
     /// Bytes on a connection without a request: the framing of the answer before was broken.
-    fn on_unasked(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
-        record.recorder.counters.fail(ErrorKind::Protocol);
-        self.lose_idle(index, true, now_ns, record)
+    fn on_unasked(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+        cx.record.recorder.counters.fail(ErrorKind::Protocol);
+        self.lose_idle(index, true, cx)
     }
 
-    pub(super) fn on_closed(
-        &mut self,
-        index: u32,
-        sending: bool,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Action {
+    pub(super) fn on_closed(&mut self, index: u32, sending: bool, cx: &mut Context<'_>) -> Action {
         if self.all[index as usize].phase != Phase::InFlight {
-            return self.lose_idle(index, false, now_ns, record);
+            return self.lose_idle(index, false, cx);
         }
         match self.read(index, None).result {
-            Ok(Some(answer)) => self.on_answer(index, answer, (true, sending), now_ns, record),
-            _ => self.lose(index, ErrorKind::PrematureClose, false, now_ns, record),
+            Ok(Some(answer)) => self.on_answer(index, answer, (true, sending), cx),
+            _ => self.lose(index, ErrorKind::PrematureClose, false, cx),
         }
     }
 
@@ -147,12 +134,11 @@ impl Users {
         index: u32,
         kind: ErrorKind,
         sending: bool,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Action {
         match self.all[index as usize].phase {
-            Phase::InFlight => self.lose(index, kind, false, now_ns, record),
-            _ => self.on_closed(index, sending, now_ns, record),
+            Phase::InFlight => self.lose(index, kind, false, cx),
+            _ => self.on_closed(index, sending, cx),
         }
     }
     /// The client's own kernel did not take what this connection needed: whatever was to come of
@@ -162,15 +148,14 @@ impl Users {
         &mut self,
         index: u32,
         reason: String,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Action {
         let kind = ErrorKind::Client;
-        record.recorder.counters.explain(kind, reason);
+        cx.record.recorder.counters.explain(kind, reason);
         match self.all[index as usize].phase {
-            Phase::InFlight => self.lose(index, kind, true, now_ns, record),
-            Phase::Connecting | Phase::Warming => self.fail_to_connect(index, kind, now_ns, record),
-            _ => self.on_closed(index, false, now_ns, record),
+            Phase::InFlight => self.lose(index, kind, true, cx),
+            Phase::Connecting | Phase::Warming => self.fail_to_connect(index, kind, cx),
+            _ => self.on_closed(index, false, cx),
         }
     }
 }

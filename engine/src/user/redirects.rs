@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::Users;
+use super::{Context, Users};
 use crate::http::response::Answer;
 use crate::measure::counters::ErrorKind;
 use crate::payload::Outgoing;
@@ -96,8 +96,7 @@ impl Users {
         &mut self,
         index: u32,
         answer: &Answer,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Result<bool, ErrorKind> {
         if !is_redirect(answer.status) {
             return Ok(false);
@@ -121,14 +120,14 @@ impl Users {
         match found {
             Ok(path) => {
                 chain.hops += 1;
-                chain.spent_ns += now_ns.saturating_sub(user.sent_ns);
+                chain.spent_ns += cx.now_ns.saturating_sub(user.sent_ns);
                 chain.to = Some((path, becomes_get(answer.status, sent.method)));
                 Ok(true)
             }
             Err(why) => {
                 let kind = ErrorKind::ExpectRedirect;
                 let reason = format!("a redirect is not followed: {why}");
-                record.recorder.counters.explain(kind, reason);
+                cx.record.recorder.counters.explain(kind, reason);
                 Err(kind)
             }
         }

@@ -5,10 +5,9 @@
 use std::ops::Range;
 
 use super::phase::Phase;
-use super::{Action, Users};
+use super::{Action, Context, Users};
 use crate::job::Job;
 use crate::pace::arrivals::Share;
-use crate::record::Record;
 
 /// Who ends, and when.
 #[derive(Debug)]
@@ -93,15 +92,15 @@ impl Users {
 
     /// Ends a user who waits for nothing but its time; `None` for one whose request is under way,
     /// who ends after it.
-    pub fn retire(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Option<Action> {
+    pub fn retire(&mut self, index: u32, cx: &mut Context<'_>) -> Option<Action> {
         let user = &self.all[index as usize];
         match user.phase {
-            Phase::Thinking => record.recorder.cycle(user.since_ns, now_ns),
+            Phase::Thinking => cx.record.recorder.cycle(user.since_ns, cx.now_ns),
             // Late to start and due to end at once: counted as having been there for no time.
-            Phase::Waiting => record.recorder.user_came(now_ns),
+            Phase::Waiting => cx.record.recorder.user_came(cx.now_ns),
             Phase::BackingOff | Phase::Idling => {}
             _ => return None,
         }
-        Some(self.end_user(index, now_ns, record))
+        Some(self.end_user(index, cx))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::phase::{Move, NOT_SINCE, Phase};
 use super::queue::Pending;
-use super::{Action, Users};
+use super::{Action, Context, Users};
 use crate::job::WRITTEN_ANEW;
 use crate::payload::{Outgoing, Payload};
 use crate::record::Record;
@@ -31,8 +31,7 @@ impl Users {
         &mut self,
         index: u32,
         spare: impl FnOnce() -> Vec<u8>,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Result<Payload, Action> {
         let user = &mut self.all[index as usize];
         if user.phase != Phase::Queued {
@@ -40,17 +39,17 @@ impl Users {
             return Err(Action::STAY);
         }
         if self.queues.is_some() {
-            return self.write_group(index, spare(), now_ns, record);
+            return self.write_group(index, spare(), cx);
         }
         user.on_connection = user.on_connection.saturating_add(1);
         let last = user.on_connection >= self.job.max_requests;
         let fixed = self.job.steps[usize::from(user.step)].request(last);
         if fixed == WRITTEN_ANEW {
             let step = user.step;
-            return Ok(self.write_alone(index, (step, last), spare(), now_ns, record));
+            return Ok(self.write_alone(index, (step, last), spare(), cx));
         }
         let bytes = self.job.fixed[fixed as usize].len() as u64;
-        record.writes(index, bytes, None);
+        cx.record.writes(index, bytes, None);
         Ok(Payload::Fixed(fixed))
     }
 
@@ -61,10 +60,9 @@ impl Users {
         index: u32,
         (step, last): (u16, bool),
         spare: Vec<u8>,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Payload {
-        let outgoing = self.write_anew(index, step, last, spare, now_ns);
+        let outgoing = self.write_anew(index, step, last, spare, cx.now_ns);
         let step = usize::from(step);
         let now = if self.job.scenarios.steps[step].request.expects_continue() {
             let (head, body) = outgoing.split_at_empty_line();
@@ -73,7 +71,7 @@ impl Users {
         } else {
             outgoing
         };
-        record.writes(index, now.wire_bytes(), Some(now.bytes()));
+        cx.record.writes(index, now.wire_bytes(), Some(now.bytes()));
         Payload::Owned(now)
     }
 
@@ -98,38 +96,37 @@ impl Users {
         &mut self,
         index: u32,
         mut bytes: Vec<u8>,
-        now_ns: u64,
-        record: &mut Record,
+        cx: &mut Context<'_>,
     ) -> Result<Payload, Action> {
         bytes.clear();
         let mut step = self.all[index as usize].step;
         loop {
             if self.job.script.is_some() {
-                match self.write_batch(index, step, &mut bytes, record) {
+                match self.write_batch(index, step, &mut bytes, cx.record) {
                     Ok(None) => {}
                     Ok(Some(fixed)) => return Ok(Payload::Fixed(fixed)),
                     Err(()) if self.unanswered(index) == 0 => {
                         self.allowance.drop_one();
-                        return Err(self.end_user(index, now_ns, record));
+                        return Err(self.end_user(index, cx));
                     }
                     Err(()) => break,
                 }
             } else if self.job.steps[usize::from(step)].alone {
                 if self.unanswered(index) == 0 {
                     let last = self.counts_on_connection(index);
-                    let payload = self.write_alone(index, (step, last), bytes, now_ns, record);
+                    let payload = self.write_alone(index, (step, last), bytes, cx);
                     self.wait_for(index, step, &[]);
                     return Ok(payload);
                 }
                 self.hold_back(index, Move::To { step, pause_ns: 0 });
                 break;
             } else {
-                self.write_behind(index, step, &mut bytes, now_ns, record);
+                self.write_behind(index, step, &mut bytes, cx);
             }
             if !self.has_room(index, step) || !self.allowance.take(&self.job.quota) {
                 break;
             }
-            match self.move_on(index, false, now_ns, record) {
+            match self.move_on(index, false, cx) {
                 Move::To {
                     step: next,
                     pause_ns: 0,
@@ -144,7 +141,7 @@ impl Users {
                 }
             }
             if self.open.is_some() {
-                record.recorder.counters.offered += 1;
+                cx.record.recorder.counters.offered += 1;
             }
         }
         Ok(Payload::Owned(Outgoing::new(bytes, None)))
@@ -176,19 +173,12 @@ impl Users {
     }
 
     /// Writes the request of a step behind the others of its group.
-    fn write_behind(
-        &mut self,
-        index: u32,
-        step: u16,
-        bytes: &mut Vec<u8>,
-        now_ns: u64,
-        record: &mut Record,
-    ) {
+    fn write_behind(&mut self, index: u32, step: u16, bytes: &mut Vec<u8>, cx: &mut Context<'_>) {
         let last = self.counts_on_connection(index);
         let from = bytes.len();
         let fixed = self.job.steps[usize::from(step)].request(last);
         if fixed == WRITTEN_ANEW {
-            let written = self.write_anew(index, step, last, Vec::new(), now_ns);
+            let written = self.write_anew(index, step, last, Vec::new(), cx.now_ns);
             bytes.extend_from_slice(written.bytes());
         } else {
             bytes.extend_from_slice(&self.job.fixed[fixed as usize]);
@@ -197,9 +187,9 @@ impl Users {
         let told = (fixed == WRITTEN_ANEW).then_some(written);
         let count = written.len() as u64;
         if self.unanswered(index) == 0 {
-            record.writes(index, count, told);
+            cx.record.writes(index, count, told);
         } else {
-            record.writes_behind(index, count, told);
+            cx.record.writes_behind(index, count, told);
         }
         self.wait_for(index, step, written);
     }

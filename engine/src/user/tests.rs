@@ -55,7 +55,8 @@ impl Alone {
 
     fn on(&mut self, event: UserEvent<'_>) -> Action {
         self.now_ns += MS;
-        self.users.on(0, event, self.now_ns, &mut self.record)
+        self.users
+            .on(0, event, &mut Context::new(self.now_ns, &mut self.record))
     }
 
     fn timer(&mut self) -> Action {
@@ -73,9 +74,9 @@ impl Alone {
 
     /// What goes out when its turn has come.
     fn send(&mut self) -> Payload {
-        let record = &mut self.record;
-        let payload = self.users.write(0, Vec::new, self.now_ns, record).unwrap();
-        let sent = self.users.sent(0, self.now_ns, record);
+        let mut context = Context::new(self.now_ns, &mut self.record);
+        let payload = self.users.write(0, Vec::new, &mut context).unwrap();
+        let sent = self.users.sent(0, self.now_ns, &mut self.record);
         assert!(sent.limit_ns > self.now_ns);
         payload
     }

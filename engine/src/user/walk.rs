@@ -1,10 +1,9 @@
 //! How a user goes through its scenario: it arrives, begins a request, thinks, goes on, ends.
 
 use super::phase::{Move, NOT_SINCE, Phase};
-use super::{Action, Next, Users};
+use super::{Action, Context, Next, Users};
 use crate::fault::Fault;
 use crate::measure::counters::ErrorKind;
-use crate::record::Record;
 
 /// Between iterations that send nothing.
 const SHORTEST_IDLE_NS: u64 = 1_000_000;
@@ -16,67 +15,61 @@ impl Users {
     }
 
     /// A user arrives at a place of an open load, due at that time, with its place in the quota.
-    pub fn arrive(&mut self, index: u32, due_ns: u64, now_ns: u64, record: &mut Record) -> Action {
+    pub fn arrive(&mut self, index: u32, due_ns: u64, cx: &mut Context<'_>) -> Action {
         self.intend(index, due_ns);
         if let Some(open) = &mut self.open
             && let Some(arrived_ns) = open.arrived_ns.get_mut(index as usize)
         {
             *arrived_ns = due_ns;
-            record.recorder.counters.sessions_begun += 1;
+            cx.record.recorder.counters.sessions_begun += 1;
         }
         self.all[index as usize].iterations = 0;
         // Never without a row: a checked open load has no feeder that ends.
-        let moved = self.set_out(index, now_ns, record);
-        record.recorder.user_came(now_ns);
+        let moved = self.set_out(index, cx);
+        cx.record.recorder.user_came(cx.now_ns);
         self.alive += 1;
         let Move::To { step, pause_ns } = moved else {
             // No block of it has sent anything: an arrival, but not of a request.
             self.allowance.give_back();
-            let counters = &mut record.recorder.counters;
+            let counters = &mut cx.record.recorder.counters;
             counters.offered = counters.offered.saturating_sub(1);
-            self.walked(index, now_ns, record);
-            return self.leave(index, now_ns, record);
+            self.walked(index, cx);
+            return self.leave(index, cx);
         };
         self.all[index as usize].step = step;
         if pause_ns == 0 {
-            return self.begin(index, now_ns, record);
+            return self.begin(index, cx);
         }
         let begin_ns = due_ns.saturating_add(pause_ns);
         self.intend(index, begin_ns);
         self.all[index as usize].phase = Phase::Holding;
-        Action::next(Next::WaitUntil(begin_ns.max(now_ns)))
+        Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns)))
     }
 
-    pub(super) fn begin_request(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    pub(super) fn begin_request(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         if !self.may_send() {
-            return self.end_user(index, now_ns, record);
+            return self.end_user(index, cx);
         }
         if self.open.is_some() {
-            record.recorder.counters.offered += 1;
+            cx.record.recorder.counters.offered += 1;
         }
-        self.begin(index, now_ns, record)
+        self.begin(index, cx)
     }
 
     /// Begins a request that has its place in the quota.
-    fn begin(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    fn begin(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
         user.since_ns = NOT_SINCE;
         if user.connected {
             user.phase = Phase::Queued;
             return Action::next(Next::Send);
         }
-        self.connect(index, now_ns, record)
+        self.connect(index, cx)
     }
 
     /// After a request: on to the next, thinking first where users think. `breaks_off`: the rest of
     /// the iteration is left out.
-    pub(super) fn advance(
-        &mut self,
-        index: u32,
-        breaks_off: bool,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Action {
+    pub(super) fn advance(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
         let before = usize::from(self.all[index as usize].step);
         if self.surroundings.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
             self.all[index as usize].phase = Phase::Ended;
@@ -88,34 +81,34 @@ impl Users {
             .and_then(|queues| queues.take_ahead(index));
         let moved = match decided {
             Some(decided) if !breaks_off => decided,
-            _ => self.move_on(index, breaks_off, now_ns, record),
+            _ => self.move_on(index, breaks_off, cx),
         };
         let (step, pause_ns) = match moved {
             Move::To { step, pause_ns } | Move::Later { step, pause_ns } => (step, pause_ns),
             Move::Walked => {
-                self.walked(index, now_ns, record);
-                return self.end_user(index, now_ns, record);
+                self.walked(index, cx);
+                return self.end_user(index, cx);
             }
-            Move::Stuck | Move::Waits => return self.end_user(index, now_ns, record),
+            Move::Stuck | Move::Waits => return self.end_user(index, cx),
         };
         if self.retirement.has_come(index) {
-            return self.end_user(index, now_ns, record);
+            return self.end_user(index, cx);
         }
         self.all[index as usize].step = step;
-        let think_ns = match self.script_delay_ns(index, record) {
+        let think_ns = match self.script_delay_ns(index, cx.record) {
             None => self.job.steps[before].think.draw(&mut self.rng),
             delay_ns => delay_ns,
         };
         if matches!(moved, Move::Later { .. }) {
-            return self.idle(index, think_ns.unwrap_or(0) + pause_ns, now_ns);
+            return self.idle(index, think_ns.unwrap_or(0) + pause_ns, cx.now_ns);
         }
         let waits_ns = think_ns.unwrap_or(0).saturating_add(pause_ns);
-        let due_ns = now_ns.saturating_add(waits_ns);
+        let due_ns = cx.now_ns.saturating_add(waits_ns);
         self.intend(index, due_ns);
         if think_ns.is_none() && pause_ns == 0 {
-            return self.begin_request(index, now_ns, record);
+            return self.begin_request(index, cx);
         }
-        self.think(index, due_ns, now_ns)
+        self.think(index, due_ns, cx.now_ns)
     }
 
     fn think(&mut self, index: u32, due_ns: u64, now_ns: u64) -> Action {
@@ -134,88 +127,82 @@ impl Users {
     }
 
     /// A user who has just come, or comes back from idling, goes to its first request.
-    fn go(&mut self, index: u32, moved: Move, now_ns: u64, record: &mut Record) -> Action {
+    fn go(&mut self, index: u32, moved: Move, cx: &mut Context<'_>) -> Action {
         if self.retirement.has_come(index) {
-            return self.end_user(index, now_ns, record);
+            return self.end_user(index, cx);
         }
         match moved {
-            Move::Walked | Move::Stuck | Move::Waits => self.end_user(index, now_ns, record),
+            Move::Walked | Move::Stuck | Move::Waits => self.end_user(index, cx),
             Move::Later { step, pause_ns } => {
                 self.all[index as usize].step = step;
-                self.idle(index, pause_ns, now_ns)
+                self.idle(index, pause_ns, cx.now_ns)
             }
             Move::To { step, pause_ns } => {
                 self.all[index as usize].step = step;
                 let delay_ns = match self.job.script {
-                    Some(_) => self.script_delay_ns(index, record).unwrap_or(0),
+                    Some(_) => self.script_delay_ns(index, cx.record).unwrap_or(0),
                     None => 0,
                 };
                 match delay_ns.saturating_add(pause_ns) {
-                    0 => self.begin_request(index, now_ns, record),
-                    waits_ns => self.think(index, now_ns.saturating_add(waits_ns), now_ns),
+                    0 => self.begin_request(index, cx),
+                    waits_ns => self.think(index, cx.now_ns.saturating_add(waits_ns), cx.now_ns),
                 }
             }
         }
     }
 
     /// The user at a place has walked its scenario to the end.
-    fn walked(&mut self, index: u32, now_ns: u64, record: &mut Record) {
+    fn walked(&mut self, index: u32, cx: &mut Context<'_>) {
         if let Some(open) = &self.open
             && let Some(arrived_ns) = open.arrived_ns.get(index as usize)
         {
-            record.recorder.counters.sessions_completed += 1;
-            let session_ns = now_ns.saturating_sub(*arrived_ns);
-            record.recorder.open_load.session_time.record(session_ns);
+            cx.record.recorder.counters.sessions_completed += 1;
+            let session_ns = cx.now_ns.saturating_sub(*arrived_ns);
+            cx.record.recorder.open_load.session_time.record(session_ns);
         }
     }
 
-    pub(super) fn on_timer(
-        &mut self,
-        index: u32,
-        due_ns: u64,
-        now_ns: u64,
-        record: &mut Record,
-    ) -> Action {
+    pub(super) fn on_timer(&mut self, index: u32, due_ns: u64, cx: &mut Context<'_>) -> Action {
         if self.retirement.has_come(index)
-            && let Some(action) = self.retire(index, now_ns, record)
+            && let Some(action) = self.retire(index, cx)
         {
             return action;
         }
         let user = &self.all[index as usize];
         match user.phase {
             Phase::Waiting => {
-                record.recorder.user_came(now_ns);
-                let moved = self.set_out(index, now_ns, record);
-                self.go(index, moved, now_ns, record)
+                cx.record.recorder.user_came(cx.now_ns);
+                let moved = self.set_out(index, cx);
+                self.go(index, moved, cx)
             }
             Phase::Idling => {
                 // The iteration has begun already.
-                let moved = self.move_on(index, false, now_ns, record);
-                self.go(index, moved, now_ns, record)
+                let moved = self.move_on(index, false, cx);
+                self.go(index, moved, cx)
             }
-            Phase::Holding => self.begin(index, now_ns, record),
-            Phase::BackingOff => self.begin_request(index, now_ns, record),
+            Phase::Holding => self.begin(index, cx),
+            Phase::BackingOff => self.begin_request(index, cx),
             Phase::Thinking => {
                 let drawn_ns = due_ns - user.since_ns;
-                let actual_ns = now_ns.saturating_sub(user.since_ns);
-                let counters = &mut record.recorder.counters;
+                let actual_ns = cx.now_ns.saturating_sub(user.since_ns);
+                let counters = &mut cx.record.recorder.counters;
                 counters.think_count += 1;
                 counters.think_drawn_ns += u128::from(drawn_ns);
                 counters.think_actual_ns += u128::from(actual_ns);
                 counters
                     .think_overshoot
                     .record(actual_ns.saturating_sub(drawn_ns));
-                record.recorder.cycle(user.since_ns, now_ns);
-                self.begin_request(index, now_ns, record)
+                cx.record.recorder.cycle(user.since_ns, cx.now_ns);
+                self.begin_request(index, cx)
             }
-            Phase::Connecting | Phase::Warming => self.connect_expired(index, now_ns, record),
+            Phase::Connecting | Phase::Warming => self.connect_expired(index, cx),
             // One timer serves all requests of a connection: it is set anew only when it fires, not
             // with every request.
             Phase::InFlight => {
                 let deadline_ns = user.sent_ns + self.job.request_timeout_ns;
                 let deadline_ns = self.limit_ns(index, deadline_ns);
-                if now_ns >= deadline_ns {
-                    return self.lose(index, ErrorKind::Timeout, true, now_ns, record);
+                if cx.now_ns >= deadline_ns {
+                    return self.lose(index, ErrorKind::Timeout, true, cx);
                 }
                 Action::next(if self.holds(index) {
                     Next::SendHeld {
@@ -230,44 +217,44 @@ impl Users {
     }
 
     /// The time for connecting, for the handshake, or for the request that waits for them is over.
-    fn connect_expired(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    fn connect_expired(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &self.all[index as usize];
         let waits = user.phase == Phase::Connecting;
-        let connecting = now_ns.saturating_sub(user.since_ns) < self.job.connect_timeout_ns;
-        let securing = now_ns.saturating_sub(user.sent_ns) < self.job.tls_timeout_ns;
+        let connecting = cx.now_ns.saturating_sub(user.since_ns) < self.job.connect_timeout_ns;
+        let securing = cx.now_ns.saturating_sub(user.sent_ns) < self.job.tls_timeout_ns;
         // Before those are over only the deadline of the request can have passed.
         if waits && connecting && (!user.securing || securing) {
-            return self.fail_to_connect(index, ErrorKind::Timeout, now_ns, record);
+            return self.fail_to_connect(index, ErrorKind::Timeout, cx);
         }
         if !user.securing {
-            return self.fail_to_connect(index, ErrorKind::ConnectTimeout, now_ns, record);
+            return self.fail_to_connect(index, ErrorKind::ConnectTimeout, cx);
         }
         let limit_ms = self.job.tls_timeout_ns / 1_000_000;
         let reason = format!("the handshake did not end within {limit_ms} ms");
-        self.on_unsecured(index, reason, now_ns, record)
+        self.on_unsecured(index, reason, cx)
     }
 
     /// A user ends; one of an open load leaves its place to another.
-    pub(super) fn end_user(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    pub(super) fn end_user(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         self.redirects.drop(index);
         if let Some(queues) = &mut self.queues {
             queues.take_ahead(index);
         }
         if self.open.is_some() {
-            return self.leave(index, now_ns, record);
+            return self.leave(index, cx);
         }
-        self.close(index, true, record);
-        self.release(index, now_ns, record);
+        self.close(index, true, cx.record);
+        self.release(index, cx);
         self.all[index as usize].phase = Phase::Ended;
         Action::next(Next::End).closing(true)
     }
 
-    fn leave(&mut self, index: u32, now_ns: u64, record: &mut Record) -> Action {
+    fn leave(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let closes = self.job.per_session;
         if closes {
-            self.close(index, true, record);
+            self.close(index, true, cx.record);
         }
-        self.release(index, now_ns, record);
+        self.release(index, cx);
         let user = &mut self.all[index as usize];
         user.phase = Phase::Idle;
         Action::next(Next::Vacant {
@@ -278,9 +265,9 @@ impl Users {
     }
 
     /// A user is no more.
-    pub(super) fn release(&mut self, index: u32, now_ns: u64, record: &mut Record) {
+    pub(super) fn release(&mut self, index: u32, cx: &mut Context<'_>) {
         self.all[index as usize].since_ns = NOT_SINCE;
-        record.recorder.user_went(now_ns);
+        cx.record.recorder.user_went(cx.now_ns);
         self.alive -= 1;
     }
 }

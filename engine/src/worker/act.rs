@@ -6,7 +6,7 @@ use super::Worker;
 use super::pool::Free;
 use crate::measure::counters::ErrorKind;
 use crate::net::{Direction, Driver, NetEvent};
-use crate::user::{Action, Bytes, Next, UserEvent};
+use crate::user::{Action, Bytes, Context, Next, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
     #[inline]
@@ -23,7 +23,11 @@ impl<D: Driver> Worker<'_, D> {
                     },
                 };
                 let event = UserEvent::Received(bytes);
-                let action = self.users.on(index, event, self.now_ns, &mut self.record);
+                let action = self.users.on(
+                    index,
+                    event,
+                    &mut Context::new(self.now_ns, &mut self.record),
+                );
                 self.driver.release(received);
                 return self.act(index, action);
             }
@@ -63,7 +67,11 @@ impl<D: Driver> Worker<'_, D> {
                 return Ok(());
             }
         };
-        let action = self.users.on(index, event, self.now_ns, &mut self.record);
+        let action = self.users.on(
+            index,
+            event,
+            &mut Context::new(self.now_ns, &mut self.record),
+        );
         self.act(index, action)
     }
 
@@ -91,7 +99,11 @@ impl<D: Driver> Worker<'_, D> {
             return self.warm_again(index);
         }
         let event = UserEvent::Timer { due_ns };
-        let action = self.users.on(index, event, self.now_ns, &mut self.record);
+        let action = self.users.on(
+            index,
+            event,
+            &mut Context::new(self.now_ns, &mut self.record),
+        );
         self.act(index, action)
     }
 
@@ -150,10 +162,11 @@ impl<D: Driver> Worker<'_, D> {
     #[inline]
     pub(super) fn send(&mut self, index: u32) -> io::Result<bool> {
         let spare = || self.driver.spare();
-        match self
-            .users
-            .write(index, spare, self.now_ns, &mut self.record)
-        {
+        match self.users.write(
+            index,
+            spare,
+            &mut Context::new(self.now_ns, &mut self.record),
+        ) {
             Ok(payload) => {
                 self.driver.send(index, payload);
                 Ok(true)

@@ -24,7 +24,7 @@ use crate::net::sys::unix_ns;
 use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
 use crate::record::Record;
-use crate::user::{Surroundings, Users};
+use crate::user::{Context, Surroundings, Users};
 use arrivals::OpenArrivals;
 
 pub use messages::{MessageSink, WorkerCommand, WorkerLink, WorkerMessage};
@@ -283,7 +283,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             let Some(index) = self.users.next_retired(self.now_ns) else {
                 break;
             };
-            let action = self.users.retire(index, self.now_ns, &mut self.record);
+            let action = self
+                .users
+                .retire(index, &mut Context::new(self.now_ns, &mut self.record));
             if let Some(action) = action {
                 self.act(index, action)?;
             }

@@ -6,6 +6,7 @@ use super::Worker;
 use super::arrivals::Placed;
 use super::pool::Free;
 use crate::net::Driver;
+use crate::user::Context;
 
 /// Arrivals taken in one turn, so that answers do not wait behind a crowd of them.
 const ARRIVALS_PER_LOOP: usize = 64;
@@ -60,9 +61,11 @@ impl<D: Driver> Worker<'_, D> {
             return Ok(());
         }
         counters.offered += open.take();
-        let action = self
-            .users
-            .arrive(index, due_ns, self.now_ns, &mut self.record);
+        let action = self.users.arrive(
+            index,
+            due_ns,
+            &mut Context::new(self.now_ns, &mut self.record),
+        );
         self.act(index, action)
     }
 
@@ -93,7 +96,9 @@ impl<D: Driver> Worker<'_, D> {
         if let Some(open) = &mut self.open {
             open.put(index, Free::Warming);
         }
-        let action = self.users.warm(index, self.now_ns, &mut self.record);
+        let action = self
+            .users
+            .warm(index, &mut Context::new(self.now_ns, &mut self.record));
         self.act(index, action)
     }
 }
