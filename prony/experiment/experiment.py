@@ -247,16 +247,13 @@ class Experiment:
 
     def _tell_of_disturbance(self, ended: Ended, again: bool) -> None:
         worst = ended.conclusion.judgement.worst
-        reason = "" if worst is None else worst.reason
+        why = f"disturbed by other load on this host: {ended.conclusion.why}"
         if again:
-            self.progress.note(f"disturbed from outside, and run again: {reason}")
+            self.progress.note(f"{why}; the trial is repeated")
         elif not self._told_of_disturbance:
             self._told_of_disturbance = True
-            advice = "" if worst is None or not worst.advice else f" {worst.advice};"
-            self.progress.note(
-                f"disturbed from outside: {reason}.{advice} or let such trials be repeated: "
-                "--repeat-disturbed 2"
-            )
+            advice = worst.advice if worst is not None and worst.advice else "stop the other load"
+            self.progress.note(f"{why}. To measure: {advice}; or repeat such trials: --repeat-disturbed N")
 
 
 def remaining(plan: Plan, trials: list[StoredTrial]) -> tuple[ScheduledTrial, ...]:
