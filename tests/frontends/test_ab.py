@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from prony.errors import UsageError
 from prony.frontends.ab import FRONT_END, _files, html, layout, openssl_name, run, translate
 from prony.frontends.ab.arguments import Arguments, parse
-from prony.frontends.ab.figures import Figures, Spread, Times
+from prony.frontends.ab.figures import Figures, TimeDistribution, Times
 from prony.frontends.base import Refused
 from tests.frontends.conftest import Front, Served, offered
 
@@ -141,8 +141,8 @@ def test_a_wrong_command_line_ends_as_with_ab(front: Front, tmp_path: Path, word
     assert front.out.getvalue() == ""
 
 
-def spread(*values_ms: float) -> Spread:
-    return Spread.of(values_ms)
+def spread(*values_ms: float) -> TimeDistribution:
+    return TimeDistribution.of(values_ms)
 
 
 TIMES = Times(
@@ -248,7 +248,7 @@ def test_a_sum_has_the_sum_of_the_means_and_keeps_the_count() -> None:
     both = TIMES.processing.plus(TIMES.connect)
     assert both.count == pytest.approx(TIMES.processing.count)
     assert both.mean == pytest.approx(TIMES.processing.mean + TIMES.connect.mean)
-    many = Spread.of(np.arange(10_000) / 100).plus(TIMES.connect)
+    many = TimeDistribution.of(np.arange(10_000) / 100).plus(TIMES.connect)
     assert many.mean == pytest.approx(49.995 + TIMES.connect.mean, rel=1e-3)
 
 

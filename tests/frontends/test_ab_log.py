@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prony.frontends.ab import run
 from prony.frontends.ab.figures import Figures
-from prony.frontends.ab.logged import Kept, gnuplot, kept, times, with_lengths
+from prony.frontends.ab.logged import LoggedTimes, gnuplot, kept, times, with_lengths
 from prony.load.request_log import LoggedRequest
 from tests.frontends.conftest import Front, Served
 from tests.verdicts import demanded_code
@@ -27,7 +27,7 @@ REUSED = replace(ROW, connect_ns=None, tls_ns=None, body_bytes=65)
 
 def test_connecting_lies_before_the_send_and_belongs_to_the_total() -> None:
     (first, second) = kept([ROW, LOST, REUSED])
-    assert first == Kept(
+    assert first == LoggedTimes(
         start_unix_s=1_700_000_000.497, connect_ms=3.0, processing_ms=9.0, waiting_ms=4.0, body_bytes=64
     )
     assert first.total_ms == 12.0

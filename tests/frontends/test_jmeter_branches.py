@@ -119,7 +119,7 @@ def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) 
     ("inside", "says"),
     [
         (module("Test Plan", "T", "nowhere"), "a path to a controller of this plan"),
-        (module("Test Plan", "T", "G"), "a module that stands in itself"),
+        (module("Test Plan", "T", "G"), "a module that contains itself"),
         (include("nowhere.jmx"), "cannot be read"),
         (include("sessions.jmx"), "a Test Fragment directly below"),
         (include("${__P(file)}"), "without variables"),

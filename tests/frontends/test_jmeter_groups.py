@@ -88,13 +88,16 @@ def test_groups_become_populations_with_scenarios_of_their_own() -> None:
     assert (b.users, b.start_s, b.duration_s, b.iterations_per_user) == (2, 3, 20, None)
     assert [walk.name for walk in load.workload.scenarios] == ["a", "b"]
     assert made.delay_s == 0
-    assert [(crew.label, crew.users, crew.start_s) for crew in made.crews] == [("a", 3, 0), ("b", 2, 3)]
+    assert [(crew.label, crew.users, crew.start_s) for crew in made.thread_groups] == [
+        ("a", 3, 0),
+        ("b", 2, 3),
+    ]
 
 
 def test_groups_of_one_name_are_told_apart_in_the_plan_and_not_in_the_log() -> None:
     made = plan(group("g", sampler()) + group("g", sampler()))
     assert [walk.name for walk in made.translated.trial.workload.scenarios] == ["g", "g (2)"]
-    assert [crew.label for crew in made.crews] == ["g", "g"]
+    assert [crew.label for crew in made.thread_groups] == ["g", "g"]
 
 
 def test_what_comes_before_and_after_is_explained_and_read_again() -> None:

@@ -124,7 +124,7 @@ def run(argv: Sequence[str], context: Context) -> int:
     return context.end(ran, 1 if ran.interrupted else 0)
 
 
-def _files(asked: Arguments, requests: list[logged.Kept], times: Times | None) -> str | None:
+def _files(asked: Arguments, requests: list[logged.LoggedTimes], times: Times | None) -> str | None:
     """-e and -g; what ab says of the one that cannot be written."""
     files: list[tuple[str, Path, Iterable[str]]] = []
     if asked.csv is not None and times is not None:

@@ -23,14 +23,16 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class TimeDistribution:
     """A distribution of times: ascending values in ms, and how many requests had each."""
 
     values_ms: Array
     counts: Array
 
     @classmethod
-    def of(cls, values_ms: Sequence[float] | Array, counts: Sequence[float] | Array | None = None) -> Spread:
+    def of(
+        cls, values_ms: Sequence[float] | Array, counts: Sequence[float] | Array | None = None
+    ) -> TimeDistribution:
         """From single values, or values with counts, in any order."""
         values = np.asarray(values_ms, dtype=np.float64)
         many = np.ones_like(values) if counts is None else np.asarray(counts, dtype=np.float64)
@@ -75,18 +77,18 @@ class Spread:
         """The one in the middle, in ms."""
         return self.at(int(self.count) // 2)
 
-    def plus(self, other: Spread) -> Spread:
+    def plus(self, other: TimeDistribution) -> TimeDistribution:
         """The distribution of the sum, taken as if both were independent; as many as here."""
         mine, theirs = self._coarse(), other._coarse()
         values = np.add.outer(mine.values_ms, theirs.values_ms).ravel()
         counts = np.multiply.outer(mine.counts, theirs.counts / theirs.count).ravel()
-        return Spread.of(values, counts)
+        return TimeDistribution.of(values, counts)
 
-    def _coarse(self) -> Spread:
+    def _coarse(self) -> TimeDistribution:
         if self.values_ms.size <= FINE_BINS:
             return self
         groups = np.array_split(np.arange(self.values_ms.size), FINE_BINS)
-        return Spread(
+        return TimeDistribution(
             np.asarray([np.average(self.values_ms[g], weights=self.counts[g]) for g in groups]),
             np.asarray([self.counts[g].sum() for g in groups]),
         )
@@ -96,10 +98,10 @@ class Spread:
 class Times:
     """ab's four lines: connecting, from there to the end, to the first byte, and all of it."""
 
-    connect: Spread
-    processing: Spread
-    waiting: Spread
-    total: Spread
+    connect: TimeDistribution
+    processing: TimeDistribution
+    waiting: TimeDistribution
+    total: TimeDistribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,23 +200,23 @@ def times_of(window: Window, totals: Counters) -> Times | None:
     return Times(connect, processing, processing, processing.plus(connect))
 
 
-def _connecting(totals: Counters, requests: float) -> Spread:
+def _connecting(totals: Counters, requests: float) -> TimeDistribution:
     """Connecting and the TLS handshake, and nothing for requests on a connection that was open."""
     opened = _spread(totals.connect_time)
     if opened is None:
-        return Spread.of([0.0], [requests])
+        return TimeDistribution.of([0.0], [requests])
     handshake = _spread(totals.tls_time)
     whole = opened if handshake is None else opened.plus(handshake)
     share = whole.counts * min(1.0, requests / whole.count)
     without = max(0.0, requests - float(share.sum()))
-    return Spread.of(
+    return TimeDistribution.of(
         np.concatenate([whole.values_ms, [0.0]]) if without else whole.values_ms,
         np.concatenate([share, [without]]) if without else share,
     )
 
 
-def _spread(histogram: Histogram | None) -> Spread | None:
+def _spread(histogram: Histogram | None) -> TimeDistribution | None:
     if histogram is None or not histogram.count:
         return None
     decoded = decode(histogram)
-    return Spread.of(decoded.middle_ns / 1e6, decoded.counts)
+    return TimeDistribution.of(decoded.middle_ns / 1e6, decoded.counts)

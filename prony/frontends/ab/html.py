@@ -7,7 +7,7 @@ from html import escape
 
 import prony
 from prony.frontends.ab.arguments import Arguments
-from prony.frontends.ab.figures import Figures, Spread, Times
+from prony.frontends.ab.figures import Figures, TimeDistribution, Times
 from prony.frontends.ab.layout import ORIGIN, document, rounded
 
 BANNER = f"""\
@@ -75,7 +75,7 @@ def _times(cell: str, row: str, times: Times) -> Iterator[str]:
     yield f"<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
     heads = "   ".join(f"<th {cell}>{name}</th>" for name in ("min", "avg", "max"))
     yield f"<tr {row}><th {cell}>&nbsp;</th> {heads}</tr>"
-    rows: dict[str, Spread] = {
+    rows: dict[str, TimeDistribution] = {
         "Connect": times.connect,
         "Processing": times.processing,
         "Total": times.total,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import prony
 from prony.frontends.ab.arguments import Arguments
-from prony.frontends.ab.figures import Figures, Spread, Times
+from prony.frontends.ab.figures import Figures, TimeDistribution, Times
 
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 ORIGIN = (
@@ -114,7 +114,7 @@ def connection_times(asked: Arguments, times: Times) -> Iterator[str]:
         yield from _sane(name, spread)
 
 
-def _sane(what: str, spread: Spread) -> Iterator[str]:
+def _sane(what: str, spread: TimeDistribution) -> Iterator[str]:
     apart = abs(rounded(spread.mean) - rounded(spread.median))
     if apart > 2 * spread.deviation:
         yield f"ERROR: The median and mean for {what} are more than twice the standard"
@@ -124,7 +124,7 @@ def _sane(what: str, spread: Spread) -> Iterator[str]:
         yield "        These results are probably not that reliable."
 
 
-def percentiles(total: Spread) -> Iterator[str]:
+def percentiles(total: TimeDistribution) -> Iterator[str]:
     """The table of the share that was served in time."""
     if total.count <= 1:
         return
@@ -137,7 +137,7 @@ def percentiles(total: Spread) -> Iterator[str]:
             yield f"  {share}%  {rounded(total.at(int(total.count) * share // 100)):5}"
 
 
-def csv(total: Spread) -> Iterator[str]:
+def csv(total: TimeDistribution) -> Iterator[str]:
     """-e: every hundredth part, in ms with three decimals."""
     yield "Percentage served,Time in ms"
     for share in range(101):

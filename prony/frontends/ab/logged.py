@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from prony.frontends.ab.figures import Figures, Spread, Times
+from prony.frontends.ab.figures import Figures, TimeDistribution, Times
 from prony.load.request_log import LoggedRequest
 
 NS_PER_MS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LoggedTimes:
     """What ab keeps of a request that was answered; times in ms."""
 
     start_unix_s: float
@@ -31,9 +31,9 @@ class Kept:
         return self.connect_ms + self.processing_ms
 
 
-def kept(rows: Iterable[LoggedRequest]) -> list[Kept]:
+def kept(rows: Iterable[LoggedRequest]) -> list[LoggedTimes]:
     """The answered requests in the order of the log."""
-    found: list[Kept] = []
+    found: list[LoggedTimes] = []
     for row in rows:
         if row.status is None:
             continue
@@ -41,7 +41,7 @@ def kept(rows: Iterable[LoggedRequest]) -> list[Kept]:
         processing_ms = row.service_ns / NS_PER_MS
         first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
         found.append(
-            Kept(
+            LoggedTimes(
                 start_unix_s=(row.start_unix_ms - connect_ms) / 1000,
                 connect_ms=connect_ms,
                 processing_ms=processing_ms,
@@ -52,19 +52,19 @@ def kept(rows: Iterable[LoggedRequest]) -> list[Kept]:
     return found
 
 
-def times(requests: list[Kept]) -> Times | None:
+def times(requests: list[LoggedTimes]) -> Times | None:
     """ab's four lines; None when nothing was answered."""
     if not requests:
         return None
     return Times(
-        connect=Spread.of([one.connect_ms for one in requests]),
-        processing=Spread.of([one.processing_ms for one in requests]),
-        waiting=Spread.of([one.waiting_ms for one in requests]),
-        total=Spread.of([one.total_ms for one in requests]),
+        connect=TimeDistribution.of([one.connect_ms for one in requests]),
+        processing=TimeDistribution.of([one.processing_ms for one in requests]),
+        waiting=TimeDistribution.of([one.waiting_ms for one in requests]),
+        total=TimeDistribution.of([one.total_ms for one in requests]),
     )
 
 
-def with_lengths(figures: Figures, requests: list[Kept], any_length: bool, lost: int) -> Figures:
+def with_lengths(figures: Figures, requests: list[LoggedTimes], any_length: bool, lost: int) -> Figures:
     """The lengths as ab sees them: the first answer's is the right one. `lost`: requests without an answer,
     which have no length either.
     """
@@ -80,7 +80,7 @@ def with_lengths(figures: Figures, requests: list[Kept], any_length: bool, lost:
     )
 
 
-def gnuplot(requests: list[Kept]) -> Iterator[str]:
+def gnuplot(requests: list[LoggedTimes]) -> Iterator[str]:
     """-g: a line per request, the quickest first, times in whole ms."""
     yield "starttime\tseconds\tctime\tdtime\tttime\twait"
     for one in sorted(requests, key=lambda one: one.total_ms):

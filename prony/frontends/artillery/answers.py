@@ -28,7 +28,7 @@ ANSWERED = tuple(range(200, 600))
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ReadFromResponse:
     """What is read from an answer."""
 
     captures: dict[str, Capture]
@@ -72,7 +72,7 @@ STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
 """Of a request that expects nothing, with the plugin's expectDefault200."""
 
 
-def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = frozenset()) -> Looked:
+def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = frozenset()) -> ReadFromResponse:
     """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise;
     `taken`: names that `before` captures. Raises Refused.
     """
@@ -114,7 +114,7 @@ def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = fro
         captures[ours], names[name.value] = capture, ours
     if not matches:  # an expectation does not keep Artillery from capturing, a failed match does
         captures = {ours: one.model_copy(update={"always": True}) for ours, one in captures.items()}
-    return Looked(captures, names, matches, json_values, json_filled)
+    return ReadFromResponse(captures, names, matches, json_values, json_filled)
 
 
 def _capture(spec: Node, strict: bool) -> Capture:
@@ -200,7 +200,7 @@ def expected(params: Node, scope: Scope, otherwise: Expected) -> Expected:
     return Expected(tuple(checks), statuses, headers, tuple(exists), tuple(absent), tuple(regexes))
 
 
-def expectation(wanted: Expected, found: Looked, follows: bool) -> Expectation:
+def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Expectation:
     """What a right answer is, for the engine and the verdict."""
     statuses = wanted.statuses or (RIGHT if follows else NOT_FOLLOWED)
     return Expectation(

@@ -137,12 +137,12 @@ def decided(node: Node, scope: Scope) -> bool | Condition:
     """
     text = node.text("an expression").strip()
     bare = re.sub(r"\{\{\s*(.*?)\s*\}\}", r"\1", text)
-    drawn = {name: _Drawn(_text(fed.placeholder, fed.kept)) for name, fed in scope.fed.items()}
-    drawn |= {name: _Drawn(_text(ours, name in scope.kept)) for name, ours in scope.captured.items()}
+    drawn = {name: _RenderedPart(_text(fed.placeholder, fed.kept)) for name, fed in scope.fed.items()}
+    drawn |= {name: _RenderedPart(_text(ours, name in scope.kept)) for name, ours in scope.captured.items()}
     names = {**drawn, **scope.constants, **{name: drawn[name] for name in scope.captured}}
     try:
         tree = _tree(bare, names)
-        if not any(isinstance(_known(part, names), _Drawn) for part in ast.walk(tree)):
+        if not any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(tree)):
             return evaluate(bare, scope.constants)
         return _asked(tree, names)
     except Unknown as unknown:
@@ -159,7 +159,7 @@ def _text(inside: str, kept: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _RenderedPart:
     """What is known during the run only: the inside of a placeholder."""
 
     inside: str
@@ -188,9 +188,9 @@ def _asked(node: ast.expr, names: Mapping[str, Any]) -> Condition:
 def _side(node: ast.expr, names: Mapping[str, Any]) -> str:
     """One side of a comparison as a text of the plan model."""
     known = _known(node, names)
-    if isinstance(known, _Drawn):
+    if isinstance(known, _RenderedPart):
         return f"${{{known.inside}}}"
-    if any(isinstance(_known(part, names), _Drawn) for part in ast.walk(node)):
+    if any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(node)):
         raise NotAnExpression("it calculates with a value of the run")
     value = _of(node, names)
     return (str(value).lower() if isinstance(value, bool) else str(value)).replace("${", "$${")

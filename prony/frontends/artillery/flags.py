@@ -19,7 +19,7 @@ Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -e, --environment NAME  Use this part of config.environments
   -v, --variables JSON    Variables for the users, an object
   -p, --payload FILE      The CSV file of config.payload
-  -c, --config FILE       Read config from this file
+  -c, --config FILE       TranslatedScript config from this file
       --overrides JSON    Values to put over those of the script
       --scenario-name X   Only this scenario
       --dotenv FILE       Environment variables for {{ $env.X }}
@@ -50,7 +50,7 @@ COMMAND_LINE = "the command line"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Flags:
     """What was asked for."""
 
     scripts: tuple[str, ...]
@@ -65,7 +65,7 @@ class Given:
         return "quiet" in self.switches
 
 
-def parse(argv: Sequence[str]) -> Given:
+def parse(argv: Sequence[str]) -> Flags:
     """The arguments after `artillery`. Raises UsageError, Refused for what is not done here."""
     words = iter(argv)
     command = next(words, None)
@@ -105,7 +105,7 @@ def parse(argv: Sequence[str]) -> Given:
         )
     if values.get("platform", "local") != "local":
         raise Refused("--platform", COMMAND_LINE, None, values["platform"], "run it on this machine")
-    return Given(
+    return Flags(
         tuple(scripts),
         values,
         frozenset(switches),

@@ -22,7 +22,7 @@ from prony.frontends.artillery.loops import (
 )
 from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
 from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import USER_UUID, Fed, Scope, Uses, constant, str_of
+from prony.frontends.artillery.templates import USER_UUID, FeederColumn, Scope, UsedFeatures, constant, str_of
 from prony.frontends.artillery.thinks import is_constant, jitter_of, think_of
 from prony.plan.blocks import Condition, Loop
 from prony.plan.think import Think
@@ -46,7 +46,7 @@ STEP_INSTEAD = {
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class TranslatedScenario:
     """A scenario, and what its report needs to know."""
 
     name: str
@@ -212,11 +212,15 @@ class _Walk:
         known = {name: value for name, value in scope.constants.items() if name not in turns[0]}
         if counted:  # a range need not begin at 0: the numbers are the elements of the plan's loop
             over = tuple(str(turn[count_name]) for turn in turns)
-            fed = {**scope.fed, count_name: Fed(element, True)}
+            fed = {**scope.fed, count_name: FeederColumn(element, True)}
             known[element_name] = turns[0][element_name]
         else:
             over = tuple(str_of(turn[element_name]) for turn in turns)
-            fed = {**scope.fed, element_name: Fed(element, numeric_), count_name: Fed(index, True)}
+            fed = {
+                **scope.fed,
+                element_name: FeederColumn(element, numeric_),
+                count_name: FeederColumn(index, True),
+            }
         around = Loop(over=over, element=element, index=index)
         self.block(
             inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
@@ -237,7 +241,11 @@ class _Walk:
         known = {
             key: value for key, value in scope.constants.items() if key not in (count_name, element_name)
         }
-        fed = {**scope.fed, element_name: Fed(element, False, kept=True), count_name: Fed(index, True)}
+        fed = {
+            **scope.fed,
+            element_name: FeederColumn(element, False, kept=True),
+            count_name: FeederColumn(index, True),
+        }
         around = Loop(each=name, element=element, as_json=True, index=index)
         self.block(
             inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
@@ -277,7 +285,7 @@ def flattened(nodes: Iterable[Node]) -> Iterator[Node]:
 
 def walked(
     node: Node, index: int, scope: Scope, settings: Settings, defaults: Node | None, written: bool = False
-) -> Walked:
+) -> TranslatedScenario:
     """A scenario, once for each combination of the lists its variables are drawn from; `written`: with its
     loops written out. Raises Refused.
     """
@@ -310,7 +318,7 @@ def walked(
     for chosen in product(*lists.values()):
         walk = _Walk(settings, jitter_of(defaults), written, captured=dict(scope.captured))
         bound = {**scope.constants, **dict(zip(lists, chosen, strict=True))}
-        here = replace(scope, constants=bound, uses=Uses())
+        here = replace(scope, constants=bound, uses=UsedFeatures())
         loops = _walk_whole(walk, flow, here)
         if not walk.steps:
             raise flow.wrong("at least one request whose condition can be true")
@@ -327,7 +335,7 @@ def walked(
         )
     first = walk.steps[0].name
     sends = sends_of(walk.entries, first) * found[0].loops
-    return Walked(
+    return TranslatedScenario(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), tuple(walk.notes),
         bool(walk.cookies or settings.cookies), dict(walk.captured),

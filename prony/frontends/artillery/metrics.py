@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from prony.evidence.engine import Counters, Histogram, IntervalRow, StepFigures, Window
-from prony.frontends.artillery.flow import Walked
-from prony.frontends.artillery.translate import Read
+from prony.frontends.artillery.flow import TranslatedScenario
+from prony.frontends.artillery.translate import TranslatedScript
 from prony.frontends.base import Ran
 from prony.judge.histogram import Decoded, decode
 
@@ -76,7 +76,7 @@ class Metrics:
         }
 
 
-def aggregate(read: Read, ran: Ran) -> Metrics:
+def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
     """The whole run."""
     window = ran.window
     began_ms = ran.report.ready.started_unix_ns // 1_000_000
@@ -140,7 +140,7 @@ def _part(period_ms: int, rows: Sequence[IntervalRow], began_ms: int) -> Metrics
     )
 
 
-def _counters(read: Read, window: Window) -> dict[str, int]:
+def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
     created = window.sessions_begun or 0
     counters: dict[str, int] = {}
     for walked, count in zip(read.scenarios, _created(read.scenarios, window), strict=True):
@@ -182,7 +182,7 @@ def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:
             counters[key] = counters.get(key, 0) + count
 
 
-def _created(scenarios: Sequence[Walked], window: Window) -> list[int | None]:
+def _created(scenarios: Sequence[TranslatedScenario], window: Window) -> list[int | None]:
     """Users of each scenario: of one, all; of several, by the answers to their first steps where that is a
     whole number of users, else None.
     """
@@ -202,7 +202,7 @@ def _created(scenarios: Sequence[Walked], window: Window) -> list[int | None]:
     return found
 
 
-def _expected(counters: dict[str, int], read: Read, window: Window) -> None:
+def _expected(counters: dict[str, int], read: TranslatedScript, window: Window) -> None:
     """plugins.expect.*: statuses exactly; of a request's other checks the first is the one that failed."""
     for walked in read.scenarios:
         names = {scenario.name for scenario in walked.scenarios}
@@ -245,7 +245,7 @@ def _add(counters: dict[str, int], name: str, kind: str, count: int) -> None:
         counters[f"{name}.{kind}"] = counters.get(f"{name}.{kind}", 0) + count
 
 
-def _by_endpoint(read: Read, window: Window) -> dict[str, list[Counters | StepFigures]]:
+def _by_endpoint(read: TranslatedScript, window: Window) -> dict[str, list[Counters | StepFigures]]:
     """The rows of each name that the plugin counts; of the only step that there is, the whole."""
     found: dict[str, list[Counters | StepFigures]] = {}
     for step in window.steps:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Fed, Scope, constant
+from prony.frontends.artillery.templates import FeederColumn, Scope, constant
 from prony.plan.workload import Feeder
 
 KEYS = frozenset({
@@ -22,7 +22,7 @@ class Payload:
     """The feeders and what their columns are called in the script."""
 
     feeders: dict[str, Feeder]
-    columns: dict[str, Fed]
+    columns: dict[str, FeederColumn]
 
 
 NO_PAYLOAD = Payload({}, {})
@@ -34,7 +34,7 @@ def payload(node: Node | None, given: str | None, folder: Path, scope: Scope) ->
         return NO_PAYLOAD
     single = isinstance(node.value, dict)
     feeders: dict[str, Feeder] = {}
-    columns: dict[str, Fed] = {}
+    columns: dict[str, FeederColumn] = {}
     for index, one in enumerate((node,) if single else node.elements()):
         name = f"payload{index + 1}"
         path = one.get("path")
@@ -48,7 +48,7 @@ def payload(node: Node | None, given: str | None, folder: Path, scope: Scope) ->
     return Payload(feeders, columns)
 
 
-def _one(node: Node, name: str, file: Path) -> tuple[Feeder, dict[str, Fed]]:
+def _one(node: Node, name: str, file: Path) -> tuple[Feeder, dict[str, FeederColumn]]:
     node.only("payload key", KEYS, "use path, fields, order and skipHeader")
     for key in ("loadAll", "options"):
         child = node.get(key)
@@ -79,7 +79,7 @@ def _one(node: Node, name: str, file: Path) -> tuple[Feeder, dict[str, Fed]]:
     for column, (label, title) in enumerate(zip(names, head, strict=False)):
         values = [row[column] for row in rows if len(row) > column]
         numeric = (cast is None or cast.value is not False) and bool(values) and all(map(_is_number, values))
-        found[label] = Fed(f"{name}.{title}", numeric)
+        found[label] = FeederColumn(f"{name}.{title}", numeric)
     order_of: Literal["sequence", "random"] = "sequence" if kind == "sequence" else "random"
     at_end: Literal["recycle"] | None = "recycle" if kind == "sequence" else None
     return Feeder(file=str(file.absolute()), order=order_of, at_end=at_end), found

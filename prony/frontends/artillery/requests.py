@@ -13,7 +13,7 @@ from prony.frontends.artillery.answers import (
     NOTHING,
     STATUS_200,
     Expected,
-    Looked,
+    ReadFromResponse,
     expectation,
     expected,
     looked,
@@ -100,17 +100,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """A request as it is sent, and what of it is printed."""
 
     step: Step
     wanted: Expected
-    found: Looked
+    found: ReadFromResponse
     named: bool
     """The script gives it a name."""
 
 
-def request(method: str, params: Node, scope: Scope, settings: Settings, cookies: dict[str, str]) -> Sent:
+def request(
+    method: str, params: Node, scope: Scope, settings: Settings, cookies: dict[str, str]
+) -> SentRequest:
     """The step. `cookies` are those that the script itself has set so far; the request's own are added.
     Raises Refused and UsageError.
     """
@@ -155,10 +157,10 @@ def request(method: str, params: Node, scope: Scope, settings: Settings, cookies
     except ValidationError as fault:
         first = fault.errors()[0]
         raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
-    return Sent(step, wanted, found, label is not None)
+    return SentRequest(step, wanted, found, label is not None)
 
 
-def _ends(wanted: Expected, found: Looked, follows: bool) -> tuple[Ending, ...]:
+def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[Ending, ...]:
     """What makes a user of Artillery fail there and then."""
     ends: list[Ending] = ["unanswered"]
     if any(one.default is None for one in found.captures.values()):

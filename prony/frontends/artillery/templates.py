@@ -22,7 +22,7 @@ RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", 
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class FeederColumn:
     """A column of a CSV file, or what a loop says of its turn."""
 
     placeholder: str
@@ -33,7 +33,7 @@ class Fed:
 
 
 @dataclass(slots=True)
-class Uses:
+class UsedFeatures:
     """What a scenario's texts turned out to use."""
 
     uuids: int = 0
@@ -45,12 +45,12 @@ class Scope:
 
     constants: Mapping[str, Any]
     """Variables, the environment, the loop's count and element."""
-    fed: Mapping[str, Fed] = field(default_factory=dict)
+    fed: Mapping[str, FeederColumn] = field(default_factory=dict)
     captured: Mapping[str, str] = field(default_factory=dict)
     """Name in the script -> name in the plan."""
     kept: frozenset[str] = frozenset()
     """Names in the script of captured values that are kept as JSON."""
-    uses: Uses = field(default_factory=Uses)
+    uses: UsedFeatures = field(default_factory=UsedFeatures)
 
     def bound(self, **constants: Any) -> Scope:
         """With these constants on top (names as keywords, `$` written `_S_`)."""
@@ -73,7 +73,7 @@ def text_of(text: str, node: Node, scope: Scope, escape: Escape = "plain") -> st
     """Like `rendered`, of a part of what stands at the node."""
     written = ""
     for part in parts(text, node, scope):
-        if isinstance(part, Literally):
+        if isinstance(part, LiteralPart):
             written += _written(part.text, escape)
         elif written.endswith("$"):  # the plan model would read $${ as the characters ${
             raise node.refused("a $ right before {{", "put the $ into the variable, or a character between")
@@ -87,10 +87,10 @@ def constant(node: Node, scope: Scope) -> Any:
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
     found = list(parts(node.value, node, scope))
-    if len(found) == 1 and isinstance(found[0], Literally):
+    if len(found) == 1 and isinstance(found[0], LiteralPart):
         return found[0].value
-    if all(isinstance(part, Literally) for part in found):
-        return "".join(part.text for part in found if isinstance(part, Literally))
+    if all(isinstance(part, LiteralPart) for part in found):
+        return "".join(part.text for part in found if isinstance(part, LiteralPart))
     raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
 
 
@@ -98,7 +98,7 @@ def is_drawn(node: Node, scope: Scope) -> bool:
     """Whether the value can be known during the run only."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return False
-    return any(isinstance(part, Drawn) for part in parts(node.value, node, scope))
+    return any(isinstance(part, RenderedPart) for part in parts(node.value, node, scope))
 
 
 def json_text(node: Node, scope: Scope) -> str:
@@ -113,7 +113,7 @@ def json_text(node: Node, scope: Scope) -> str:
     found = list(parts(node.value, node, scope))
     if len(found) == 1 and "{{" in node.value:
         only = found[0]
-        if isinstance(only, Literally):
+        if isinstance(only, LiteralPart):
             return json_value(only.value).replace("${", "$${")
         if only.numeric or only.kept:
             return f"${{{only.inside}}}"
@@ -147,7 +147,7 @@ def str_of(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Literally:
+class LiteralPart:
     """A part that is known before the run."""
 
     value: Any
@@ -158,7 +158,7 @@ class Literally:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RenderedPart:
     """A part that the engine writes: the inside of a placeholder."""
 
     inside: str
@@ -175,35 +175,35 @@ class Drawn:
         return f"${{{self.text}}}" if escape == "plain" else f"${{{self.text} | {escape}}}"
 
 
-def parts(text: str, node: Node, scope: Scope) -> Iterator[Literally | Drawn]:
+def parts(text: str, node: Node, scope: Scope) -> Iterator[LiteralPart | RenderedPart]:
     """The literal parts of a text and what stands between `{{` and `}}`. Raises Refused."""
     at = 0
     for match in TOKEN.finditer(text):
         if match.start() > at:
-            yield Literally(text[at : match.start()])
+            yield LiteralPart(text[at : match.start()])
         yield _token(match[1], node, scope)
         at = match.end()
     if at < len(text) or not text:
-        yield Literally(text[at:])
+        yield LiteralPart(text[at:])
 
 
-def _token(inside: str, node: Node, scope: Scope) -> Literally | Drawn:
+def _token(inside: str, node: Node, scope: Scope) -> LiteralPart | RenderedPart:
     call = CALL.fullmatch(inside)
     if call is not None:
         return _called(call[1], [word.strip() for word in call[2].split(",") if word.strip()], node)
     if inside == "$uuid":
         scope.uses.uuids += 1
-        return Drawn(USER_UUID)
+        return RenderedPart(USER_UUID)
     if not NAME.fullmatch(inside):
         raise node.refused(f"the expression {{{{ {inside} }}}}", "use a variable, or write the value")
     if inside in scope.captured:
-        return Drawn(scope.captured[inside], kept=inside in scope.kept)
+        return RenderedPart(scope.captured[inside], kept=inside in scope.kept)
     if inside in scope.constants:
-        return Literally(scope.constants[inside])
+        return LiteralPart(scope.constants[inside])
     if inside in scope.fed:
         fed = scope.fed[inside]
-        return Drawn(fed.placeholder, fed.numeric, fed.kept)
-    return _part(inside, scope) or Literally(_within(inside, node, scope))
+        return RenderedPart(fed.placeholder, fed.numeric, fed.kept)
+    return _part(inside, scope) or LiteralPart(_within(inside, node, scope))
 
 
 def words_of(path: str) -> list[str]:
@@ -211,7 +211,7 @@ def words_of(path: str) -> list[str]:
     return [word for word in re.split(r"[.\[\]'\"]+", path) if word]
 
 
-def _part(inside: str, scope: Scope) -> Drawn | None:
+def _part(inside: str, scope: Scope) -> RenderedPart | None:
     """A value inside one that is kept as JSON: `user.name`, `$loopElement.id`."""
     first, *rest = words_of(inside)
     if first in scope.captured and first in scope.kept:
@@ -220,7 +220,7 @@ def _part(inside: str, scope: Scope) -> Drawn | None:
         whole = scope.fed[first].placeholder
     else:
         return None
-    return Drawn(f"{whole} | at /{'/'.join(rest)}", kept=True)
+    return RenderedPart(f"{whole} | at /{'/'.join(rest)}", kept=True)
 
 
 def _within(inside: str, node: Node, scope: Scope) -> Any:
@@ -245,7 +245,7 @@ def _within(inside: str, node: Node, scope: Scope) -> Any:
     return value
 
 
-def _called(name: str, arguments: list[str], node: Node) -> Drawn:
+def _called(name: str, arguments: list[str], node: Node) -> RenderedPart:
     try:
         numbers = [int(word) for word in arguments]
     except ValueError:
@@ -254,12 +254,12 @@ def _called(name: str, arguments: list[str], node: Node) -> Drawn:
         low, high = (*numbers, 1)[:2] if len(numbers) != 1 else (0, numbers[0])
         if not numbers:
             low, high = 0, 1
-        return Drawn(f"random int {min(low, high)} {max(low, high)}")
+        return RenderedPart(f"random int {min(low, high)} {max(low, high)}")
     if name == "$randomString":
         length = numbers[0] if numbers else 10
         if not 1 <= length <= 4096:
             raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters")
-        return Drawn(f"random string {length}")
+        return RenderedPart(f"random string {length}")
     raise node.refused(
         f"the function {name}()", "use $randomNumber, $randomString or $uuid; JavaScript is not run"
     )

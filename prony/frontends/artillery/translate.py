@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from prony.errors import UsageError
 from prony.frontends.artillery import script
-from prony.frontends.artillery.flags import COMMAND_LINE, Given, parse
-from prony.frontends.artillery.flow import Walked, walked
-from prony.frontends.artillery.kept import kept_as_json
+from prony.frontends.artillery.flags import COMMAND_LINE, Flags, parse
+from prony.frontends.artillery.flow import TranslatedScenario, walked
+from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
 from prony.frontends.artillery.requests import JAVASCRIPT, Endpoints, Settings
@@ -54,13 +54,13 @@ REPORTED_DIFFERENCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TranslatedScript:
     """A script, translated."""
 
     translated: Translated
-    given: Given
+    given: Flags
     phases: tuple[NamedPhase, ...]
-    scenarios: tuple[Walked, ...]
+    scenarios: tuple[TranslatedScenario, ...]
     ensure: Node | None
     plugins: frozenset[str]
     endpoints: Endpoints
@@ -75,7 +75,7 @@ def translate(argv: Sequence[str]) -> Translated:
     return read(argv).translated
 
 
-def read(argv: Sequence[str]) -> Read:
+def read(argv: Sequence[str]) -> TranslatedScript:
     """Like `translate`, with what the report needs. Raises UsageError and Refused."""
     given = parse(argv)
     root = _root(given)
@@ -106,7 +106,7 @@ def read(argv: Sequence[str]) -> Read:
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
     folder = Path(given.scripts[0]).parent
     fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
-    scope = replace(scope, fed=fed.columns, kept=kept_as_json(root))
+    scope = replace(scope, fed=fed.columns, kept=names_kept_as_json(root))
     before = _hook(root, "before", scope, settings, defaults)
     # As there: variables and columns win over what before has captured.
     known = {**scope.constants, **scope.fed}
@@ -157,7 +157,7 @@ def read(argv: Sequence[str]) -> Read:
     )
     namespace = _option(config, "metrics-by-endpoint", "metricsNamespace")
     prefix = "plugins.metrics-by-endpoint" if namespace is None else str(namespace)
-    return Read(
+    return TranslatedScript(
         told,
         given,
         planned.phases,
@@ -170,7 +170,7 @@ def read(argv: Sequence[str]) -> Read:
     )
 
 
-def _root(given: Given) -> Node:
+def _root(given: Flags) -> Node:
     root = script.read(Path(given.scripts[0]))
     for more in given.scripts[1:]:
         root = script.merged(root, script.read(Path(more)), lists="by_index")
@@ -181,7 +181,7 @@ def _root(given: Given) -> Node:
     return root
 
 
-def _config(root: Node, given: Given) -> tuple[Node, list[str]]:
+def _config(root: Node, given: Flags) -> tuple[Node, list[str]]:
     """config with the environment and --target over it, and what there is to say."""
     notes: list[str] = []
     config = root.get("config") or Node({}, root.file, root.line, {})
@@ -204,7 +204,7 @@ def _config(root: Node, given: Given) -> tuple[Node, list[str]]:
     return config, notes
 
 
-def _scope(config: Node, given: Given) -> Scope:
+def _scope(config: Node, given: Flags) -> Scope:
     environment = dict(os.environ)
     if "dotenv" in given.values:
         environment |= _dotenv(Path(given.values["dotenv"]))
@@ -362,8 +362,8 @@ def _tls(config: Node) -> TlsOptions:
 
 
 def _scenarios(
-    root: Node, given: Given, scope: Scope, settings: Settings, defaults: Node | None
-) -> tuple[Walked, ...]:
+    root: Node, given: Flags, scope: Scope, settings: Settings, defaults: Node | None
+) -> tuple[TranslatedScenario, ...]:
     node = root.get("scenarios")
     if node is None or not node.elements():
         raise root.wrong("scenarios, each with a flow")

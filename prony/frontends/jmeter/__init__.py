@@ -14,8 +14,8 @@ from prony.evidence.engine import IntervalRow, Window
 from prony.frontends.base import Context, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
-from prony.frontends.jmeter.crews import Crew, Roster
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
+from prony.frontends.jmeter.thread_names import ThreadGroup, ThreadNames
 from prony.frontends.jmeter.translate import Plan, plan
 from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
@@ -157,9 +157,9 @@ def _logged(path: Path, replace_log: bool, made: Plan, context: Context, progres
         rows = Path(folder) / "requests.csv"
         ran = context.measure(made.translated.logged(rows), progress)
         count = 0
-        for log, crews in _logs(rows, made):
-            roster = Roster(crews, read_log(log))
-            count += jtl.write(read_log(log), file, made.translated.target.url, roster)
+        for log, thread_groups in _logs(rows, made):
+            thread_names = ThreadNames(thread_groups, read_log(log))
+            count += jtl.write(read_log(log), file, made.translated.target.url, thread_names)
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
     print(f"prony: note: {path}: {count} requests{waited}", file=context.stderr)
@@ -171,11 +171,11 @@ def _logged(path: Path, replace_log: bool, made: Plan, context: Context, progres
     return ran
 
 
-def _logs(rows: Path, made: Plan) -> Iterator[tuple[Path, Sequence[Crew]]]:
+def _logs(rows: Path, made: Plan) -> Iterator[tuple[Path, Sequence[ThreadGroup]]]:
     """The logs of the setUp groups, the load and the tearDown groups, and their threads."""
     if made.before:
         yield stage_log(rows, "before"), made.before
-    yield rows, made.crews
+    yield rows, made.thread_groups
     if made.after:
         yield stage_log(rows, "after"), made.after
 

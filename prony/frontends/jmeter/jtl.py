@@ -13,8 +13,8 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from prony.errors import UsageError
-from prony.frontends.jmeter.crews import Roster
 from prony.frontends.jmeter.requests import PORTS
+from prony.frontends.jmeter.thread_names import ThreadNames
 from prony.load.request_log import LoggedRequest
 
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
@@ -52,30 +52,30 @@ def open_log(path: Path, replace: bool) -> IO[str]:
     return file
 
 
-def write(rows: Iterable[LoggedRequest], file: IO[str], base: str, roster: Roster) -> int:
+def write(rows: Iterable[LoggedRequest], file: IO[str], base: str, thread_names: ThreadNames) -> int:
     """One line per request that ended; returns how many. `base`: scheme, host and port."""
     lines = csv.writer(file, lineterminator="\n")
     shown = _shown(base)
     count = 0
     for row in rows:
-        lines.writerow(fields(row, shown, roster))
+        lines.writerow(fields(row, shown, thread_names))
         count += 1
     return count
 
 
-def fields(row: LoggedRequest, base: str, roster: Roster) -> tuple[str | int, ...]:
+def fields(row: LoggedRequest, base: str, thread_names: ThreadNames) -> tuple[str | int, ...]:
     """In the order of the columns. Connecting belongs to a sample of JMeter, and lies at its start."""
     connect_ns = (row.connect_ns or 0) + (row.tls_ns or 0)
     code, message, failure = _outcome(row)
     first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
-    of_group, of_all = roster.at_work(row)
+    of_group, of_all = thread_names.at_work(row)
     return (
         row.start_unix_ms - connect_ns // NS_PER_MS,
         (row.service_ns + connect_ns) // NS_PER_MS,
         row.step,
         code,
         message,
-        roster.name(row),
+        thread_names.name(row),
         "text",
         "true" if row.error is None else "false",
         failure,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import groups, jmx, modules
-from prony.frontends.jmeter.apart import check_apart, goes_on
 from prony.frontends.jmeter.arguments import TOOL, Arguments
-from prony.frontends.jmeter.crews import Crew
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import Request
 from prony.frontends.jmeter.scope import Scope, Shared, cache_of, counted, gather, inner, user_variables
+from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
+from prony.frontends.jmeter.thread_names import ThreadGroup
 from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, Walk, entries_of, unsupported
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.population import Population
@@ -35,10 +35,10 @@ class Plan:
     """A load, and what its lines of output need."""
 
     translated: Translated
-    crews: tuple[Crew, ...]
+    thread_groups: tuple[ThreadGroup, ...]
     """Of the load, in the order in which its users are numbered."""
-    before: tuple[Crew, ...]
-    after: tuple[Crew, ...]
+    before: tuple[ThreadGroup, ...]
+    after: tuple[ThreadGroup, ...]
     delay_s: float
     transactions: bool
     """Whether there are any, which have no row of their own in the log."""
@@ -46,7 +46,7 @@ class Plan:
     @property
     def users(self) -> int:
         """Of the load; 0 in an open model."""
-        return sum(crew.users or 0 for crew in self.crews)
+        return sum(thread_group.users or 0 for thread_group in self.thread_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,22 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     before, main, after = _groups(top)
     everywhere = [*before, *main, *after]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
-    check_apart(outside, before, main, after)
+    check_shared_state(outside, before, main, after)
     scope = inner(Scope(), outside, values, shared, rows_at=True)
     found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
     users = [one.users for one in found[1]]
     beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
-    everybodys = Everybodys(scope, beside, tuple(shared.feeders), shared.cookies_anywhere)
+    everybodys = CommonElements(scope, beside, tuple(shared.feeders), shared.cookies_anywhere)
     parts = [tuple(_part(one, everybodys, values, shared) for one in phase) for phase in found]
     requests = [one for phase in parts for part in phase for one in part.requests]
     several = len(main) > 1 or (main[0].tag == groups.CLOSED and bool(before or after))
     before_load, of_load, after_load = parts
     _check_beginnings(parts)
     load, measured = found[1][0].load, found[1][0].measured
-    crowd: tuple[Population, ...] = ()
+    populations: tuple[Population, ...] = ()
     if several:
         load, measured = _crowd(of_load, one_after_the_other, values), WholeRun()
-        crowd = load.populations
+        populations = load.populations
     trial = TrialPlan(
         workload=_workload(path.stem, of_load, values, shared, alone=not several),
         load=load,
@@ -117,20 +117,24 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
         Translated(
             TOOL, parse_url(_one_server(requests)).target, trial, f"jmeter {path.name}", tuple(values.notes)
         ),
-        _crews(found[1], crowd),
-        _crews(found[0], () if trial.before is None else trial.before.loads.populations),
-        _crews(found[2], () if trial.after is None else trial.after.loads.populations),
+        _thread_groups(found[1], populations),
+        _thread_groups(found[0], () if trial.before is None else trial.before.loads.populations),
+        _thread_groups(found[2], () if trial.after is None else trial.after.loads.populations),
         delay_s,
         shared.transactions,
     )
 
 
-def _crews(found: Sequence[Group], crowd: Sequence[Population]) -> tuple[Crew, ...]:
-    if crowd:
-        pairs = zip(found, crowd, strict=True)
-        return tuple(Crew(one.label, group.users, group.start_s, group.ramp_up_s) for one, group in pairs)
+def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) -> tuple[ThreadGroup, ...]:
+    if populations:
+        pairs = zip(found, populations, strict=True)
+        return tuple(
+            ThreadGroup(one.label, group.users, group.start_s, group.ramp_up_s) for one, group in pairs
+        )
     return tuple(
-        Crew(one.label, one.users, 0.0, one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0)
+        ThreadGroup(
+            one.label, one.users, 0.0, one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0
+        )
         for one in found
     )
 
@@ -173,7 +177,7 @@ def _groups(top: Node) -> tuple[list[Node], list[Node], list[Node]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Everybodys:
+class CommonElements:
     """What stands above all groups."""
 
     scope: Scope
@@ -183,7 +187,7 @@ class Everybodys:
     cookies: bool
 
 
-def _part(made: Group, above: Everybodys, values: Values, shared: Shared) -> Part:
+def _part(made: Group, above: CommonElements, values: Values, shared: Shared) -> Part:
     """One group's way. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
@@ -218,8 +222,8 @@ def _part(made: Group, above: Everybodys, values: Values, shared: Shared) -> Par
 
 def _crowd(parts: Sequence[Part], one_after_the_other: bool, values: Values) -> ClosedLoad:
     feeders = [part.feeders for part in parts]
-    crowd = groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
-    return ClosedLoad(users=sum(one.users for one in crowd), populations=crowd)
+    populations = groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
+    return ClosedLoad(users=sum(one.users for one in populations), populations=populations)
 
 
 def _workload(

@@ -27,7 +27,7 @@ FAILED = 1
 """wrk's exit code for whatever goes wrong."""
 
 
-class Begin(SilentProgress):
+class BeginLines(SilentProgress):
     """wrk's first lines, once the load has begun."""
 
     def __init__(self, heading: str, stream: IO[str]) -> None:
@@ -115,7 +115,7 @@ def run(argv: Sequence[str], context: Context) -> int:
     # What a script prints before the load is known after it; at a terminal one is told at once that it began.
     early = asked.script is None or context.stdout.isatty()
     try:
-        ran = context.measure(made, Begin(heading if early else "", context.stdout))
+        ran = context.measure(made, BeginLines(heading if early else "", context.stdout))
     except EnvironmentFault as fault:
         print(f"wrk: {fault}", file=context.stderr)
         return failed(str(fault))

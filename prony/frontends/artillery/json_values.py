@@ -15,7 +15,7 @@ ALONE = re.compile(r"\{\{\{?\s*([\w$-]+)\s*\}\}\}?")
 """A text that is one value and nothing else."""
 
 
-def kept_as_json(root: Node) -> frozenset[str]:
+def names_kept_as_json(root: Node) -> frozenset[str]:
     """The names, wherever in the script they are captured; those of other values do no harm."""
     found: set[str] = set()
     for key in ("before", "scenarios", "after"):

@@ -15,7 +15,7 @@ from prony.plan.population import Population
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class ThreadGroup:
     """The threads of one group."""
 
     label: str
@@ -32,23 +32,23 @@ class Crew:
         )
 
 
-class Roster:
+class ThreadNames:
     """Who is at work. Users are numbered group by group; one is there from its start to its last answer."""
 
-    def __init__(self, crews: Sequence[Crew], rows: Iterable[LoggedRequest]) -> None:
+    def __init__(self, thread_groups: Sequence[ThreadGroup], rows: Iterable[LoggedRequest]) -> None:
         """`rows` are those of the whole run; of an open model they are not looked at."""
-        self._crews = crews
-        self._open = any(crew.users is None for crew in crews)
+        self._thread_groups = thread_groups
+        self._open = any(thread_group.users is None for thread_group in thread_groups)
         self._firsts: list[int] = []
         first = 0
-        for crew in crews:
+        for thread_group in thread_groups:
             self._firsts.append(first)
-            first += crew.users or 0
-        self._groups = [crew.population for crew in crews]
+            first += thread_group.users or 0
+        self._populations = [thread_group.population for thread_group in thread_groups]
         last_ns: dict[int, int] = {}
         for row in () if self._open else rows:
             last_ns[row.user] = max(last_ns.get(row.user, 0), _ended_ns(row))
-        ends: list[list[int]] = [[] for _ in crews]
+        ends: list[list[int]] = [[] for _ in thread_groups]
         for user, end_ns in last_ns.items():
             ends[self._place(user)].append(end_ns)
         self._ends = [sorted(one) for one in ends]
@@ -56,7 +56,7 @@ class Roster:
     def name(self, row: LoggedRequest) -> str:
         """Of the thread that sent this."""
         place = self._place(row.user)
-        return f"{self._crews[place].label} {place + 1}-{row.user - self._firsts[place] + 1}"
+        return f"{self._thread_groups[place].label} {place + 1}-{row.user - self._firsts[place] + 1}"
 
     def at_work(self, row: LoggedRequest) -> tuple[int, int]:
         """Threads of its group, and of all groups, when it ended."""
@@ -65,7 +65,7 @@ class Roster:
         at_ns = _ended_ns(row)
         there = [
             max(0, group.started(at_ns / 1e9) - bisect_left(ends, at_ns))
-            for group, ends in zip(self._groups, self._ends, strict=True)
+            for group, ends in zip(self._populations, self._ends, strict=True)
         ]
         own = self._place(row.user)
         there[own] = max(1, there[own])

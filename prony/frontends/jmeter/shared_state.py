@@ -16,7 +16,7 @@ from prony.plan.workload import Entry
 SHARED = re.compile(r"\$\{(?:next )?(sequence name=\w+(?![^}]*per=user)|rows\d+)\b")
 
 
-def check_apart(
+def check_shared_state(
     outside: Sequence[Node], before: Sequence[Node], main: Sequence[Node], after: Sequence[Node]
 ) -> None:
     """Rows and rates. Raises Refused."""
