@@ -65,8 +65,6 @@ class Table:
     heading: str = ""
     caption: str = ""
     """Its name for who cannot see; the title, where there is one."""
-    narrow: tuple[str, ...] = ()
-    """What a reader of a narrow terminal is told when columns were left out."""
 
     @property
     def ranked(self) -> bool:

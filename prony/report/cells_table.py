@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from prony.judge.finding import Status
-from prony.plan.plan import PublishedFigures
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.comparison import figure_cell, pair_lines
 from prony.report.labels import label, named
@@ -162,11 +161,6 @@ def printed(figure: str, value: float) -> str:
     """A published value with the digits that it was printed with, as far as they can be known."""
     scaled = value * label(figure).scale
     return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"
-
-
-def published_words(one: PublishedFigures) -> str:
-    """One source's figures for a cell."""
-    return "; ".join(f"{named(name)} {printed(name, value)}" for name, value in one.figures.items())
 
 
 def skipped_lines(part: PartView) -> tuple[str, ...]:

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from markupsafe import Markup
 
-from prony.evidence.engine import IntervalRow
 from prony.judge.figures import published_mark
-from prony.judge.histogram import HistogramError, decode, percentile_series
 from prony.report.cells_table import printed
 from prony.report.comparison import better_first, history, spread_of, value, verdict_word
-from prony.report.html import large_charts, small_charts
+from prony.report.html import large_charts, small_charts, values
 from prony.report.html.capacity_chart import TriedMark, capacity_chart
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
@@ -26,7 +24,6 @@ from prony.report.labels import label_of, named, rounded, unit_of
 from prony.report.result import HEADLINE, CellView, PairView, PartView, TrialView
 from prony.report.wording import number, ratio
 from prony.report.words import join
-from prony.steady.detector import full_rows
 
 WIDE, NARROW = 760, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
@@ -97,11 +94,11 @@ class Drawer:
         for cell in cells:
             middle = cell.median_trial
             for trial in cell.counting:
-                points = percentiles(trial)
+                points = values.percentiles(trial)
                 if len(points) > 1:
                     curves.append(large_charts.Curve(self._series(cell), points, trial is middle))
             if middle is not None:
-                told.append(f"{cell.cell.server}: {latency_words(middle)}")
+                told.append(f"{cell.cell.server}: {values.latency_words(middle)}")
         if not any(curve.main for curve in curves):
             return None
         times = "Latency" if self.part.is_open else "Service time"
@@ -118,20 +115,22 @@ class Drawer:
 
     def throughput(self) -> list[Drawing]:
         """One small chart per trial, on common axes, in the order of servers and blocks."""
-        drawn = [t for cell in self.part.cells for t in cell.every if _rows(t)]
+        drawn = [t for cell in self.part.cells for t in cell.every if values.interval_rows(t)]
         if not drawn:
             return []
-        until_s = max(1.0, *(_rows(trial)[-1].t_ms / 1000 for trial in drawn))
-        most = max(1.0, *(row.completed_per_s * 1.08 for trial in drawn for row in _rows(trial)))
+        until_s = max(1.0, *(values.interval_rows(trial)[-1].t_ms / 1000 for trial in drawn))
+        most = max(
+            1.0, *(row.completed_per_s * 1.08 for trial in drawn for row in values.interval_rows(trial))
+        )
         return [
             self._throughput(cell, trial, until_s, most)
             for cell in self.part.cells
             for trial in cell.every
-            if _rows(trial)
+            if values.interval_rows(trial)
         ]
 
     def _throughput(self, cell: CellView, trial: TrialView, until_s: float, most_per_s: float) -> Drawing:
-        evidence, rows = trial.record.evidence, _rows(trial)
+        evidence, rows = trial.record.evidence, values.interval_rows(trial)
         mark = published_mark(evidence)
         rate = trial.figure(HEADLINE)
         block = f"{'control' if trial.record.kind == 'control' else 'block'} {trial.record.block + 1}"
@@ -145,7 +144,7 @@ class Drawer:
             f"first second {number(rows[0].completed_per_s)}/s, window {shown}{after}"
         )
         svg = small_charts.throughput(
-            _thinned(trial),
+            values.thinned(trial),
             series=self._series(cell),
             phases=[
                 small_charts.Stretch(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases
@@ -168,11 +167,11 @@ class Drawer:
             rows = []
             told = []
             for cell in self.part.cells:
-                values = tuple(v for t in cell.counting if (v := value(t, figure)) is not None and v >= 0)
+                dots = tuple(v for t in cell.counting if (v := value(t, figure)) is not None and v >= 0)
                 found = spread_of(cell, figure)
                 words = rounded(figure, found.median if found else None)
                 middle = found.median if found else None
-                rows.append(small_charts.Dots(self._series(cell), values, middle, words))
+                rows.append(small_charts.Dots(self._series(cell), dots, middle, words))
                 told.append(f"{cell.cell.server} {words}")
             if any(row.values for row in rows):
                 words = f"{named(figure)}, medians: {join(told)}"
@@ -192,7 +191,8 @@ class Drawer:
             busy = tuple(v for t in cell.trials if (v := value(t, "server_cpu_share")) is not None)
             if client or busy:
                 rows.append(small_charts.Pair(self._series(cell), client, busy))
-                told.append(f"{cell.label}: server {_percents(busy)} of its CPUs, client {_percents(client)}")
+                said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
+                told.append(f"{cell.label}: {said}")
         if not rows:
             return None
         words = "CPU in use over the window, a value per trial. " + "; ".join(told)
@@ -218,7 +218,7 @@ class Drawer:
         for row in history(self.part):
             theirs, ours = row.published_shape, row.measured_shape
             pairs = [
-                small_charts.Pair(self._series(cell), _known(a), _known(b))
+                small_charts.Pair(self._series(cell), values.known(a), values.known(b))
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             ]
             if not any(p.hollow or p.solid for p in pairs):
@@ -258,15 +258,15 @@ class Drawer:
             loads = [trial.record.evidence.load for cell in cells for trial in cell.trials]
             offers = {load.offered_per_s for load in loads if load.offered_per_s}
             offered = offers.pop() if len(offers) == 1 else None
-            limits = [_ceilings(cell) for cell in cells]
-            highest = max([r for cell in cells for r in _rates(cell)], default=0.0)
+            limits = [values.ceilings(cell) for cell in cells]
+            highest = max([r for cell in cells for r in values.rates(cell)], default=0.0)
             declared = any(trial.record.evidence.ceilings for cell in cells for trial in cell.trials)
             if highest <= 0 or not (offered or declared):
                 continue
             rows = [
                 CeilingRow(
                     series=self._series(cell),
-                    values=_rates(cell),
+                    values=values.rates(cell),
                     middle=None if (found := cell.figure(HEADLINE)) is None else found.median,
                     ceilings=tuple((name, at) for name, at in known if at <= FAR * highest),
                 )
@@ -275,7 +275,7 @@ class Drawer:
             shown = offered if offered is not None and offered <= FAR * highest else None
             heading = f"Throughput and its ceilings, {where}"
             words = f"{heading}. " + "; ".join(
-                _bound_words(cell, known) for cell, known in zip(cells, limits, strict=True)
+                values.bound_words(cell, known) for cell, known in zip(cells, limits, strict=True)
             )
             if offered is not None:
                 words += f". Offered: {number(offered)}/s"
@@ -336,7 +336,7 @@ class Drawer:
         lines = []
         for server in self.part.servers:
             cells = sorted(self.part.of(server.address), key=lambda cell: cell.users or 0)
-            dots = tuple((c.users, rate) for c in cells if c.users for rate in _rates(c))
+            dots = tuple((c.users, rate) for c in cells if c.users for rate in values.rates(c))
             law = self.part.laws.get(server.address)
             if dots:
                 span = np.geomspace(dots[0][0], dots[-1][0], CURVE_POINTS) if law is not None else ()
@@ -405,78 +405,6 @@ def _ratio_row(pair: PairView, *, plain: bool) -> large_charts.RatioRow | None:
         words=f"{verdict_word(pair)}  {ratio(pair.ratio)} [{ratio(pair.low)}, {ratio(pair.high)}]",
         conclusive=pair.verdict != "inconclusive",
     )
-
-
-def percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
-    """(share below, milliseconds) as far as the trial's sample supports it; empty without a histogram."""
-    engine = trial.record.evidence.engine
-    window = engine.window if engine else None
-    if window is None:
-        return ()
-    recorded = window.latency if trial.record.evidence.load.model == "open" else window.service_time
-    if recorded is None or recorded.count <= 0:
-        return ()
-    try:
-        curve = percentile_series(decode(recorded))
-    except HistogramError:
-        return ()
-    return tuple((p.percentile / 100, p.value_ms) for p in curve if p.percentile > 0)
-
-
-def latency_words(trial: TrialView) -> str:
-    """The percentiles of a trial that are known, in words."""
-    known = ((f, trial.figure(f)) for f in ("p50_ms", "p90_ms", "p99_ms", "p999_ms"))
-    return ", ".join(f"{label_of(f)} {rounded(f, v)} {unit_of(f)}" for f, v in known if v is not None)
-
-
-def _rows(trial: TrialView) -> Sequence[IntervalRow]:
-    engine = trial.record.evidence.engine
-    return engine.rows if engine is not None else ()
-
-
-def _thinned(trial: TrialView) -> list[tuple[float, float]]:
-    """(middle of the stretch in s, completed per second), at most MOST_POINTS of them."""
-    rows = full_rows(_rows(trial))
-    each = max(1, -(-len(rows) // small_charts.MOST_POINTS))
-    points = []
-    for at in range(0, len(rows), each):
-        part = rows[at : at + each]
-        span_ms = sum(row.duration_ms for row in part)
-        start_ms = part[0].t_ms - part[0].duration_ms
-        rate = sum(row.completed for row in part) / (span_ms / 1000) if span_ms > 0 else 0.0
-        points.append(((start_ms + part[-1].t_ms) / 2000, rate))
-    return points
-
-
-def _percents(shares: tuple[float, ...]) -> str:
-    return ", ".join(f"{number(share * 100)} %" for share in shares) or "unknown"
-
-
-def _known(share: float | None) -> tuple[float, ...]:
-    return () if share is None else (share,)
-
-
-def _rates(cell: CellView) -> tuple[float, ...]:
-    return tuple(rate for trial in cell.counting if (rate := trial.figure(HEADLINE)) is not None)
-
-
-def _ceilings(cell: CellView) -> tuple[tuple[str, float], ...]:
-    """(name with its rate, rate): declared ones of the server, and what the client reached beforehand."""
-    if not cell.trials:
-        return ()
-    evidence = cell.trials[0].record.evidence
-    found = [(f"{one.name} {number(one.per_s)}/s", one.per_s) for one in evidence.ceilings]
-    if evidence.calibration is not None:
-        at = evidence.calibration.ceiling_per_s
-        found.append((f"client {number(at)}/s", at))
-    return tuple(found)
-
-
-def _bound_words(cell: CellView, limits: Sequence[tuple[str, float]]) -> str:
-    found = cell.figure(HEADLINE)
-    reached = "no figure" if found is None else f"{number(found.median)}/s"
-    names = ", ".join(name for name, _ in limits) or "none is known"
-    return f"{cell.cell.server}: {reached}; ceilings: {names}; bound by {cell.bound_by or 'nothing known'}"
 
 
 def _sweep_words(figure: str, line: SweepLine) -> str:
