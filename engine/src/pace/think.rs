@@ -42,22 +42,29 @@ impl ThinkTime {
     }
 
     /// Draws one think time in nanoseconds; `None` when users do not think.
+    #[inline]
     pub fn draw(&self, rng: &mut impl Rng) -> Option<u64> {
         match self {
             Self::None => None,
-            Self::Constant(ns) => Some(*ns),
-            Self::Uniform(min, max) => Some(rng.random_range(*min..=*max)),
-            Self::Exponential(distribution) => {
-                Some(distribution.sample(rng).min(LONGEST_NS) as u64)
-            }
+            other => Some(other.draw_ns(rng)),
+        }
+    }
+
+    #[inline(never)]
+    fn draw_ns(&self, rng: &mut impl Rng) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Constant(ns) => *ns,
+            Self::Uniform(min, max) => rng.random_range(*min..=*max),
+            Self::Exponential(distribution) => distribution.sample(rng).min(LONGEST_NS) as u64,
             Self::Poisson(distribution, offset_ns) => {
                 let ns = (distribution.sample(rng) * 1e6).min(LONGEST_NS) as u64;
-                Some(offset_ns + ns)
+                offset_ns + ns
             }
             Self::Gaussian(distribution) => loop {
                 let ns = distribution.sample(rng);
                 if ns >= 0.0 {
-                    break Some(ns.min(LONGEST_NS) as u64);
+                    break ns.min(LONGEST_NS) as u64;
                 }
             },
         }

@@ -31,6 +31,9 @@ impl Users {
     #[inline]
     fn begin_iteration(&mut self, index: u32, before: Option<u16>, now_ns: u64) -> Option<u16> {
         if self.values.is_empty() {
+            if self.job.script.is_none() {
+                return Some(0);
+            }
             let place = self.place;
             return Some(
                 self.job

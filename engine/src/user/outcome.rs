@@ -127,8 +127,12 @@ impl Users {
     }
 
     /// The request that was answered next has ended; whether there is one behind it.
+    #[inline]
     fn expect_next(&mut self, index: u32) -> bool {
-        let next = self.queues.as_mut().and_then(|queues| queues.pop(index));
+        let Some(queues) = &mut self.queues else {
+            return false;
+        };
+        let next = queues.pop(index);
         if let Some(next) = next {
             self.all[index as usize].step = next.step;
         }
@@ -137,6 +141,7 @@ impl Users {
 
     /// The last answer that comes for now. `closed`: the server has ended the connection;
     /// `sending`: not all of what was sent has been taken.
+    #[inline]
     pub(super) fn on_answer(
         &mut self,
         index: u32,

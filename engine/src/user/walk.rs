@@ -10,6 +10,7 @@ const SHORTEST_IDLE_NS: u64 = 1_000_000;
 
 impl Users {
     /// Takes the place of one request in the total; false when none is left.
+    #[inline]
     pub fn may_send(&mut self) -> bool {
         self.allowance.take(&self.job.quota)
     }
@@ -46,6 +47,7 @@ impl Users {
         Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns)))
     }
 
+    #[inline]
     pub(super) fn begin_request(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         if !self.may_send() {
             return self.end_user(index, cx);
@@ -57,6 +59,7 @@ impl Users {
     }
 
     /// Begins a request that has its place in the quota.
+    #[inline]
     fn begin(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
         user.since_ns = NOT_SINCE;
@@ -69,16 +72,17 @@ impl Users {
 
     /// After a request: on to the next, thinking first where users think. `breaks_off`: the rest of
     /// the iteration is left out.
+    #[inline]
     pub(super) fn advance(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
         let before = usize::from(self.all[index as usize].step);
         if self.surroundings.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
             self.all[index as usize].phase = Phase::Ended;
             return Action::STAY;
         }
-        let decided = self
-            .queues
-            .as_mut()
-            .and_then(|queues| queues.take_ahead(index));
+        let decided = match &mut self.queues {
+            None => None,
+            Some(queues) => queues.take_ahead(index),
+        };
         let moved = match decided {
             Some(decided) if !breaks_off => decided,
             _ => self.move_on(index, breaks_off, cx),
@@ -95,7 +99,11 @@ impl Users {
             return self.end_user(index, cx);
         }
         self.all[index as usize].step = step;
-        let think_ns = match self.script_delay_ns(index, cx.record) {
+        let delay_ns = match self.job.script {
+            None => None,
+            Some(_) => self.script_delay_ns(index, cx.record),
+        };
+        let think_ns = match delay_ns {
             None => self.job.steps[before].think.draw(&mut self.rng),
             delay_ns => delay_ns,
         };
