@@ -1,5 +1,6 @@
-//! The instrument: it offers a load to a web server and records what happened. It knows nothing of the reference server
-//! beside it (`serve/`). Its four functions are the command line's; the fuzz targets reach [`properties`].
+//! The instrument: it offers a load to a web server and records what happened. It knows nothing of
+//! the reference server beside it (`serve/`). Its four functions are the command line's; the fuzz
+//! targets reach [`properties`].
 
 mod check;
 mod fault;

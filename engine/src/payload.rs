@@ -1,5 +1,6 @@
-//! What is sent on a connection: bytes by number, which are sent again and again, or bytes that were written for one send, with a
-//! file behind them that is read while it goes out. It knows nothing of sockets or requests.
+//! What is sent on a connection: bytes by number, which are sent again and again, or bytes that
+//! were written for one send, with a file behind them that is read while it goes out. It knows
+//! nothing of sockets or requests.
 
 use std::fs::File;
 use std::io;
@@ -84,8 +85,8 @@ impl Outgoing {
         self.bytes.len() as u64 + self.rest.as_ref().map_or(0, |rest| rest.wire_bytes())
     }
 
-    /// After [`Self::bytes`] were sent: puts what follows in their place. False when nothing does; an error when the file cannot be
-    /// read or has become shorter.
+    /// After [`Self::bytes`] were sent: puts what follows in their place. False when nothing does;
+    /// an error when the file cannot be read or has become shorter.
     pub fn refill(&mut self) -> io::Result<bool> {
         let Some(rest) = &mut self.rest else {
             return Ok(false);

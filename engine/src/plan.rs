@@ -1,5 +1,6 @@
-//! The load to offer, as the laboratory hands it over: the first line on stdin of `prony-engine run`.
-//! Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must not know how a load is offered.
+//! The load to offer, as the laboratory hands it over: the first line on stdin of `prony-engine
+//! run`. Types and their defaults only; what cannot be run is refused in [`crate::check`]. It must
+//! not know how a load is offered.
 
 mod blocks;
 mod population;
@@ -131,13 +132,15 @@ pub struct RatesPlan {
 pub struct Target {
     /// Scheme, host and port, such as `http://127.0.0.1:8080`; or `unix:` and the path of a socket.
     pub url: String,
-    /// Where connections go to instead of the host of the URL, in turn: hosts, each with a port or with that of the URL.
+    /// Where connections go to instead of the host of the URL, in turn: hosts, each with a port or
+    /// with that of the URL.
     #[serde(default)]
     pub addresses: Vec<String>,
     /// How TLS is spoken; only with `https://`.
     #[serde(default)]
     pub tls: Option<Tls>,
-    /// Where connections come from, in turn; the kernel chooses when there are none. One address has about 28,000 ports.
+    /// Where connections come from, in turn; the kernel chooses when there are none. One address
+    /// has about 28,000 ports.
     #[serde(default)]
     pub source_addresses: Sources,
 }
@@ -154,7 +157,8 @@ pub struct Tls {
     pub client_cert: Option<PathBuf>,
     /// A PEM file with the client's private key.
     pub client_key: Option<PathBuf>,
-    /// The name that the server is asked for and that its certificate must hold; otherwise the host of the URL.
+    /// The name that the server is asked for and that its certificate must hold; otherwise the host
+    /// of the URL.
     pub sni: Option<String>,
     pub min_version: TlsVersion,
     pub max_version: TlsVersion,
@@ -266,10 +270,12 @@ pub enum Load {
         /// Between the requests of a user; only with `session` = `user`.
         #[serde(default)]
         think: Think,
-        /// So many arrivals may be under way at once, shared out evenly over the threads; one that finds no place is blocked.
+        /// So many arrivals may be under way at once, shared out evenly over the threads; one that
+        /// finds no place is blocked.
         #[serde(default = "default_max_users")]
         max_users: u32,
-        /// So many connections are opened before the first arrival and kept open; more are opened when all are in use.
+        /// So many connections are opened before the first arrival and kept open; more are opened
+        /// when all are in use.
         #[serde(default)]
         connections: u32,
         /// From the intended send to the last byte of the answer, per request.
@@ -300,7 +306,8 @@ pub struct RatePhase {
     pub duration_ms: f64,
     pub from_per_s: f64,
     pub to_per_s: f64,
-    /// At most so many are under way when an arrival of this phase is due, shared out over the threads; else it is blocked.
+    /// At most so many are under way when an arrival of this phase is due, shared out over the
+    /// threads; else it is blocked.
     #[serde(default)]
     pub max_users: Option<u32>,
 }
@@ -454,7 +461,8 @@ pub struct Limits {
     /// The longest head, status line and final empty line included.
     #[serde(default = "default_header_bytes")]
     pub header_bytes: u32,
-    /// Memory budget per thread for incomplete responses: their heads, and bodies that are copied for captures.
+    /// Memory budget per thread for incomplete responses: their heads, and bodies that are copied
+    /// for captures.
     #[serde(default = "default_partial_answer_bytes")]
     pub partial_answer_bytes: u64,
 }

@@ -1,5 +1,6 @@
-//! What must hold for any bytes that are read from outside: answers, chunks, templates and plans. Shared by the property tests
-//! beside this file and by the fuzz targets in `fuzz/`; each function panics where its property does not hold.
+//! What must hold for any bytes that are read from outside: answers, chunks, templates and plans.
+//! Shared by the property tests beside this file and by the fuzz targets in `fuzz/`; each function
+//! panics where its property does not hold.
 
 use std::sync::atomic::AtomicU64;
 
@@ -48,8 +49,9 @@ fn pieces<'a>(message: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     found
 }
 
-/// How one exchange ended when the server closed after its bytes. Refused and incomplete are one: whether garbage is told early or
-/// when the connection ends may depend on the pieces, what an answer is may not.
+/// How one exchange ended when the server closed after its bytes. Refused and incomplete are one:
+/// whether garbage is told early or when the connection ends may depend on the pieces, what an
+/// answer is may not.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Answered { status: u16, body_bytes: u64 },
@@ -91,8 +93,8 @@ fn read(
     reader.close(&mut exchange)
 }
 
-/// Whatever the pieces, and whether or not its head was seen before, a message is the same answer or none; what `httparse` takes
-/// for no head is never an answer.
+/// Whatever the pieces, and whether or not its head was seen before, a message is the same answer
+/// or none; what `httparse` takes for no head is never an answer.
 pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
     let mut recent = HeadCache::default();
     let whole = read(message, &[], head_request, &mut recent);
@@ -132,7 +134,8 @@ pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
     }
 }
 
-/// Whatever the pieces, a chunked body is the same; one that follows the standard strictly is what `httparse` makes of it.
+/// Whatever the pieces, a chunked body is the same; one that follows the standard strictly is what
+/// `httparse` makes of it.
 pub fn chunked(input: &[u8], cuts: &[usize]) {
     let decode = |cuts: &[usize]| {
         let mut decoder = Chunked::lenient();
@@ -168,7 +171,8 @@ fn strictly_chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
         else {
             return None;
         };
-        // To httparse a line feed of its own belongs to the extension; here it ends the line, as for Python's http.client.
+        // To httparse a line feed of its own belongs to the extension; here it ends the line, as
+        // for Python's http.client.
         let line = &input[at..at + length];
         if memchr::memchr(b'\n', line) != Some(length - 1) {
             return None;
@@ -197,8 +201,8 @@ fn strictly_chunked(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// Any text compiles or is refused with a place in it; what compiles renders, the same for the same seed, and a value never ends a
-/// header's line.
+/// Any text compiles or is refused with a place in it; what compiles renders, the same for the same
+/// seed, and a value never ends a header's line.
 pub fn template(text: &str) {
     let mut scope = Scope::default();
     let captured = scope.capture("id");

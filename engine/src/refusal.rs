@@ -1,5 +1,5 @@
-//! How a plan is refused, and the bounds that several of its readers know: of durations and think times. It must not know what
-//! else is in a plan.
+//! How a plan is refused, and the bounds that several of its readers know: of durations and think
+//! times. It must not know what else is in a plan.
 
 use crate::plan::Think;
 

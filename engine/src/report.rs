@@ -1,4 +1,5 @@
-//! The events that `prony-engine run` writes, one JSON object per line. Types and their making from counters; no decisions.
+//! The events that `prony-engine run` writes, one JSON object per line. Types and their making from
+//! counters; no decisions.
 
 mod counters;
 mod histogram;
@@ -150,7 +151,8 @@ pub struct Finished {
     pub window: Option<WindowReport>,
     /// `null` unless the plan asks for a log of its requests.
     pub log: Option<LogReport>,
-    /// Rates in requests per second, rising, each with how often it was seen; `null` when the plan asks for none.
+    /// Rates in requests per second, rising, each with how often it was seen; `null` when the plan
+    /// asks for none.
     pub rates: Option<Vec<(u64, u64)>>,
     /// `null` without a script.
     pub script: Option<ScriptReport>,

@@ -1,4 +1,5 @@
-//! Answers of every form, and every way an answer can go wrong: a counted kind, a finished report, no hang. On both drivers.
+//! Answers of every form, and every way an answer can go wrong: a counted kind, a finished report,
+//! no hang. On both drivers.
 
 mod run_support;
 
@@ -135,9 +136,9 @@ fn an_answer_before_the_request_is_sent_is_taken_and_the_connection_given_up() {
             let mut some = [0; 100];
             std::io::Read::read_exact(&mut peer.stream, &mut some).unwrap();
             peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-            // Reads no further, so that the rest of the request cannot go out. A close with bytes unread would be a reset, which can
-            // overtake the answer: the client must have it, and have closed, first. Its close shows as an error of the socket, or
-            // as hanging up.
+            // Reads no further, so that the rest of the request cannot go out. A close with bytes
+            // unread would be a reset, which can overtake the answer: the client must have it, and
+            // have closed, first. Its close shows as an error of the socket, or as hanging up.
             let closed = rustix::event::PollFlags::HUP
                 | rustix::event::PollFlags::ERR
                 | rustix::event::PollFlags::RDHUP;

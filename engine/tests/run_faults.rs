@@ -1,4 +1,5 @@
-//! What the machine refuses, and what breaks from outside: each ends in a counted error and a finished report. On both drivers.
+//! What the machine refuses, and what breaks from outside: each ends in a counted error and a
+//! finished report. On both drivers.
 
 mod run_support;
 

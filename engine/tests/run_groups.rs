@@ -1,5 +1,5 @@
-//! Pipelining together with everything that decides what comes next: what goes out in one piece, and what waits for which answer.
-//! On both drivers.
+//! Pipelining together with everything that decides what comes next: what goes out in one piece,
+//! and what waits for which answer. On both drivers.
 
 mod run_support;
 mod serve_support;
@@ -59,7 +59,8 @@ fn targets(groups: &Groups) -> Vec<String> {
     groups.iter().map(line).collect()
 }
 
-/// Runs a plan with pipelining, and checks Little's law: what was in flight is the sum of the times of the requests.
+/// Runs a plan with pipelining, and checks Little's law: what was in flight is the sum of the times
+/// of the requests.
 fn run_deep(address: SocketAddr, driver: &str, depth: u32, edit: impl FnOnce(&mut Value)) -> Value {
     let plan = plan(address, driver, |plan| {
         plan["connection"] = json!({"pipeline": depth});

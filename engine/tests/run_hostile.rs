@@ -1,4 +1,5 @@
-//! A server that would fill the client's memory: what it sends is bounded, and what was left out is counted and named.
+//! A server that would fill the client's memory: what it sends is bounded, and what was left out is
+//! counted and named.
 
 mod run_support;
 

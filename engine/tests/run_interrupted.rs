@@ -1,4 +1,5 @@
-//! A run that is told to end before its load began, wherever it is: waiting for the plan, for a file, or for a script.
+//! A run that is told to end before its load began, wherever it is: waiting for the plan, for a
+//! file, or for a script.
 
 mod run_support;
 

@@ -174,7 +174,8 @@ fn the_integral_of_what_is_in_flight_is_the_sum_of_the_service_times() {
         });
         let totals = totals(&plan);
         let sum = |key: &str| totals[key].as_f64().unwrap();
-        // When nothing was abandoned both are the same by Fubini, though they come from counters that know nothing of each other.
+        // When nothing was abandoned both are the same by Fubini, though they come from counters
+        // that know nothing of each other.
         assert!(
             (sum("in_flight_integral_s") - sum("service_time_sum_s")).abs() < 1e-9,
             "{totals}"

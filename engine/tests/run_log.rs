@@ -1,4 +1,5 @@
-//! The request log, on both drivers: every request is in it once, with what is known of it, and its rows are the counters' requests.
+//! The request log, on both drivers: every request is in it once, with what is known of it, and its
+//! rows are the counters' requests.
 
 mod run_support;
 

@@ -1,4 +1,5 @@
-//! Open loads as a whole process on both drivers: what is due is sent or counted, latency begins with the intended send.
+//! Open loads as a whole process on both drivers: what is due is sent or counted, latency begins
+//! with the intended send.
 
 mod run_support;
 
@@ -113,7 +114,8 @@ fn a_freeze_of_the_server_is_felt_by_everyone_who_was_due_in_it() {
             window,
             &json!({"sent": 120, "completed": 120, "blocked": 0, "due_unsent": 0}),
         );
-        // Due at 0, 5, 10, … 300 ms: their latencies go from 300 ms down to 0 in steps of 5. A busy host only adds to them.
+        // Due at 0, 5, 10, … 300 ms: their latencies go from 300 ms down to 0 in steps of 5. A busy
+        // host only adds to them.
         let latency = histogram(&window["latency"]);
         for (ms, at_least) in [(250, 10), (150, 30), (50, 50)] {
             let longer = latency.count_between(ms * 1_000_000, u64::MAX);
@@ -150,7 +152,8 @@ fn a_deadline_counts_from_the_intended_send_and_stays_in_the_histogram() {
         });
         let ended = run(&plan);
         let finished = ended.finished();
-        // On a host that stood still for the whole deadline a request is given up before it is sent, and said to be unsent.
+        // On a host that stood still for the whole deadline a request is given up before it is
+        // sent, and said to be unsent.
         let totals = &finished["totals"];
         let count = |key: &str| totals[key].as_u64().unwrap();
         assert_eq!(count("offered"), 10);
@@ -179,7 +182,8 @@ fn a_user_walks_the_scenario_once() {
         });
         assert_counts(&ended.finished()["totals"], &expected);
         assert_counts(window, &expected);
-        // Two pauses of 10 ms lie in each walk; the users were there for as long as their walks took, the first delay apart.
+        // Two pauses of 10 ms lie in each walk; the users were there for as long as their walks
+        // took, the first delay apart.
         let sessions = histogram(&window["session_time"]);
         assert_eq!(sessions.len(), 10);
         assert!(sessions.min() >= 19_900_000, "{}", sessions.min());

@@ -1,4 +1,5 @@
-//! The parts of a request's time, on both drivers: they are where the server spent it, and together the service time.
+//! The parts of a request's time, on both drivers: they are where the server spent it, and together
+//! the service time.
 
 mod run_support;
 

@@ -1,4 +1,5 @@
-//! Pipelining: what goes out together, whose answer is whose, and what is lost with a connection. On both drivers.
+//! Pipelining: what goes out together, whose answer is whose, and what is lost with a connection.
+//! On both drivers.
 
 mod run_support;
 mod serve_support;
@@ -44,7 +45,8 @@ fn every_request_is_counted_and_in_flight_by_itself() {
         assert_little(&finished["totals"]);
         let service_time = &finished["window"]["service_time"];
         assert_eq!(service_time["count"], 100);
-        // The server answers one after the other: the eighth of a group is there after eight delays at the earliest, the first after one.
+        // The server answers one after the other: the eighth of a group is there after eight delays
+        // at the earliest, the first after one.
         assert!(service_time["min_ns"].as_u64().unwrap() >= 5_000_000);
         assert!(service_time["max_ns"].as_u64().unwrap() >= 40_000_000);
         let served = server.stop();
@@ -319,7 +321,8 @@ fn each_request_of_a_group_has_its_row_its_parts_and_its_json_looked_at() {
             let [first, whole] =
                 ["first_byte_ns", "service_ns"].map(|key| row[key].parse::<u64>().unwrap());
             assert!(first <= whole, "{row:?}");
-            // Those that went out together were sent at the same time, and only the first row of all has the connecting.
+            // Those that went out together were sent at the same time, and only the first row of
+            // all has the connecting.
             assert_eq!(row["start_ns"], rows[number / 5 * 5]["start_ns"]);
             assert_eq!(row["connect_ns"].is_empty(), number > 0);
         }

@@ -1,4 +1,5 @@
-//! Several groups of users against real sockets, on both drivers and over several threads: how often each group's requests come.
+//! Several groups of users against real sockets, on both drivers and over several threads: how
+//! often each group's requests come.
 
 mod run_support;
 
@@ -115,7 +116,8 @@ fn rows_go_to_those_who_draw_them() {
         let counts = counts.lock().unwrap();
         assert_eq!(counts["/others"], 10);
         for id in 1..=4 {
-            // The sequence is used up by its readers alone, and each owner has a row although users of others are numbered before.
+            // The sequence is used up by its readers alone, and each owner has a row although users
+            // of others are numbered before.
             assert_eq!(counts[&format!("/row/{id}")], 1, "{counts:?}");
             assert_eq!(counts[&format!("/own/{id}")], 1, "{counts:?}");
         }

@@ -1,4 +1,5 @@
-//! Redirects against real sockets, on both drivers: what is asked for, with which method, cookies and body, and what is counted.
+//! Redirects against real sockets, on both drivers: what is asked for, with which method, cookies
+//! and body, and what is counted.
 
 mod run_support;
 

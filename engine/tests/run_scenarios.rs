@@ -1,4 +1,5 @@
-//! Scenarios against real sockets, on both drivers: what is sent, what is captured and used, what is judged, what is counted per step.
+//! Scenarios against real sockets, on both drivers: what is sent, what is captured and used, what
+//! is judged, what is counted per step.
 
 mod run_support;
 
@@ -392,12 +393,14 @@ fn a_streamed_request_ends_with_its_connection() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(50_000_000).unwrap();
     for driver in drivers() {
-        // The answer comes before the request is read, and the connection is given up in the middle of the file.
+        // The answer comes before the request is read, and the connection is given up in the middle
+        // of the file.
         let server = Server::start(|peer| {
             let mut some = [0; 100];
             std::io::Read::read_exact(&mut peer.stream, &mut some).unwrap();
             peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-            // The client gives the connection up at once; closing it here too early would take the answer back.
+            // The client gives the connection up at once; closing it here too early would take the
+            // answer back.
             std::thread::sleep(std::time::Duration::from_secs(5));
         });
         let plan = plan(server.address, driver, |plan| {

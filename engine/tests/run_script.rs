@@ -1,4 +1,5 @@
-//! `prony-engine run` with a script in Lua: the interface of wrk, one part after the other, against a server that says what it saw.
+//! `prony-engine run` with a script in Lua: the interface of wrk, one part after the other, against
+//! a server that says what it saw.
 
 mod run_support;
 
@@ -334,7 +335,8 @@ fn rates_are_counted_where_they_are_asked_for() {
 
 #[test]
 fn what_does_not_come_to_an_end_is_ended_and_named() {
-    // Compiled, uncompiled, in a coroutine, behind a pcall, and in every function. The limit is long for a busy machine.
+    // Compiled, uncompiled, in a coroutine, behind a pcall, and in every function. The limit is
+    // long for a busy machine.
     let endless = "while true do end";
     let cases = [
         ("\nlocal n = 0\nfor i = 1, 1e4 do n = n + i end\nwhile true do n = n + 1 end".to_owned(), ":4: the script outside"),

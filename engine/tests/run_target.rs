@@ -1,5 +1,6 @@
-//! Where requests go and how they are written: several addresses, Unix sockets, HTTP/1.0, the limit of heads. On both drivers,
-//! against `prony-engine serve`, whose own counters are believed, and against scripted servers.
+//! Where requests go and how they are written: several addresses, Unix sockets, HTTP/1.0, the limit
+//! of heads. On both drivers, against `prony-engine serve`, whose own counters are believed, and
+//! against scripted servers.
 
 mod run_support;
 mod serve_support;

@@ -1,5 +1,5 @@
-//! HTTPS: handshakes, resumption, certificates, and what goes wrong with them, on both drivers, against `prony-engine serve`,
-//! whose own counters are believed.
+//! HTTPS: handshakes, resumption, certificates, and what goes wrong with them, on both drivers,
+//! against `prony-engine serve`, whose own counters are believed.
 
 mod run_support;
 mod serve_support;

@@ -1,4 +1,5 @@
-//! What a list of steps holds besides requests: loops, conditions, choices, pauses, variables. Types and defaults only.
+//! What a list of steps holds besides requests: loops, conditions, choices, pauses, variables.
+//! Types and defaults only.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,12 +94,14 @@ pub struct Loop {
     pub condition: Option<Condition>,
     /// One round for each of these texts.
     pub over: Option<Vec<String>>,
-    /// One round for each element of the JSON list that the value of this name holds when the loop begins; none when it holds no list.
+    /// One round for each element of the JSON list that the value of this name holds when the loop
+    /// begins; none when it holds no list.
     pub each: Option<String>,
     /// The name of the round's text or element; with `over` and `each`.
     #[serde(rename = "as")]
     pub element: Option<String>,
-    /// With `each`: elements are values as JSON, a text with its quotes; else a text stands as it is, and `null` as an empty one.
+    /// With `each`: elements are values as JSON, a text with its quotes; else a text stands as it
+    /// is, and `null` as an empty one.
     pub as_json: bool,
     /// The name of the round's number, from 0.
     pub index: Option<String>,

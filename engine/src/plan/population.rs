@@ -20,7 +20,8 @@ pub struct PopulationPlan {
     /// Its users start in so many groups of equal size instead of one by one.
     #[serde(default)]
     pub ramp_up_steps: Option<u32>,
-    /// So long after `start_ms` its users end; a request under way is waited for. `null`: they end with the run.
+    /// So long after `start_ms` its users end; a request under way is waited for. `null`: they end
+    /// with the run.
     #[serde(default)]
     pub duration_ms: Option<f64>,
     /// A user of it ends after walking its scenario so many times.

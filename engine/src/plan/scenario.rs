@@ -1,4 +1,5 @@
-//! The scenarios of a plan: steps, what they send, what they keep of the answer and what a right answer looks like.
+//! The scenarios of a plan: steps, what they send, what they keep of the answer and what a right
+//! answer looks like.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,8 +18,8 @@ pub struct Scenario {
     /// How often the steps are walked in one iteration.
     #[serde(default = "one")]
     pub loops: u32,
-    /// Set when a user starts, in this order, and kept over its iterations: what `${name}` stands for in this scenario, until a
-    /// capture or a block gives it another value.
+    /// Set when a user starts, in this order, and kept over its iterations: what `${name}` stands
+    /// for in this scenario, until a capture or a block gives it another value.
     #[serde(default)]
     pub variables: Vec<(String, String)>,
     /// Requests, and blocks of them.
@@ -69,7 +70,8 @@ pub enum ScenarioChoice {
     PerIteration,
 }
 
-/// One request and what its answer must look like. Path, header values and the text of the body may hold `${…}` placeholders.
+/// One request and what its answer must look like. Path, header values and the text of the body may
+/// hold `${…}` placeholders.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -87,7 +89,8 @@ pub struct Step {
     #[serde(default, deserialize_with = "text_or_body")]
     #[schemars(with = "Option<TextOrBody>")]
     pub body: Option<Body>,
-    /// Sends the head with `Expect: 100-continue`, and the body when the server asks for it, or after a second without an answer.
+    /// Sends the head with `Expect: 100-continue`, and the body when the server asks for it, or
+    /// after a second without an answer.
     #[serde(default)]
     pub expect_continue: bool,
     /// Written as the `Authorization` header.
@@ -107,7 +110,8 @@ pub struct Step {
     /// How often this step is sent before the next.
     #[serde(default = "one")]
     pub repeat: u32,
-    /// So many redirects, one after the other, are followed on the same host; 0: an answer that redirects is one like others.
+    /// So many redirects, one after the other, are followed on the same host; 0: an answer that
+    /// redirects is one like others.
     #[serde(default)]
     pub follow_redirects: u32,
     /// What ends the iteration after this step; without it a user goes on whatever came of it.
@@ -142,7 +146,8 @@ pub struct Body {
     pub text: Option<String>,
     #[serde(default)]
     pub base64: Option<String>,
-    /// A file that is sent as it is; a large one is read while it is sent, so it must not change during the run.
+    /// A file that is sent as it is; a large one is read while it is sent, so it must not change
+    /// during the run.
     #[serde(default)]
     pub file: Option<String>,
     /// Several, sent one after the other as one body; all of them together are read before the load.
@@ -200,7 +205,8 @@ pub enum Auth {
     Bearer(String),
 }
 
-/// A value taken from an answer: exactly one of `json`, `jsonpath`, `header`, `cookie`, `regex`, `boundary`, `status`.
+/// A value taken from an answer: exactly one of `json`, `jsonpath`, `header`, `cookie`, `regex`,
+/// `boundary`, `status`.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
@@ -230,8 +236,8 @@ pub struct Capture {
     /// Where a regex and a boundary look.
     #[serde(default, rename = "in")]
     pub part: Part,
-    /// Which of several: a number from 1, 0 for any of them, or -1 for all: then `${name_1}`, `${name_2}`… stand for them and
-    /// `${name_matchNr}` for their count.
+    /// Which of several: a number from 1, 0 for any of them, or -1 for all: then `${name_1}`,
+    /// `${name_2}`… stand for them and `${name_matchNr}` for their count.
     #[serde(default = "first", rename = "match")]
     pub which: i64,
     /// Of the regex: which group; without it the first, or the whole match where there is none.
@@ -249,7 +255,8 @@ pub struct Capture {
     /// Taken also from an answer that is not as expected.
     #[serde(default)]
     pub always: bool,
-    /// The value is kept as JSON: a text with its quotes, and of all that are found (`match`: -1) the list under the name itself.
+    /// The value is kept as JSON: a text with its quotes, and of all that are found (`match`: -1)
+    /// the list under the name itself.
     #[serde(default)]
     pub as_json: bool,
 }
@@ -403,7 +410,8 @@ where
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a value of the user's present row.
+/// A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a
+/// value of the user's present row.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FeederPlan {
@@ -425,8 +433,8 @@ pub struct FeederPlan {
     /// Of a sequence: `user` for rows of its own for each user, which begins at the first.
     #[serde(default = "run")]
     pub per: Per,
-    /// A user takes its next row when a value of it is wanted and it holds none, in place of one for every iteration;
-    /// `${next NAME}`, which is empty, lets it go.
+    /// A user takes its next row when a value of it is wanted and it holds none, in place of one
+    /// for every iteration; `${next NAME}`, which is empty, lets it go.
     #[serde(default)]
     pub on_use: bool,
 }
@@ -470,7 +478,8 @@ pub enum AtEnd {
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CachePlan {
-    /// While an answer is fresh by its `Cache-Control` or `Expires` its request is passed over: nothing is sent and nothing counted.
+    /// While an answer is fresh by its `Cache-Control` or `Expires` its request is passed over:
+    /// nothing is sent and nothing counted.
     #[serde(default)]
     pub fresh: bool,
     /// It begins anew with each iteration.
@@ -493,6 +502,7 @@ fn most_urls() -> usize {
 pub enum CacheRules {
     #[default]
     Rfc9111,
-    /// The first validators of a URL are kept and go out with every method, and what says nothing of its life lives long.
+    /// The first validators of a URL are kept and go out with every method, and what says nothing
+    /// of its life lives long.
     Jmeter,
 }

@@ -61,13 +61,15 @@ pub struct CounterReport {
     pub think_overshoot: Option<HistogramReport>,
     pub eaddrnotavail: u64,
     pub emfile: u64,
-    /// How often the client's kernel refused submissions (io_uring: EBUSY, EAGAIN), which were retried: a delay of the client.
+    /// How often the client's kernel refused submissions (io_uring: EBUSY, EAGAIN), which were
+    /// retried: a delay of the client.
     pub submissions_put_off: u64,
     /// Cookies dropped: longer than 4 KiB, or evicted as the oldest (more than 180, or 64 KiB, per user).
     pub cookies_dropped: u64,
     /// Open load: requests that became due.
     pub offered: Option<u64>,
-    /// Open load: requests that were due for more than 10 ms at the end and not sent, or whose deadline had passed before they could be.
+    /// Open load: requests that were due for more than 10 ms at the end and not sent, or whose
+    /// deadline had passed before they could be.
     pub due_unsent: Option<u64>,
     /// Open load: arrivals that found no place.
     pub blocked: Option<u64>,

@@ -25,15 +25,19 @@ pub struct WindowReport {
     pub service_time: Option<HistogramReport>,
     /// By step name; empty when the scenarios have a single one.
     pub steps: Vec<StepReport>,
-    /// By the name of a transaction: the sum of the service times of its requests. One that was not walked to its end is left out.
+    /// By the name of a transaction: the sum of the service times of its requests. One that was not
+    /// walked to its end is left out.
     pub transactions: Vec<StepReport>,
     /// Open load: from the intended send; of the same requests.
     pub latency: Option<HistogramReport>,
-    /// Open load: from the intended send to the actual one, or to the attempt to connect where no connection was ready.
+    /// Open load: from the intended send to the actual one, or to the attempt to connect where no
+    /// connection was ready.
     pub send_lag: Option<HistogramReport>,
-    /// Open load of users who walk: from the intended arrival to the end of the last answer, of those who came to the end.
+    /// Open load of users who walk: from the intended arrival to the end of the last answer, of
+    /// those who came to the end.
     pub session_time: Option<HistogramReport>,
-    /// With `parts`: from the send to the moment when the kernel had taken the last byte of the request; of answered requests.
+    /// With `parts`: from the send to the moment when the kernel had taken the last byte of the
+    /// request; of answered requests.
     pub send_time: Option<HistogramReport>,
     /// With `parts`: from there to the first byte of the answer.
     pub wait_time: Option<HistogramReport>,
@@ -77,7 +81,8 @@ pub struct ThreadReport {
     pub cpu: Option<usize>,
     pub cpu_s: f64,
     pub wall_s: f64,
-    /// Open load: of `cpu_s`, what went into looking for an arrival that was not due yet, and finding nothing else to do.
+    /// Open load: of `cpu_s`, what went into looking for an arrival that was not due yet, and
+    /// finding nothing else to do.
     pub polled_s: f64,
     pub loops: u64,
     pub loop_lag_p50_ns: Option<u64>,

@@ -1,9 +1,11 @@
 //! Submits operations to the kernel. One policy for sends, cancellations and waits when the kernel refuses:
 //!
-//! - EBUSY (the completion queue is full) and EAGAIN (no memory for a request) are transient. Completions are drained, to be handled
+//! - EBUSY (the completion queue is full) and EAGAIN (no memory for a request) are transient.
+//!   Completions are drained, to be handled
 //!   with the next batch, and the submission is retried a bounded number of times; [`Driver::take_put_off`] counts the refusals.
 //!   Whatever is still in the submission queue stays there for the next attempt.
-//! - An operation that does not fit into the queue fails its connection ([`NetEvent::Refused`]); one that no connection waits for
+//! - An operation that does not fit into the queue fails its connection ([`NetEvent::Refused`]);
+//!   one that no connection waits for
 //!   goes to a backlog. Nothing is dropped.
 //! - Any other error ends the run.
 //!
