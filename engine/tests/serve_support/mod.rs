@@ -250,6 +250,8 @@ impl<S: Read + Write> Client<S> {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 End::Silence
             }
+            // A wait with a limit ends so when the process was stopped for a moment.
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.next(),
             Err(error) => panic!("{error}"),
         }
     }
