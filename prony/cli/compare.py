@@ -80,13 +80,14 @@ def command(
             raise UsageError("--resume continues with the servers of the stored plan: leave them out")
         return measure.resume(common, given)
 
+    from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
+    from prony.plan.target import named
     from prony.plan.trial import capped, full_trial, pinned, quick_trial
-    from prony.server.catalogue import Catalogue
 
     servers = servers or []
-    catalogue = Catalogue.load()
-    claims = {spec.name: list(spec.workloads) for spec in map(catalogue.resolve, servers)}
+    targets = Targets()
+    claims = {one.name: list(one.workloads) for one in (targets.at(named(server)) for server in servers)}
     _check_servers(servers, list(claims))
     chosen = workloads.load(workload or _common_workload(claims)).with_settings(options.settings(setting))
     number = options.users(users if users is not None else chosen.users)

@@ -94,19 +94,19 @@ def _url(named: str, workload: str | None, window: str | None, warmup: str | Non
 
 
 def _server(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
+    from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
     from prony.plan.target import named as server_named
     from prony.plan.trial import capped, full_trial, quick_trial
-    from prony.server.catalogue import Catalogue
 
-    spec = Catalogue.load().resolve(named)
-    name = workload or next(iter(spec.workloads), None)
+    server = Targets().at(server_named(named))
+    name = workload or next(iter(server.workloads), None)
     if name is None:
-        raise UsageError(f"{spec.name} does not say which workload it offers; name one with --workload")
+        raise UsageError(f"{server.name} does not say which workload it offers; name one with --workload")
     window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
     trial = (quick_trial if quick else full_trial)(workloads.load(name), 1, window_s)
     trial = trial.model_copy(update={"published_requests": None})
     if warmup is not None:
         cap_s = options.seconds(warmup, "--warmup", at_least_s=1.0)
         trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-    return Chosen(spec.name, spec.name, server_named(spec.name), trial)
+    return Chosen(server.name, server.name, server_named(server.name), trial)

@@ -30,11 +30,19 @@ def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] 
     """
     for cell in plan.cells:
         try:
-            targets.of(cell).offers(cell.trial.workload.name)
+            _check_offered(targets.of(cell), cell.trial.workload.name)
         except UsageError as fault:
             if where is None:
                 raise
             raise UsageError(f"{where(cell.part, cell.server)}: {fault}") from fault
+
+
+def _check_offered(target: ServerUnderTest, workload: str) -> None:
+    if target.workloads and workload not in target.workloads:
+        raise UsageError(
+            f"server '{target.name}' does not offer the workload '{workload}'; "
+            f"it offers: {', '.join(target.workloads)}"
+        )
 
 
 def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from prony.plan.plan import Cell
+from prony.plan.target import Target
 from prony.server.catalogue import Catalogue
 from prony.targets import ServerUnderTest, under_test
 
@@ -18,7 +19,11 @@ class Targets:
 
     def of(self, cell: Cell) -> ServerUnderTest:
         """Raises UsageError for a server that is not in the catalogue, or a setting that it does not have."""
-        key = cell.target.model_dump_json()
+        return self.at(cell.target)
+
+    def at(self, target: Target) -> ServerUnderTest:
+        """The same without a cell."""
+        key = target.model_dump_json()
         if key not in self._known:
-            self._known[key] = under_test(cell.target, self.catalogue)
+            self._known[key] = under_test(target, self.catalogue)
         return self._known[key]

@@ -70,8 +70,9 @@ class ServerUnderTest(Protocol):
     def has_services(self) -> bool:
         """Whether backing services are started with it, which need CPUs of their own."""
 
-    def offers(self, workload: str) -> None:
-        """Raises UsageError when it claims workloads, and not this one."""
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Those that it says it offers; empty: it says nothing, and any may be tried."""
 
     def lacking(self) -> str | None:
         """What this host lacks to build and start it, with what to do; None when nothing."""

@@ -60,9 +60,10 @@ class ExternalServer:
         """Whatever stands behind it is running already."""
         return False
 
-    def offers(self, workload: str) -> None:
+    @property
+    def workloads(self) -> tuple[str, ...]:
         """What it offers is seen by the preflight."""
-        del workload
+        return ()
 
     def lacking(self) -> str | None:
         """Nothing is built or started."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.errors import UsageError
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Ceiling
@@ -63,13 +62,9 @@ class LaunchedServer:
     def has_services(self) -> bool:
         return bool(self.spec.services)
 
-    def offers(self, workload: str) -> None:
-        """One that claims none may try any."""
-        if self.spec.workloads and workload not in self.spec.workloads:
-            raise UsageError(
-                f"server '{self.name}' does not offer the workload '{workload}'; "
-                f"it offers: {', '.join(self.spec.workloads)}"
-            )
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        return tuple(self.spec.workloads)
 
     def lacking(self) -> str | None:
         return lacking(self.spec)
