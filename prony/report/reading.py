@@ -203,7 +203,7 @@ def _pairs(part: PartView) -> list[PairView]:
         elif max(len(cell.trials) for cell in group) < FEWEST:
             continue
         else:
-            figures = (_asked(group[0].cell),)
+            figures = (asked(group[0].cell),)
         for figure in figures:
             found += figure_pairs(
                 group, figure, looks=_looks(part), band=part.part.band, where=where if len(groups) > 1 else ""
@@ -228,7 +228,7 @@ def _questions(part: PartView) -> dict[str, list[CellView]]:
     return found
 
 
-def _asked(cell: Cell) -> str:
+def asked(cell: Cell) -> str:
     """How much, or, where the load is given, how fast."""
     load = cell.trial.load
     return HEADLINE if isinstance(load, ClosedLoad) and load.think.kind == "none" else "p99_ms"

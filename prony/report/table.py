@@ -20,7 +20,9 @@ from prony.report.style import STATUS_STYLE
 
 BEST = "bold underline"
 GAP, INDENT = 2, 2
-LEAST_COLUMN, LEAST_WORDS, MOST_WORDS = 7, 16, 26
+LEAST_COLUMN = 7
+WORDS = (40, 26, 16)
+"""Where words are wrapped, from the widest terminal to the narrowest."""
 LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 24, 30
 """A label longer than this is wrapped when ranges stand below."""
 
@@ -43,8 +45,8 @@ class _Layout:
 def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
     """One or more tables no wider than `width`; `mark` ends every row of measured figures."""
     every = list(range(len(table.columns)))
-    for beside in (True, False):
-        layout = _layout(table, mark, beside=beside)
+    for beside, words in ((True, WORDS[0]), (True, WORDS[1]), (False, WORDS[1]), (False, WORDS[2])):
+        layout = _layout(table, mark, words, beside=beside)
         if layout.total(every) <= width:
             yield from _lines(table, layout, every)
             return
@@ -57,7 +59,7 @@ def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
         yield from _lines(table, layout, places)
 
 
-def _layout(table: Table, mark: str, *, beside: bool) -> _Layout:
+def _layout(table: Table, mark: str, words: int, *, beside: bool) -> _Layout:
     rows = [row for section in table.sections for row in section.rows]
     indent = _indent(table, beside=beside)
     longest = max([cell_len(_label(row)) for row in rows], default=0) + indent
@@ -68,10 +70,10 @@ def _layout(table: Table, mark: str, *, beside: bool) -> _Layout:
     widths = []
     for place, column in enumerate(table.columns):
         cells = [row.cells[place] for row in rows]
-        found = max([_width(cell, column, beside=beside) for cell in cells], default=0)
+        found = max([_width(cell, column, words, beside=beside) for cell in cells], default=0)
         name = cell_len(column.name)
         if not column.number:
-            widths.append(max(found, min(name, LEAST_WORDS)))
+            widths.append(max(found, min(name, words)))
         elif beside:
             widths.append(max(found, LEAST_COLUMN, min(name, 2 * LEAST_COLUMN) if column.rank else name))
         else:
@@ -91,13 +93,13 @@ def _indent(table: Table, *, beside: bool) -> int:
     return (INDENT if beside else 1) if titled else 0
 
 
-def _width(cell: Cell, column: Column, *, beside: bool) -> int:
-    """What a cell needs; words may be wrapped, numbers not."""
+def _width(cell: Cell, column: Column, words: int, *, beside: bool) -> int:
+    """What a cell needs; words may be wrapped at `words`, numbers not."""
     text, below = cell_len(cell.text), cell_len(_range(cell))
     if not column.number or cell.status is not None or not cell.text[:1].isdigit():
         whole = text + (below + 2) * bool(below) if beside else max(text, below)
         longest = max(map(cell_len, (*cell.text.split(), "")))
-        return max(longest, min(whole, MOST_WORDS if beside else LEAST_WORDS))
+        return max(longest, min(whole, words))
     return text + (below + 1) * bool(below) if beside else max(text, below)
 
 

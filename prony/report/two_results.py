@@ -14,8 +14,8 @@ from prony.evidence.host import Fingerprint
 from prony.report import schema as out
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.labels import named, rounded
-from prony.report.reading import figure_pairs
-from prony.report.result import HEADLINE, CellView, PairView, ResultView, Spread
+from prony.report.reading import asked, figure_pairs
+from prony.report.result import CellView, PairView, ResultView, Spread
 from prony.report.wording import ratio
 
 FEWEST = 3
@@ -92,7 +92,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     ratios: list[Ratio] = []
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
-        figure = _figure([*cells[0], *cells[1]])
+        figure = asked((*cells[0], *cells[1])[0].cell)
         servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
         for server in servers:
             both = (_spread(cells[0], server, figure), _spread(cells[1], server, figure))
@@ -121,12 +121,6 @@ def _groups(result: ResultView) -> dict[str, list[CellView]]:
             names = (own, trial.workload.name, "" if follows else trial.load_name)
             found.setdefault(", ".join(filter(None, names)), []).append(view)
     return found
-
-
-def _figure(cells: Sequence[CellView]) -> str:
-    """What the question is about: how much, or, where the load is given, how fast."""
-    facts = (trial.record.evidence.load for cell in cells for trial in cell.trials)
-    return "p99_ms" if any(load.claim == "latency" for load in facts) else HEADLINE
 
 
 def _spread(cells: Sequence[CellView], server: str, figure: str) -> Spread | None:
