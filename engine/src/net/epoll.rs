@@ -3,8 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -25,6 +24,8 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const WAKE: u64 = u64::MAX;
 /// In place of a fixed byte string: the bytes are among the owned ones.
 const OWNED: u32 = u32::MAX;
+
+const _: () = assert!(size_of::<epoll::Event>() == size_of::<libc::epoll_event>());
 
 #[derive(Debug)]
 struct Conn {
@@ -52,6 +53,7 @@ pub struct Epoll {
     /// Events that needed no kernel.
     local: VecDeque<(ConnId, u32, i32)>,
     buffer: Box<[u8]>,
+    has_pwait2: bool,
     accepted: SendTimes,
 }
 
@@ -123,26 +125,44 @@ impl Epoll {
     }
 
     fn wait_for_events(&mut self, until_ns: Option<u64>) -> Result<(), Errno> {
-        let timeout = until_ns.map(until);
-        match epoll::wait(
-            &self.epoll,
-            spare_capacity(&mut self.ready),
-            span(timeout).as_ref(),
-        ) {
-            // Before Linux 5.11: whole milliseconds, rounded up so that the loop does not spin
-            // before the time.
-            Err(Errno::NOSYS) => {
-                let ms = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000).min(60_000);
-                let rounded = timeout.map(|timeout| Duration::from_millis(ms(timeout) as u64));
-                epoll::wait(
-                    &self.epoll,
-                    spare_capacity(&mut self.ready),
-                    span(rounded).as_ref(),
-                )
+        let timeout = until_ns.map(until).map(|timeout| Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        if self.has_pwait2 {
+            match self.wait_exactly(timeout.as_ref()) {
+                Err(Errno::NOSYS) => self.has_pwait2 = false,
+                result => return result,
             }
-            result => result,
         }
-        .map(drop)
+        // Before Linux 5.11: whole milliseconds, rounded up so that the loop does not spin.
+        let buffer = spare_capacity(&mut self.ready);
+        epoll::wait(&self.epoll, buffer, timeout.as_ref()).map(drop)
+    }
+
+    /// Waits to the nanosecond; rustix would round the timeout up to milliseconds.
+    fn wait_exactly(&mut self, timeout: Option<&Timespec>) -> Result<(), Errno> {
+        let timeout = timeout.map_or(std::ptr::null(), std::ptr::from_ref);
+        let no_mask = std::ptr::null::<libc::sigset_t>();
+        // SAFETY: the vector has room for `BATCH` events, whose layout is the kernel's; the timeout
+        // is valid or null; there is no signal mask. The kernel wrote as many events as it returns.
+        unsafe {
+            let count = libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                self.ready.as_mut_ptr(),
+                BATCH as i32,
+                timeout,
+                no_mask,
+                0usize,
+            );
+            if count < 0 {
+                let code = io::Error::last_os_error().raw_os_error();
+                return Err(Errno::from_raw_os_error(code.unwrap_or(libc::EIO)));
+            }
+            self.ready.set_len(count as usize);
+        }
+        Ok(())
     }
 
     /// The first event of a connection that was connecting.
@@ -200,13 +220,6 @@ impl Epoll {
     }
 }
 
-fn span(timeout: Option<Duration>) -> Option<Timespec> {
-    timeout.map(|timeout| Timespec {
-        tv_sec: timeout.as_secs() as i64,
-        tv_nsec: timeout.subsec_nanos().into(),
-    })
-}
-
 /// Writes from `from` on until the kernel takes no more: up to where, or the `errno`.
 #[inline]
 fn write_some(socket: Option<&OwnedFd>, bytes: &[u8], mut from: usize) -> Result<usize, i32> {
@@ -255,6 +268,7 @@ impl Driver for Epoll {
             at: 0,
             local: VecDeque::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            has_pwait2: true,
         })
     }
 
