@@ -47,15 +47,6 @@ def command(
     load generator really offered.
     """
     from prony.cli import measure
-
-    if common.resume is not None:
-        given: dict[str, object] = {
-            "target": target, "slo": slo, "start": start, "highest": highest, "resolution": resolution,
-            "max-trials": max_trials, "users": users, "arrivals": arrivals, "workload": workload,
-            "window": window, "warmup": warmup, "quick": quick,
-        }  # fmt: skip
-        return measure.resume(common, given)
-
     from prony.experiment.growth import first_open_load
     from prony.plan.load import ClosedLoad
     from prony.plan.objective import objectives

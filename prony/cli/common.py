@@ -136,22 +136,24 @@ class Common:
         return most
 
     def check_resume(self, others: Mapping[str, object]) -> None:
-        """Raises UsageError for anything that the stored plan already says. `others`: of the command."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        given = [
-            f"--{name.replace('_', '-')}"
-            for name, value in {**own, **others}.items()
-            if value and name not in GOES_WITH_RESUME
-        ]
+        """Raises UsageError for anything that the stored plan already says. `others`: what else was given to
+        the command, by the name of its option.
+        """
+        own = (field.name for field in fields(self) if field.name not in GOES_WITH_RESUME)
+        given = [f"--{name.replace('_', '-')}" for name in own if getattr(self, name)]
+        given += [name for name, value in others.items() if value]
         if given:
             raise UsageError(
                 f"--resume continues with the plan as it was stored: leave out {', '.join(given)}"
             )
 
 
-def measures(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def measures(
+    *, without: tuple[str, ...] = (), beside_resume: tuple[str, ...] = ()
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Gives a command the options of `Common`, but for those that cannot apply to it; it receives them as
-    `common`.
+    `common`. With --resume the command itself is not called: the stored plan is continued, and of the
+    command's own parameters only those `beside_resume` may be given.
     """
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
@@ -173,7 +175,18 @@ def measures(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., int]],
 
         def run(**given: Any) -> int:
             common = Common(**{name: given.pop(name) for name in names})
-            return command(**given, common=common)
+            if common.resume is None:
+                return command(**given, common=common)
+
+            from prony.cli import measure
+
+            taken = {name: given.pop(name) for name in beside_resume}
+            others = {
+                _option_of(one): given[one.name]
+                for one in parameters
+                if one.name in given and given[one.name] != getattr(one.default, "default", one.default)
+            }
+            return measure.resume(common, others, **taken)
 
         run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
@@ -181,3 +194,10 @@ def measures(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., int]],
         return run
 
     return decorate
+
+
+def _option_of(parameter: inspect.Parameter) -> str:
+    """As it is typed, such as `--set`; the plain name of one without dashes."""
+    described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
+    words = [word for one in described for word in getattr(one, "param_decls", None) or ()]
+    return next((word for word in words if word.startswith("--")), parameter.name)

@@ -70,16 +70,6 @@ def command(
     proof of the bound.
     """
     from prony.cli import measure
-
-    if common.resume is not None:
-        given = {
-            "workload": workload, "users": users, "set": setting, "trials": trials, "two-pass": two_pass,
-            "window": window, "quick": quick, "warm-up-cap": warm_up_cap,
-        }  # fmt: skip
-        if servers:
-            raise UsageError("--resume continues with the servers of the stored plan: leave them out")
-        return measure.resume(common, given)
-
     from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
     from prony.plan.target import named

@@ -75,10 +75,10 @@ def run(
 
 
 def resume(
-    common: Common, others: Mapping[str, object], *, named: str | None = None, dry_run: bool = False
+    common: Common, others: Mapping[str, object], *, plan: str | None = None, dry_run: bool = False
 ) -> int:
     """Continue a stored experiment, whichever command began it. `others`: further options of the command,
-    which are refused; `named`: a plan file that was given beside --resume.
+    which are refused; `plan`: a plan file that was given beside --resume.
     """
     from prony.cli.dry_run import show_dry_run
     from prony.cli.showing import progress_for, show
@@ -93,14 +93,14 @@ def resume(
         options.writable(common.report)
     assert common.resume is not None
     store = Store.open(common.db)
-    row, plan = resumable(store, common.resume)
-    if named is not None:
-        _same_plan(named, plan, row.id)
+    row, stored = resumable(store, common.resume)
+    if plan is not None:
+        _same_plan(plan, stored, row.id)
     if common.repeat_disturbed:
-        plan = plan.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
+        stored = stored.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
     targets = Targets()
-    requirements.find_targets(plan, targets)
-    testbed = testbed_for(plan, targets, common)
+    requirements.find_targets(stored, targets)
+    testbed = testbed_for(stored, targets, common)
     if row.fingerprint.key != testbed.fingerprint.key:
         raise UsageError(
             f"{row.id} was begun on another machine or with other software "
@@ -109,11 +109,11 @@ def resume(
             "and put both beside each other with prony compare-results"
         )
     if dry_run:
-        left = remaining(plan, store.trials(row.id))
-        warnings = requirements.warnings(plan, targets, testbed)
-        return show_dry_run(plan, left, [], warnings, testbed, common.json)
+        left = remaining(stored, store.trials(row.id))
+        warnings = requirements.warnings(stored, targets, testbed)
+        return show_dry_run(stored, left, [], warnings, testbed, common.json)
     with progress_for(common.json) as progress:
-        experiment = Experiment(plan, targets, store, testbed, progress)
+        experiment = Experiment(stored, targets, store, testbed, progress)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
     return show(store, row.id, as_json=common.json, report=common.report)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prony.plan.plan import Plan
 
 
-@measures()
+@measures(beside_resume=("plan", "dry_run"))
 def command(
     plan: str | None = typer.Argument(
         None, metavar="[PLAN|FILE]", help="A plan of the catalogue (crud, jaxrs …) or a plan file."
@@ -47,11 +47,6 @@ def command(
     and stored when it ends.
     """
     from prony.cli import measure
-
-    if common.resume is not None:
-        given: dict[str, object] = {"quick": quick, "only": only, "duration": soak, "miniature": small}
-        return measure.resume(common, given, named=plan, dry_run=dry_run)
-
     from prony.plan.planfile_read import find, place_of
 
     if plan is None:

@@ -33,14 +33,6 @@ def command(
     more users stop paying.
     """
     from prony.cli import measure
-
-    if common.resume is not None:
-        given: dict[str, object] = {
-            "target": target, "users": users, "repeats": repeats, "workload": workload, "window": window,
-            "warmup": warmup, "quick": quick,
-        }  # fmt: skip
-        return measure.resume(common, given)
-
     from prony.plan.load import ClosedLoad
     from prony.plan.plan import MAIN, Part, Plan
 

@@ -113,9 +113,10 @@ def test_what_does_not_apply_is_refused() -> None:
     ("words", "refused"),
     [
         (("compare", "--resume", "x", "--users", "3"), "leave out --users"),
-        (("compare", "a", "b", "--resume", "x"), "leave them out"),
+        (("compare", "a", "b", "--resume", "x"), "leave out servers"),
+        (("compare", "--resume", "x", "--band", "1%"), "leave out --band"),
         (("run", "--resume", "x", "--quick", "--seed", "4"), "leave out --seed, --quick"),
-        (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out --target"),
+        (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out target"),
         (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
     ],
 )
