@@ -56,7 +56,7 @@ def start(
 
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     streams: dict[str, Any] = {**pipes, "cwd": cwd, "text": True}
-    if _holds_a_database():
+    if _holds_a_database() or _draws_charts():
         return subprocess.Popen([str(PRONY), *map(str, words)], env=surroundings, **streams)
     return subprocess.Popen(
         [str(PRONY)],
@@ -105,6 +105,14 @@ def _holds_a_database() -> bool:
         if not attempt:
             gc.collect()  # a connection that nobody closed and nobody has
     return True
+
+
+def _draws_charts() -> bool:
+    """Whether a test has drawn a chart in this process: the library's threads are not in a fork, which would
+    wait for them, or find their sockets closed.
+    """
+    tasks = Path("/proc/self/task").glob("*/comm")
+    return any("tokio" in task.read_text() for task in tasks)
 
 
 def _open_files() -> list[str]:

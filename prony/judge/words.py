@@ -11,8 +11,9 @@ from prony.numbers import milliseconds, number, percent
 
 __all__ = ["SHORTEST_S", "measured", "milliseconds", "no_window", "number", "percent", "unknown", "worst"]
 
-SHORTEST_S = 0.001
-"""A window below a millisecond is a clock glitch, not a measurement."""
+SHORTEST_S = 1e-6
+"""Below a microsecond a window has no length to divide by. A hundred requests to a fast server take less than
+a millisecond, and are counted and judged as any others."""
 
 
 def measured(evidence: Evidence) -> Window | None:
