@@ -1,4 +1,4 @@
-# Prony's front door. `make help` lists what there is.
+# The targets of this repository. `make help` lists what there is.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help

@@ -29,8 +29,8 @@ def command(
     resolution: float | None = typer.Option(
         None, "--resolution", help="End when the bracket is so narrow, per cent [default: 5]."
     ),
-    max_trials: int | None = typer.Option(
-        None, "--max-trials", help=f"At most so many trials [default: {MOST_TRIALS}]."
+    search_trials: int | None = typer.Option(
+        None, "--search-trials", help=f"End the search after so many trials [default: {MOST_TRIALS}]."
     ),
     users: int | None = typer.Option(
         None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."
@@ -39,6 +39,7 @@ def command(
     workload: t.Workload = None,
     window: t.Window = None,
     warmup: t.WarmUp = None,
+    warm_up_cap: t.WarmUpCap = None,
     quick: t.Quick = False,
     *,
     common: Common,
@@ -68,11 +69,11 @@ def command(
         objectives=slo,
         highest_per_s=options.MAX_RATE_PER_S if highest is None else highest,
         resolution=narrow / 100,
-        most_trials=options.trials(MOST_TRIALS if max_trials is None else max_trials),
+        most_trials=options.trials(MOST_TRIALS if search_trials is None else search_trials),
         arrivals=spacing,
     )
     closed = ClosedLoad(users=options.users(USERS if users is None else users))
-    chosen = t.chosen(target, workload, window, warmup, quick)
+    chosen = t.chosen(target, workload, window, warmup, warm_up_cap, quick)
     title = f"capacity of {chosen.title} with {slo}"
     plan = Plan(
         name="capacity",

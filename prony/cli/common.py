@@ -52,10 +52,10 @@ class Common:
                      "rejected for other load on the host (isolation, host); the rejected ones stay on "
                      "record."),
     ] = 0  # fmt: skip
-    parts: Annotated[
+    request_parts: Annotated[
         bool,
-        typer.Option("--parts", help="Take the time of each request apart: connect, send, wait, receive; "
-                     "costs the client some CPU."),
+        typer.Option("--request-parts", help="Take the time of each request apart: connect, send, wait, "
+                     "receive; costs the client some CPU."),
     ] = False  # fmt: skip
     driver: Annotated[
         str | None, typer.Option("--driver", help="auto, io_uring or epoll [default: auto].")
@@ -107,7 +107,7 @@ class Common:
         trial: dict[str, Any] = {}
         if self.driver is not None:
             trial["driver"] = options.one_of(self.driver, "--driver", ("auto", "io_uring", "epoll"))
-        if self.parts:
+        if self.request_parts:
             trial["request_parts"] = True
         more: dict[str, Any] = {}
         if trial:

@@ -1,4 +1,4 @@
-"""The front door: sub-commands, and how every fault ends (one sentence, the documented exit code, never a
+"""Entry point: sub-commands, and how every fault ends (one sentence, the documented exit code, never a
 traceback).
 """
 

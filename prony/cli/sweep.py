@@ -25,6 +25,7 @@ def command(
     workload: t.Workload = None,
     window: t.Window = None,
     warmup: t.WarmUp = None,
+    warm_up_cap: t.WarmUpCap = None,
     quick: t.Quick = False,
     *,
     common: Common,
@@ -38,7 +39,7 @@ def command(
 
     numbers = user_list(users or USERS)
     times = options.trials(1 if repeats is None else repeats)
-    chosen = t.chosen(target, workload, window, warmup, quick)
+    chosen = t.chosen(target, workload, window, warmup, warm_up_cap, quick)
     title = f"sweep of {chosen.title}"
     plan = Plan(
         name="sweep",

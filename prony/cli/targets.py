@@ -34,10 +34,14 @@ Window = Annotated[
 ]
 WarmUp = Annotated[
     str | None,
+    typer.Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s]."),
+]
+WarmUpCap = Annotated[
+    str | None,
     typer.Option(
-        "--warmup",
-        help="Of a URL: load before the window [default: 3s]; of a server of the catalogue: the longest "
-        "warm-up.",
+        "--warm-up-cap",
+        help="Of a server of the catalogue: longest warm-up, such as 60s; a server that is not steady then "
+        "is suspect.",
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")]
@@ -61,14 +65,28 @@ class Chosen:
 
 
 def chosen(
-    named: str | None, workload: str | None, window: str | None, warmup: str | None, quick: bool
+    named: str | None,
+    workload: str | None,
+    window: str | None,
+    warmup: str | None,
+    warm_up_cap: str | None,
+    quick: bool,
 ) -> Chosen:
     """What the options say. A URL names its scheme; everything else is a server of the catalogue. Raises
     UsageError.
     """
     if named is None:
         raise UsageError("name a URL or a server of the catalogue (prony servers lists them)")
-    return (_url if "://" in named else _server)(named, workload, window, warmup, quick)
+    if "://" in named:
+        if warm_up_cap is not None:
+            raise UsageError("--warm-up-cap applies to a server of the catalogue; of a URL give --warmup")
+        return _url(named, workload, window, warmup, quick)
+    if warmup is not None:
+        raise UsageError(
+            "--warmup applies to a URL; a server of the catalogue is warmed up until it is steady, for no "
+            "longer than --warm-up-cap"
+        )
+    return _server(named, workload, window, warm_up_cap, quick)
 
 
 def _url(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
@@ -93,7 +111,9 @@ def _url(named: str, workload: str | None, window: str | None, warmup: str | Non
     return Chosen(named, target.url, target, trial)
 
 
-def _server(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
+def _server(
+    named: str, workload: str | None, window: str | None, warm_up_cap: str | None, quick: bool
+) -> Chosen:
     from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
     from prony.plan.target import named as server_named
@@ -106,7 +126,7 @@ def _server(named: str, workload: str | None, window: str | None, warmup: str | 
     window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
     trial = (quick_trial if quick else full_trial)(workloads.load(name), 1, window_s)
     trial = trial.model_copy(update={"published_requests": None})
-    if warmup is not None:
-        cap_s = options.seconds(warmup, "--warmup", at_least_s=1.0)
+    if warm_up_cap is not None:
+        cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
         trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
     return Chosen(server.name, server.name, server_named(server.name), trial)

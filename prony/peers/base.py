@@ -84,7 +84,7 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in tables and in --tools."""
+        """Its name in tables, and as `prony second-opinion --with` and `python -m bench --tools` take it."""
         ...
 
     @property

@@ -26,7 +26,7 @@ from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import read_mapping, validate
 
 RENAMED = {"asks_first": "preflight", "parts": "request_parts"}
-"""Keys of version 0.1 files."""
+"""Earlier name of a key -> its name; files with the earlier one are still read."""
 UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
 """Breaks and blanks that no editor shows, and that a YAML file may only hold as escapes."""
 
@@ -84,6 +84,9 @@ class UrlPlan(Record):
     def _present_names(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
+        for earlier, name in RENAMED.items():
+            if earlier in value and name in value:
+                raise ValueError(f"both {earlier} and {name} are given; they are one key: give {name}")
         return {RENAMED.get(key, key): what for key, what in value.items()}
 
     @field_validator("workload", mode="before")

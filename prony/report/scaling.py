@@ -168,5 +168,5 @@ def capacity_words(search: SearchView) -> str:
     if found.end is None:
         return f"The search was interrupted after {trials}: {known}."
     if found.end is End.TRIALS:
-        return f"The search ended after {trials}: {known}; allow more with --max-trials."
+        return f"The search ended after {trials}: {known}; allow more with --search-trials."
     return f"Trials at the same rate were invalid twice ({trials}): {known}; the findings say why."

@@ -90,7 +90,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
 
 
 def time_parts_of(trial: TrialView) -> list[TimePart]:
-    """The time parts of one trial; none unless they were asked for (`prony load --parts`) and are printed.
+    """The time parts of one trial; none unless they were asked for (`--request-parts`) and are printed.
     Connecting and the TLS handshake are there when connections were opened within the window.
     """
     window = measured(trial.record.evidence)

@@ -18,8 +18,8 @@ from prony.plan.target import Launch, Target, Url
 from tests.experiment.conftest import trial_plan
 
 EVERYWHERE = {
-    "--seed", "--limits", "--repeat-disturbed", "--parts", "--driver", "--server-cpus", "--client-cpus",
-    "--db", "--json", "--report",
+    "--seed", "--limits", "--repeat-disturbed", "--request-parts", "--driver", "--server-cpus",
+    "--client-cpus", "--db", "--json", "--report",
 }  # fmt: skip
 STARTS_SERVERS = {"--jdk"}
 COMPARES = {"--until-clear", "--max-trials"}
@@ -42,10 +42,7 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
     known = group.commands[name]  # type: ignore[attr-defined]
     offered = {option for parameter in known.params for option in parameter.opts}
     assert EVERYWHERE | more <= offered
-    others = (
-        (STARTS_SERVERS | COMPARES | CONTINUES) - more - ({"--max-trials"} if name == "capacity" else set())
-    )
-    assert not others & offered
+    assert not ((STARTS_SERVERS | COMPARES | CONTINUES) - more) & offered
 
 
 def test_the_same_words_of_help_everywhere() -> None:
@@ -73,7 +70,7 @@ def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
     asked = Common(
         limits=[str(file), "errors_suspect_share=0.25"],
         driver="epoll",
-        parts=True,
+        request_parts=True,
         jdk="21",
         repeat_disturbed=2,
     )
@@ -132,3 +129,24 @@ def test_commands_are_what_the_parser_calls() -> None:
     """The shared options are handed over in one value, whichever command it is."""
     for module in (capacity, compare, load, run, second_opinion, sweep):
         assert "common" not in module.command.__annotations__
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("sweep", "http://127.0.0.1:1/", "--warm-up-cap", "5s"), "--warm-up-cap applies to a server"),
+        (("sweep", "tomcat", "--warmup", "5s"), "--warmup applies to a URL"),
+        (
+            ("capacity", "http://127.0.0.1:1/", "--slo", "p99<1s", "--warm-up-cap", "5s"),
+            "of a URL give --warmup",
+        ),
+        (("capacity", "tomcat", "--slo", "p99<1s", "--warmup", "5s"), "no longer than --warm-up-cap"),
+        (("capacity", "tomcat", "--slo", "p99<1s", "--warm-up-cap", "0s"), "--warm-up-cap is"),
+    ],
+)
+def test_a_duration_of_the_warm_up_is_of_a_url_and_a_cap_of_a_server_of_ours(
+    words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["prony", *words])
+    assert main.main() == 2
+    assert said in " ".join(capsys.readouterr().err.split())

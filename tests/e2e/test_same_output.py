@@ -28,7 +28,7 @@ SLOW = ("--delay", "fixed:10ms")
 @pytest.mark.parametrize(
     "words",
     [
-        ("load", "URL", "-c", "4", "--warmup", "1s", "-d", "2s", "--parts"),
+        ("load", "URL", "-c", "4", "--warmup", "1s", "-d", "2s", "--request-parts"),
         ("load", "URL", "--rate", "50", "--warmup", "1s", "-d", "2s"),
         ("sweep", "URL", "--users", "1,2,4,8", *SHORT),
         ("capacity", "URL", "--slo", "p50<500ms", "--start", "50", "--highest", "100", *SHORT),

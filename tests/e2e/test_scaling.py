@@ -33,7 +33,9 @@ def test_a_sweep_of_a_running_server(lab: Lab) -> None:
 
 def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) -> None:
     lab.server("mine")
-    cells = lab.cells("sweep", "mine", "--users", "2,4", "--quick", *SHORT)
+    cells = lab.cells(
+        "sweep", "mine", "--users", "2,4", "--window", "2s", "--warm-up-cap", "1s", "--seed", "1"
+    )
     assert [cell["users"] for cell in cells] == [2, 4]
     assert "fewer than four numbers of users" in lab.run("results", "show", "latest").stdout
     assert lab.leftovers() == []
@@ -42,7 +44,7 @@ def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) ->
 def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
     """One worker and 20 ms: 50 answers per second at the most, whatever the machine does."""
     with server("--workers", "1", "--delay", "fixed:20ms") as url:
-        words = ("--slo", "p50<200ms", "--start", "20", "--resolution", "30", "--max-trials", "8")
+        words = ("--slo", "p50<200ms", "--start", "20", "--resolution", "30", "--search-trials", "8")
         shown = lab.json("capacity", url + "/", *words, *SHORT)
     search = shown["parts"][0]["search"]
     assert search["end"] is not None

@@ -153,6 +153,9 @@ def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path
          "measured: {total_requests: 1}\n", "plan.yaml:1: unknown key 'servers.urk'"),
         ("servers: {url: 'http://h'}\nloads: {users: 1}\nmeasured: {total_requests: 1}\n",
          "the key 'workload' is missing"),
+        ("servers: {url: 'http://h'}\nworkload: {steps: [{path: /}]}\nloads: {users: 1}\n"
+         "measured: {total_requests: 1}\nparts: true\nrequest_parts: false\n",
+         "both parts and request_parts are given"),
     ],
 )  # fmt: skip
 def test_a_url_plan_that_is_wrong_is_refused_in_a_sentence(tmp_path: Path, body: str, said: str) -> None:

@@ -472,7 +472,7 @@ STEP_FOUND = finding(
     "steady",
     Status.INVALID,
     reason="throughput stepped by 14.2 % 4 s into the window",
-    advice="Give the warm-up more time: --warmup 120s.",
+    advice="Give the warm-up more time: --warm-up-cap 120s.",
     value=0.142,
 )
 NOISY = finding(
