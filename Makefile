@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-rust test-python lint format schema selftest bench bench-million peers lock clean
+.PHONY: help setup servers demo test test-rust test-python lint format schema selftest bench bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16

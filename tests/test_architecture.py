@@ -1,0 +1,51 @@
+"""The map of the laboratory in docs/architecture.md names every package, and imports only go up it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+START = ("__init__", "__main__")
+"""Modules at the top of the package that are no room of the map: they only start the command."""
+
+
+def order() -> list[str]:
+    """The packages as the page lists them."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = page.split("## The laboratory")[1].split("```")[1]
+    names = [re.split(r" {2,}(?=[^ ]+ [^ ])", line)[0] for line in drawn.splitlines() if line[:1].strip()]
+    return [name for listed in names for name in re.findall(r"\w+", listed)]
+
+
+def imports() -> Iterator[tuple[str, str, Path]]:
+    """Package, the package that it imports, and where; imports within functions as well."""
+    for file in sorted((ROOT / "prony").rglob("*.py")):
+        package = file.relative_to(ROOT).with_suffix("").parts[1]
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            named: list[str] = []
+            if isinstance(node, ast.ImportFrom):
+                module = node.module or ""
+                named = [f"prony.{one.name}" for one in node.names] if module == "prony" else [module]
+            elif isinstance(node, ast.Import):
+                named = [one.name for one in node.names]
+            for name in named:
+                if name.startswith("prony.") and name.split(".")[1] != package:
+                    yield package, name.split(".")[1], file
+
+
+def test_the_map_names_every_package() -> None:
+    present = {path.stem for path in (ROOT / "prony").iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert sorted(order()) == sorted(present - {*START, "__pycache__"})
+
+
+def test_a_package_imports_only_from_those_above_it() -> None:
+    drawn = order()
+    found = [
+        f"{file.relative_to(ROOT)} imports {imported}"
+        for package, imported, file in imports()
+        if package not in START and imported in drawn and drawn.index(imported) > drawn.index(package)
+    ]
+    assert found == []
