@@ -138,7 +138,7 @@ def compare(
     direction = higher_is_better
     if direction is None:
         direction = FIGURE[figure].higher_is_better if figure in FIGURE else True
-    gathered = _gather(list(trials), servers, confidence)
+    gathered = _gather(list(trials), servers)
     notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
     if looks is not None:
         return Comparison(
@@ -195,7 +195,7 @@ def _repeated(
     return tuple(pairs)
 
 
-def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> list[ServerValues]:
+def _gather(trials: list[Sample], servers: Sequence[str]) -> list[ServerValues]:
     order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
     gathered = []
     for server in order:
@@ -218,7 +218,7 @@ def _gather(trials: list[Sample], servers: Sequence[str], confidence: float) -> 
                     trial.block for trial, cause in causes if cause is not None and not trial.disturbed
                 ),
                 suspects=tuple(trial.suspect for _, trial in kept),
-                summary=summary(values, confidence),
+                summary=summary(values),
             )
         )
     return gathered

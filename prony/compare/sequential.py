@@ -19,8 +19,6 @@ from scipy import special as untyped_special
 special: Any = untyped_special
 Floats = NDArray[np.float64]
 
-FIRST_LOOK = 5
-"""Complete blocks before the first look, unless a plan says otherwise."""
 CELLS = 400
 """Cells of the grid over the statistic's range; twice as many move no boundary by more than a thousandth."""
 

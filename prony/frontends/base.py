@@ -175,7 +175,7 @@ class Asked:
 
     explain: bool = False
     exit_like_original: bool = False
-    seed: int | None = None
+    seed: int = 1
     driver: Driver | None = None
 
 
@@ -202,8 +202,7 @@ class Context:
         if self.asked.driver is not None:
             trial = translated.trial.model_copy(update={"driver": self.asked.driver})
             translated = replace(translated, trial=trial)
-        seed = 1 if self.asked.seed is None else self.asked.seed
-        return run(translated.plan(seed), testbed, store, progress)
+        return run(translated.plan(self.asked.seed), testbed, store, progress)
 
     def end(self, ran: Ran, original: int = 0) -> int:
         """After the tool's own output: the two lines, and the exit code."""

@@ -46,7 +46,6 @@ _IDENTITY = struct.Struct("!HH16s16s4x8x")
 """Ports and addresses of one socket (network order), then the interface and a cookie that are not
 used here.
 """
-_FAMILY_AND_STATE = struct.Struct("=BB")
 
 _RECEIVE_BYTES = 256 * 1024
 _PATIENCE_S = 2.0

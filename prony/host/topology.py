@@ -42,10 +42,6 @@ class Topology:
         """True when at least one core has more than one hardware thread."""
         return any(len(core.cpus) > 1 for core in self.cores)
 
-    def core_of(self, cpu: int) -> Core | None:
-        """The core that a CPU belongs to."""
-        return next((core for core in self.cores if cpu in core.cpus), None)
-
 
 def topology(root: Path = ROOT) -> Topology:
     """Read /sys/devices/system; without it, every CPU of /proc/cpuinfo counts as a core of its own."""

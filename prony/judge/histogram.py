@@ -84,11 +84,6 @@ def needed_samples(percentile: float, confidence: float = 0.99) -> int:
     return math.ceil(math.log(1 - confidence) / math.log(percentile / 100))
 
 
-def printable_percentiles(count: int, confidence: float = 0.99) -> frozenset[float]:
-    """Those of PERCENTILES that so many samples support."""
-    return frozenset(p for p in PERCENTILES if count >= needed_samples(p, confidence))
-
-
 def decode(histogram: Histogram) -> Decoded:
     """The buckets of a histogram. Raises HistogramError when the text cannot be read."""
     return _decode(histogram.v2)

@@ -117,10 +117,6 @@ class GuardedProcess:
                 os.sched_setaffinity(self.guard.pid, others)
         return bool(wanted) and proc.pin(self.guard.pid, wanted)
 
-    def affinity_ok(self, cpus: Iterable[int]) -> bool:
-        """Whether all its threads may run on exactly these CPUs."""
-        return proc.is_pinned(self.pids(), cpus)
-
     def sample(self) -> ProcessSample | None:
         """CPU, memory, threads, descriptors of all its processes; None when it is gone."""
         return proc.sample(self.pids(), reaper=self.guard.pid)

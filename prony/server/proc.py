@@ -192,19 +192,3 @@ def pin(root: int, cpus: Iterable[int]) -> bool:
         if any(not pin_process(pid, wanted).done and alive(pid) for pid in fresh):
             return False
     return bool(seen)
-
-
-def is_pinned(pids: Iterable[int], cpus: Iterable[int]) -> bool:
-    """Whether every thread may run on exactly these CPUs."""
-    wanted = set(cpus)
-    seen = False
-    for thread in (thread for pid in pids for thread in _thread_ids(pid)):
-        try:
-            if os.sched_getaffinity(thread) != wanted:
-                return False
-            seen = True
-        except ProcessLookupError:
-            continue
-        except OSError:
-            return False
-    return seen

@@ -162,9 +162,6 @@ def test_topology_reads_siblings_packages_and_nodes(tree: Grow) -> None:
     assert found.smt
     assert found.complete
     assert found.cpus == (0, 1, 2, 4, 5)
-    core = found.core_of(5)
-    assert core is not None
-    assert core.cpus == (2, 5)
 
 
 def test_without_sysfs_every_cpu_is_a_core_and_that_is_known(tree: Grow) -> None:

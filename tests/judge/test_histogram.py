@@ -23,7 +23,6 @@ from prony.judge.histogram import (
     needed_samples,
     percentile_series,
     percentiles_ms,
-    printable_percentiles,
 )
 from tests.judge import factory as f
 
@@ -32,14 +31,6 @@ def test_needed_samples_as_published() -> None:
     assert needed_samples(99) == 459
     assert needed_samples(99.9) == 4603
     assert needed_samples(50) == 7
-
-
-def test_printable_percentiles() -> None:
-    assert printable_percentiles(0) == frozenset()
-    assert printable_percentiles(458) == {50, 75, 90, 95}
-    assert printable_percentiles(459) == {50, 75, 90, 95, 99}
-    assert 99.9 in printable_percentiles(4603)
-    assert 99.9 not in printable_percentiles(4602)
 
 
 def nearest_rank(values: list[int], percentile: str) -> int:

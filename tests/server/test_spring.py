@@ -16,6 +16,7 @@ from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
 from prony.trial.preflight import probe_workload
+from tests.server.affinity import cpus_of_threads
 
 pytestmark = pytest.mark.e2e
 
@@ -87,7 +88,7 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert sample.threads > first.threads_live
 
         assert server.set_affinity([cpu])
-        assert server.affinity_ok([cpu])
+        assert cpus_of_threads(server) == {frozenset([cpu])}
         time.sleep(0.05)
         second = server.jvm()
         assert second is not None

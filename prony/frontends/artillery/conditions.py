@@ -51,12 +51,6 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> bool:
     return bool(_value(_tree(expression, names), names))
 
 
-def names_in(expression: str) -> set[str]:
-    """The names of an expression, without words that belong to it. Raises NotAnExpression."""
-    tree = _tree(expression, {})
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
 def _tree(expression: str, names: Mapping[str, Any]) -> ast.expr:
     if len(expression) > LONGEST:
         raise NotAnExpression(f"it has more than {LONGEST} characters")
