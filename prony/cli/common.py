@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +13,7 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.plan.plan import Cell, Plan
+    from prony.plan.plan import Cell, Part, Plan
 
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
@@ -24,7 +23,7 @@ GOES_WITH_RESUME = ("resume", "server_cpus", "client_cpus", "repeat_disturbed", 
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Of each command those that apply to it (`measures`)."""
+    """Of each command those that apply to it (`prony.cli.command`)."""
 
     resume: Annotated[
         str | None,
@@ -84,8 +83,7 @@ class Common:
         """The plan as these options want it. Raises UsageError for one that does not apply to it."""
         from prony.plan.target import with_jdk
 
-        if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
-            raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
+        self._check_repeats()
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
@@ -93,13 +91,21 @@ class Common:
         last = self.last_look(min(cell.trials for cell in cells))
         if last is None:
             return plan
+        comparing = {part.name for part in plan.parts if _compares(plan, part)}
+        if not comparing:
+            raise UsageError(
+                "--until-clear adds trials until every pair of servers is clear, and this plan has no part "
+                "with two servers: leave it out"
+            )
         parts = tuple(
-            part.model_copy(update={"until_clear": last})
-            if len({cell.server for cell in plan.of(part.name)}) > 1
-            else part
+            part.model_copy(update={"until_clear": last}) if part.name in comparing else part
             for part in plan.parts
         )
         return plan.model_copy(update={"parts": parts})
+
+    def _check_repeats(self) -> None:
+        if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
+            raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
 
     def _applied(self, cell: Cell) -> Cell:
         from prony.plan.target import with_jdk
@@ -136,68 +142,27 @@ class Common:
         return most
 
     def check_resume(self, others: Mapping[str, object]) -> None:
-        """Raises UsageError for anything that the stored plan already says. `others`: what else was given to
-        the command, by the name of its option.
+        """Raises UsageError for anything that the stored plan already says, and for a value out of range.
+        `others`: what else was given to the command, by the name of its option.
         """
-        own = (field.name for field in fields(self) if field.name not in GOES_WITH_RESUME)
-        given = [f"--{name.replace('_', '-')}" for name in own if getattr(self, name)]
-        given += [name for name, value in others.items() if value]
+        self._check_repeats()
+        given = [
+            f"--{field.name.replace('_', '-')}"
+            for field in fields(self)
+            if field.name not in GOES_WITH_RESUME and is_given(getattr(self, field.name), field.default)
+        ]
+        given += others
         if given:
             raise UsageError(
                 f"--resume continues with the plan as it was stored: leave out {', '.join(given)}"
             )
 
 
-def measures(
-    *, without: tuple[str, ...] = (), beside_resume: tuple[str, ...] = ()
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command the options of `Common`, but for those that cannot apply to it; it receives them as
-    `common`. With --resume the command itself is not called: the stored plan is continued, and of the
-    command's own parameters only those `beside_resume` may be given.
-    """
-
-    def decorate(command: Callable[..., int]) -> Callable[..., int]:
-        hints = get_type_hints(command, include_extras=True)
-        shared = get_type_hints(Common, include_extras=True)
-        own = [one for one in inspect.signature(command).parameters.values() if one.name != "common"]
-        parameters = [one.replace(annotation=hints[one.name]) for one in own]
-        names = [field.name for field in fields(Common) if field.name not in without]
-        defaults = Common()
-        parameters += [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=options.LIMITS if name == "limits" else getattr(defaults, name),
-                annotation=shared[name],
-            )
-            for name in names
-        ]
-
-        def run(**given: Any) -> int:
-            common = Common(**{name: given.pop(name) for name in names})
-            if common.resume is None:
-                return command(**given, common=common)
-
-            from prony.cli import measure
-
-            taken = {name: given.pop(name) for name in beside_resume}
-            others = {
-                _option_of(one): given[one.name]
-                for one in parameters
-                if one.name in given and given[one.name] != getattr(one.default, "default", one.default)
-            }
-            return measure.resume(common, others, **taken)
-
-        run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
-        run.__doc__, run.__name__ = command.__doc__, command.__name__
-        return run
-
-    return decorate
+def is_given(value: object, default: object) -> bool:
+    """Whether an option has another value than its default; the parser's default of a list is empty."""
+    return value != default and value not in ([], ())
 
 
-def _option_of(parameter: inspect.Parameter) -> str:
-    """As it is typed, such as `--set`; the plain name of one without dashes."""
-    described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
-    words = [word for one in described for word in getattr(one, "param_decls", None) or ()]
-    return next((word for word in words if word.startswith("--")), parameter.name)
+def _compares(plan: Plan, part: Part) -> bool:
+    """Whether it has two servers; a part that follows another has that one's, once it has begun."""
+    return part.follows is not None or len({cell.server for cell in plan.of(part.name)}) > 1

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ def _latency_parts(capacity: Part) -> tuple[Part, Part]:
 
 
 def _check_servers(named: list[str], resolved: list[str]) -> None:
+    if not named:
+        raise UsageError("name two or more servers, or --resume ID; prony servers lists them")
     if len(named) < 2:
         raise UsageError(
             f"one server was named ({named[0]}); compare needs at least two (prony servers lists them)"

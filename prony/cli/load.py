@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def command(
     think: str | None = typer.Option(
         None,
         "--think",
-        help="Users pause after each answer: 500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s.",
+        help="Users pause after each response: 500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s.",
     ),
     rate: float | None = typer.Option(
         None, "--rate", "-r", help="Or an open loop: requests per second, independent of responses."
@@ -100,7 +101,7 @@ def command(
         None, "--requests-per-connection", help="The client closes a connection after this many."
     ),
     pipeline: int = typer.Option(
-        1, "--pipeline", help="So many requests go out together before their answers are waited for."
+        1, "--pipeline", help="So many requests go out together before their responses are waited for."
     ),
     http_version: str = typer.Option("1.1", "--http-version", help="1.1 or 1.0."),
     address: list[str] = typer.Option(

@@ -27,11 +27,13 @@ def run(
     plan: Plan,
     common: Common,
     *,
-    skip_unmeetable: bool = False,
+    skip_unmeetable: bool | None = None,
     dry_run: bool = False,
     where: Where | None = None,
 ) -> int:
-    """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured."""
+    """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured.
+    `skip_unmeetable`: None for a command without the option.
+    """
     from prony.cli.dry_run import show_dry_run
     from prony.cli.showing import progress_for, show
     from prony.experiment import requirements
@@ -51,14 +53,16 @@ def run(
         warnings = requirements.warnings(plan, targets, testbed)
         return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
     if lacking and not skip_unmeetable:
-        remedy = f". {requirements.REMEDY}" if plan.command == "run" else ""
+        remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
         raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
     if lacking:
         plan = requirements.without(plan, lacking)
     assert store is not None
     interrupted = False
     with progress_for(common.json) as progress:
-        experiment = Experiment(plan, targets, store, testbed, progress, skip_unmeetable=skip_unmeetable)
+        experiment = Experiment(
+            plan, targets, store, testbed, progress, skip_unmeetable=bool(skip_unmeetable)
+        )
         with saying_how_to_continue(experiment):
             try:
                 experiment.run()
@@ -136,16 +140,12 @@ def saying_how_to_continue(experiment: Experiment) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if experiment.identifier and len(experiment.plan.order()) > 1:
+        command = experiment.plan.resume_command
+        if experiment.identifier and command is not None and len(experiment.plan.order()) > 1:
             experiment.progress.note(
-                f"interrupted; continue with: prony {_command(experiment.plan)} --resume "
-                f"{experiment.identifier}"
+                f"interrupted; continue with: prony {command} --resume {experiment.identifier}"
             )
         raise
-
-
-def _command(plan: Plan) -> str:
-    return plan.command if plan.command in ("compare", "sweep", "capacity", "second-opinion") else "run"
 
 
 def _same_plan(named: str, stored: Plan, identifier: str) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from prony.cli import options
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:

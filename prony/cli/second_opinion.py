@@ -12,7 +12,8 @@ import typer
 
 from prony.cli import options
 from prony.cli import targets as t
-from prony.cli.common import Common, measures
+from prony.cli.command import measures
+from prony.cli.common import Common
 from prony.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Must not run trials; docs/method.md has the rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prony.compare import BAND, Looks, Sample, Verdict, compare
@@ -55,17 +55,26 @@ class UntilClear:
         return bool(found) and all(pair.verdict is not Verdict.INCONCLUSIVE for pair in found)
 
 
-def watches(part: Part, cells: Iterable[Cell]) -> dict[str, UntilClear]:
-    """Cell -> what watches it: one for the servers under each workload and load. Empty for a part with a
+def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Cells that answer the same question, by its name: all servers under one workload and load, or in a
+    comparison under the load that each has (such as a share of its own capacity).
+    """
+    if part.shape == "comparison" and len(cells) == len({cell.server for cell in cells}):
+        return {"": list(cells)}
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(f"{cell.trial.workload.name}, {cell.trial.load_name}", []).append(cell)
+    return found
+
+
+def watches(part: Part, cells: Sequence[Cell]) -> dict[str, UntilClear]:
+    """Cell -> what watches it: one for the servers of each question. Empty for a part with a
     fixed number of trials.
     """
     if part.until_clear is None:
         return {}
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.trial.workload.name, cell.trial.load_name), []).append(cell)
     found: dict[str, UntilClear] = {}
-    for group in groups.values():
+    for group in questions(part, cells).values():
         watch = UntilClear(
             tuple(cell.server for cell in group),
             Looks(group[0].trials, part.until_clear),

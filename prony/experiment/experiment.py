@@ -234,10 +234,10 @@ class Experiment:
 
     def _needed(self, scheduled: ScheduledTrial) -> bool:
         """Whether a fault (a port that is taken, a server that never gets ready) ends the experiment at once:
-        nothing has been measured of this server yet, or what is tried next depends on this trial. A plan file
-        is run to its end whatever happens to a cell.
+        nothing has been measured of this server yet, or what is tried next depends on this trial; never where
+        the plan goes on whatever happens to a cell.
         """
-        if self.plan.command == "run":
+        if self.plan.goes_on:
             return False
         cell = self.plan.cell(scheduled.cell)
         part = self.plan.part(cell.part)

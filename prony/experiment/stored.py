@@ -122,6 +122,7 @@ def _plan_file(row: ExperimentRow, _trials: Sequence[StoredTrial]) -> Plan:
         changes=spec.get("changes", ()),
         cpus=CpuKeys.model_validate(spec.get("cpus", {})),
         seed=spec.get("seed", 0),
+        goes_on=True,
         quick=spec.get("quick", False),
         orders="independent",
     )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from prony.errors import EnvironmentFault
 from prony.evidence.trial import Calibration, Evidence, TrialRecord
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
@@ -20,7 +19,7 @@ from prony.experiment.testbed import Progress, Testbed
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
-from prony.load.reference import calibrate
+from prony.load.reference import MOST_CONNECTIONS, calibrate
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
 from prony.store import Store
@@ -28,8 +27,6 @@ from prony.targets import ServerUnderTest
 from prony.trial.run import Outcome, run_trial, usual_bytes
 from prony.trial.surroundings import Surroundings
 
-MOST_CONNECTIONS = 1024
-"""To calibrate with: few make another ceiling than many, but from here on it hardly changes."""
 FROM_OUTSIDE = frozenset({"isolation", "host"})
 """Checks that reject a trial for what happened outside of client and server."""
 
@@ -68,8 +65,9 @@ class Trials:
         faults_end_it: bool = False,
     ) -> Ended:
         """One trial; where no load could be offered it is a failed one that is stored like any other, or with
-        `faults_end_it` an EnvironmentFault. Raises KeyboardInterrupt when the user ended it: what had been
-        measured is stored then, if that was worth keeping.
+        `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). Raises
+        KeyboardInterrupt when the user ended it: what had been measured is stored then, if that was worth
+        keeping.
         """
         begun, started_at = time.monotonic(), datetime.now(UTC)
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
@@ -81,7 +79,7 @@ class Trials:
         seed = plan.seed_of(scheduled)
         surroundings = Surroundings(self.testbed.partition, target.limits(self.testbed.limits))
         outcome = run_trial(trial, target, surroundings, self.progress, seed=seed)
-        if outcome.fault is not None and faults_end_it:
+        if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise outcome.fault
         ended_at = datetime.now(UTC)
         calibration, interrupted = self._calibrated(trial, outcome)
@@ -135,7 +133,7 @@ class Trials:
             return None, False
         try:
             return self._calibration(trial, outcome.evidence), False
-        except EnvironmentFault as fault:
+        except Exception as fault:  # even a defect: the trial has been measured
             self.progress.note(f"no calibration: {fault}")
             return None, False
         except KeyboardInterrupt:
@@ -159,6 +157,10 @@ class Trials:
         )
         self._calibrations[body_bytes, connections, depth] = found
         return found
+
+
+def _measured(evidence: Evidence) -> bool:
+    return evidence.engine is not None and evidence.engine.window is not None
 
 
 def with_settings(evidence: Evidence, changed_since: tuple[str, ...]) -> Evidence:

@@ -27,6 +27,9 @@ Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-ch
 highest rate at which an objective holds, one trial, other load generators beside Prony.
 """
 
+RESUMABLE = frozenset({"compare", "run", "sweep", "capacity"})
+"""Commands that have --resume."""
+
 
 class PublishedFigures(Record):
     """What one source printed for a cell."""
@@ -229,6 +232,10 @@ class Plan(Record):
     """
     repeat_disturbed: int = Field(default=0, ge=0)
     """A trial that was rejected for what happened outside of it is run again, at most so often in a run."""
+    goes_on: bool = False
+    """A trial under which no load could be offered never ends the experiment. Otherwise it does where nothing
+    has been measured of its server yet, or where what is tried next depends on it.
+    """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -242,6 +249,11 @@ class Plan(Record):
                     "at least 3 trials, and not after the last"
                 )
         return self
+
+    @property
+    def resume_command(self) -> str | None:
+        """The command whose --resume continues it; None where there is none."""
+        return self.command if self.command in RESUMABLE else None
 
     def part(self, name: str) -> Part:
         """The part of this name."""
@@ -329,7 +341,8 @@ class Plan(Record):
                 tried = sum(cell.trials for cell in cells if not isinstance(cell.trial.load, ClosedLoad))
                 yield cells[0], max(0, part.search.most_trials - tried)
             elif part.follows is not None and not cells and not self._was_skipped(part):
-                yield from ((cell, cell.trials) for cell in self.of(part.follows.part))
+                cells = self.of(part.follows.part)
+                yield from ((cell, part.until_clear or cell.trials) for cell in cells)
 
     def _was_skipped(self, part: Part) -> bool:
         return any(one.part == part.name for one in self.skipped)

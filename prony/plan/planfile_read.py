@@ -94,6 +94,7 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
         cells=tuple(cells),
         cpus=plan.cpus or CpuKeys(),
         seed=seed if plan.seed is None else plan.seed,
+        goes_on=True,
     )
 
 

@@ -152,12 +152,12 @@ def _as_plan(file: UrlPlan, name: str, seed: int) -> Plan:
         trial,
         title=file.title or f"load {file.servers.url}",
         note=file.note,
-        command="load",
+        command="run",
         seed=seed if file.seed is None else file.seed,
         trials=file.trials,
         limits=file.limits,
     )
-    return made.model_copy(update={"name": name})
+    return made.model_copy(update={"name": name, "goes_on": True})
 
 
 TRIAL_KEYS = (

@@ -14,9 +14,10 @@ import yaml
 from prony.compare import BAND, Looks, Sample, compare
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
+from prony.experiment.clear import compared_figure, questions
 from prony.experiment.stored import cell_of_record, plan_of
 from prony.judge.cell_figures import cell_figures
-from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
+from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.plan import Cell, Part, Plan, Search
 from prony.report.result import (
@@ -38,10 +39,8 @@ from prony.trial.load_run import INTERRUPTED
 
 COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
-RESUMABLE = frozenset({"compare", "run", "sweep", "capacity"})
-"""Commands that have --resume."""
 FEWEST = 3
-"""Trials per server from which a pair of a plan is worth a sentence."""
+"""Trials per server from which a ratio is worth an interval."""
 
 
 def load_result(store: Store, which: str) -> ResultView:
@@ -203,7 +202,7 @@ def _pairs(part: PartView) -> list[PairView]:
         elif max(len(cell.trials) for cell in group) < FEWEST:
             continue
         else:
-            figures = (asked(group[0].cell),)
+            figures = (compared_figure(group[0].cell.trial.load),)
         for figure in figures:
             found += figure_pairs(
                 group, figure, looks=_looks(part), band=part.part.band, where=where if len(groups) > 1 else ""
@@ -216,22 +215,9 @@ def _pairs(part: PartView) -> list[PairView]:
 
 
 def _questions(part: PartView) -> dict[str, list[CellView]]:
-    """Cells that answer the same question: all servers under one workload and load, or under the loads that
-    follow from another part.
-    """
-    if part.part.shape == "comparison" and len(part.cells) == len(part.servers):
-        return {"": list(part.cells)}
-    found: dict[str, list[CellView]] = {}
-    for view in part.cells:
-        trial = view.cell.trial
-        found.setdefault(f"{trial.workload.name}, {trial.load_name}", []).append(view)
-    return found
-
-
-def asked(cell: Cell) -> str:
-    """How much, or, where the load is given, how fast."""
-    load = cell.trial.load
-    return HEADLINE if isinstance(load, ClosedLoad) and load.think.kind == "none" else "p99_ms"
+    views = {view.cell.id: view for view in part.cells}
+    found = questions(part.part, [view.cell for view in part.cells])
+    return {where: [views[cell.id] for cell in group] for where, group in found.items()}
 
 
 def _looks(part: PartView) -> Looks | None:
@@ -283,9 +269,8 @@ def _warnings(view: ResultView) -> list[str]:
     found = list(view.plan.changes)
     if view.state != "finished":
         ended = sum(len(cell.every) for cell in view.cells)
-        command = f"prony {view.plan.command} --resume {view.id}"
-        goes_on = view.state == "interrupted" and view.plan.command in RESUMABLE
-        again = f"; continue with: {command}" if goes_on else ""
+        command = view.plan.resume_command if view.state == "interrupted" else None
+        again = "" if command is None else f"; continue with: prony {command} --resume {view.id}"
         found.append(f"{view.state.capitalize()}: {ended} of {view.planned} trials ended{again}")
     for cell in view.cells:
         found += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]

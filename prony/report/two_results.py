@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.evidence.host import Fingerprint
+from prony.experiment.clear import compared_figure
 from prony.report import schema as out
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.labels import named, rounded
-from prony.report.reading import asked, figure_pairs
+from prony.report.reading import FEWEST, figure_pairs
 from prony.report.result import CellView, PairView, ResultView, Spread
 from prony.report.wording import ratio
-
-FEWEST = 3
-"""Trials per server from which a ratio is worth an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     ratios: list[Ratio] = []
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
-        figure = asked((*cells[0], *cells[1])[0].cell)
+        figure = compared_figure((*cells[0], *cells[1])[0].cell.trial.load)
         servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
         for server in servers:
             both = (_spread(cells[0], server, figure), _spread(cells[1], server, figure))

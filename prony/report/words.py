@@ -21,7 +21,7 @@ def verdict_words(view: ResultView) -> str:
     trials = [trial for trial in view.trials if trial.record.kind == "trial"]
     if not trials:
         return "Nothing was measured."
-    if view.plan.command == "load":
+    if view.planned == 1 and view.parts[0].part.shape == "single":
         return _single(trials[0])
     missing = next((f" {part.failure}" for part in view.parts if part.failure), "")
     if any(part.part.shape == "matrix" for part in view.parts):

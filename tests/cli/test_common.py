@@ -13,7 +13,7 @@ import typer
 from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
-from prony.plan.plan import MAIN, Part, Plan, cell_of
+from prony.plan.plan import MAIN, Follow, Part, Plan, cell_of
 from prony.plan.target import Launch, Target, Url
 from tests.experiment.conftest import trial_plan
 
@@ -43,6 +43,8 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
     offered = {option for parameter in known.params for option in parameter.opts}
     assert EVERYWHERE | more <= offered
     assert not ((STARTS_SERVERS | COMPARES | CONTINUES) - more) & offered
+    continued_by = made(*TWO).model_copy(update={"command": name}).resume_command
+    assert continued_by == (name if "--resume" in offered else None)
 
 
 def test_the_same_words_of_help_everywhere() -> None:
@@ -90,7 +92,14 @@ def test_without_any_the_plan_is_as_it_was() -> None:
 
 def test_until_clear_is_for_parts_that_compare() -> None:
     assert Common(until_clear=True).applied(made(*TWO)).parts[0].until_clear == 20
-    assert Common(until_clear=True).applied(made(TWO[0])).parts[0].until_clear is None
+    with pytest.raises(UsageError, match="no part with two servers"):
+        Common(until_clear=True).applied(made(TWO[0]))
+    plan = made(*TWO)
+    second = Part(
+        name="second", title="t", shape="comparison", follows=Follow(part=MAIN, share=0.7, rate="own")
+    )
+    both = Common(until_clear=True).applied(plan.model_copy(update={"parts": (*plan.parts, second)}))
+    assert [part.until_clear for part in both.parts] == [20, 20]
     with pytest.raises(UsageError, match="first look is after 2 trials"):
         Common(until_clear=True).applied(made(*TWO, trials=2))
 
@@ -115,6 +124,10 @@ def test_what_does_not_apply_is_refused() -> None:
         (("run", "--resume", "x", "--quick", "--seed", "4"), "leave out --seed, --quick"),
         (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out target"),
         (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
+        (("compare", "--resume", "x", "--users", "0"), "leave out --users"),
+        (("run", "--resume", "x", "--seed", "0"), "leave out --seed"),
+        (("run", "--resume", "x", "--repeat-disturbed", "-1"), "expected 0 to 100"),
+        (("compare", "--resume", "x", "--repeat-disturbed", "101"), "expected 0 to 100"),
     ],
 )
 def test_resume_takes_the_stored_plan_and_nothing_else(

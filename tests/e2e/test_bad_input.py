@@ -13,6 +13,7 @@ from tests.e2e.conftest import Here, Lab
 
 CASES = [
     (["compare", "spring-tomct", "spring-jetty"], 2, "did you mean 'spring-tomcat'"),
+    (["compare"], 2, "name two or more servers, or --resume ID"),
     (["compare", "spring-tomcat"], 2, "at least two"),
     (["compare", "reference", "reference"], 2, "named twice"),
     (["compare", "spring-tomcat", "reference"], 2, "share no workload"),

@@ -113,6 +113,8 @@ class Bench:
     """(cell, how many trials of it ran before) -> its figures and findings."""
     faults: dict[str, str] = field(default_factory=dict)
     """Server -> why no load can be offered to it."""
+    fault_before_load: bool = True
+    """Or after the measured window."""
     interrupt_at: int | None = None
     """The user ends the trial of this number (from 1), which is kept."""
     ran: list[Cell] = field(default_factory=list)
@@ -154,7 +156,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         )
         why = made.faults.get(made.current.server)
         if why is not None:
-            return Outcome(evidence, why, EnvironmentFault(why))
+            unmeasured = evidence.model_copy(update={"engine": None})
+            return Outcome(unmeasured if made.fault_before_load else evidence, why, EnvironmentFault(why))
         if made.interrupt_at == len(made.ran):
             return Outcome(evidence, interrupted=True, notes=(INTERRUPTED,))
         return Outcome(evidence)

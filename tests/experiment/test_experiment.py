@@ -181,6 +181,21 @@ def test_blocks_are_added_until_every_pair_is_clear(bench: Bench) -> None:
     assert any("every pair is clear" in said for said in bench.progress.said)
 
 
+def test_a_second_pass_is_watched_too_each_server_at_a_rate_of_its_own(bench: Bench) -> None:
+    def answer(cell: Cell, number: int) -> Answer:
+        speed = {"a": 1000.0, "b": 1500.0}[cell.server] * (1 + 0.001 * number)
+        return {"requests_per_s": speed, "p99_ms": 1e4 / speed}, ()
+
+    bench.answer = answer
+    parts = (
+        comparison(until_clear=20),
+        comparison(name=OWN, follows=Follow(part=MAIN, share=0.7, rate="own"), until_clear=20),
+    )
+    stored, found = bench.run(plan(cell("a", 3), cell("b", 3), parts=parts))
+    second = [one for one in found if one.record.cell in {cell.id for cell in stored.of(OWN)}]
+    assert 6 <= len(second) < 40
+
+
 def test_each_load_of_a_plan_is_watched_on_its_own(bench: Bench) -> None:
     """A pair that is clear under one load and not under another goes on under both: blocks stay whole."""
     rates = {("a", 1): 100.0, ("b", 1): 200.0, ("a", 2): 100.0}
@@ -202,7 +217,7 @@ def test_a_server_that_does_not_start_is_a_failed_trial_of_its_cell_and_the_plan
     bench: Bench,
 ) -> None:
     bench.faults["b"] = "port 8080 is taken by another process"
-    _, found = bench.run(plan(cell("a", 2), cell("b", 2), command="run"))
+    _, found = bench.run(plan(cell("a", 2), cell("b", 2), goes_on=True))
     assert [one.record.failure for one in found if one.record.server == "a"] == [None, None]
     failures = [one for one in found if one.record.server == "b"]
     assert [one.record.failure for one in failures] == ["port 8080 is taken by another process"] * 2
@@ -238,7 +253,23 @@ def test_a_server_that_cannot_be_built_is_left_out_where_that_is_wanted(bench: B
     assert [(one.server, one.why) for one in stored.skipped] == [("b", "mvn is not installed")]
 
 
-@pytest.mark.parametrize("end", [KeyboardInterrupt, EnvironmentFault("the engine did not start")])
+def test_a_fault_after_the_window_loses_nothing(bench: Bench) -> None:
+    bench.faults["a"] = "the engine was killed by SIGKILL"
+    bench.fault_before_load = False
+    _, (found,) = bench.run(plan(cell("a")))
+    assert found.record.failure == "the engine was killed by SIGKILL"
+    assert found.record.evidence.engine is not None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        KeyboardInterrupt,
+        EnvironmentFault("the engine did not start"),
+        OSError(12, "Cannot allocate memory"),
+        ValueError("not an address"),
+    ],
+)
 def test_what_ends_the_calibration_does_not_lose_the_trial(
     bench: Bench, end: type[BaseException] | BaseException
 ) -> None:

@@ -128,6 +128,7 @@ def test_the_plan_that_is_explained_is_the_load_again(
     assert plan is not None
     (cell,) = plan.cells
     assert (plan.title, plan.seed, cell.target, cell.trial) == ("t", 5, target, trial)
+    assert (plan.goes_on, plan.resume_command) == (True, "run")
 
 
 def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path: Path) -> None:
