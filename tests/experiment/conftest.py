@@ -13,7 +13,7 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition, Limits
-from prony.evidence.trial import Calibration
+from prony.evidence.trial import Calibration, Phase
 from prony.experiment import recording, trials
 from prony.experiment.conclude import Conclusion
 from prony.experiment.experiment import Experiment
@@ -156,8 +156,10 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         )
         why = made.faults.get(made.current.server)
         if why is not None:
-            unmeasured = evidence.model_copy(update={"engine": None})
-            return Outcome(unmeasured if made.fault_before_load else evidence, why, EnvironmentFault(why))
+            window = Phase(name="window", start_ms=0, end_ms=1000)
+            phases = () if made.fault_before_load else (window,)
+            left = evidence.model_copy(update={"engine": None, "phases": phases})
+            return Outcome(left, why, EnvironmentFault(why))
         if made.interrupt_at == len(made.ran):
             return Outcome(evidence, interrupted=True, notes=(INTERRUPTED,))
         return Outcome(evidence)

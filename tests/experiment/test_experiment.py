@@ -258,7 +258,8 @@ def test_a_fault_after_the_window_loses_nothing(bench: Bench) -> None:
     bench.fault_before_load = False
     _, (found,) = bench.run(plan(cell("a")))
     assert found.record.failure == "the engine was killed by SIGKILL"
-    assert found.record.evidence.engine is not None
+    assert found.judgement.verdict is Status.INVALID
+    assert found.record.evidence.server_window is not None
 
 
 @pytest.mark.parametrize(
