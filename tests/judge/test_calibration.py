@@ -1,6 +1,6 @@
-"""The change-point penalty: false alarms stay below 5 % on honest noise, and steps that matter are found.
+"""The change-point penalty: false alarms stay below 5 % on level noise, and steps that matter are found.
 
-Seeded simulations; the numbers stand in docs/method.md. A window is accused when throughput *or* p50 changes,
+Seeded simulations; the numbers stand in docs/method.md. A window fires when throughput *or* p50 changes,
 so both series are drawn, independently of each other, which is the worst case.
 """
 
@@ -34,25 +34,23 @@ def look(series: NDArray[np.float64]) -> Changes:
     return find_changes(series, penalty=LIMITS.steady_penalty, least=LEAST)
 
 
-def accused(series: NDArray[np.float64]) -> bool:
+def fires(series: NDArray[np.float64]) -> bool:
     return abs(look(series).largest) > LEAST
 
 
 @pytest.mark.parametrize("rows", [9, 30, 60])
 @pytest.mark.parametrize("cv", [0.01, 0.05])
 @pytest.mark.parametrize(("rho", "most"), [(0.0, 0.02), (0.5, 0.08)])
-def test_honest_noise_is_rarely_accused(rows: int, cv: float, rho: float, most: float) -> None:
+def test_level_noise_rarely_fires(rows: int, cv: float, rho: float, most: float) -> None:
     """Truth: white below 0.5 %, rho = 0.5 at most 4.5 %. `most` leaves three standard errors of
     250 windows.
     """
     rng = np.random.default_rng(20261121)
-    alarms = sum(
-        accused(noise(rng, rows, cv, rho)) or accused(noise(rng, rows, cv, rho)) for _ in range(WINDOWS)
-    )
+    alarms = sum(fires(noise(rng, rows, cv, rho)) or fires(noise(rng, rows, cv, rho)) for _ in range(WINDOWS))
     assert alarms / WINDOWS <= most
 
 
-def test_all_honest_noise_together_stays_below_five_percent() -> None:
+def test_all_level_noise_together_stays_below_five_percent() -> None:
     rng = np.random.default_rng(5)
     alarms = windows = 0
     for rows in (9, 20, 30, 60):
@@ -60,7 +58,7 @@ def test_all_honest_noise_together_stays_below_five_percent() -> None:
             for rho in (0.0, 0.25, 0.5):
                 for _ in range(60):
                     windows += 1
-                    alarms += accused(noise(rng, rows, cv, rho)) or accused(noise(rng, rows, cv, rho))
+                    alarms += fires(noise(rng, rows, cv, rho)) or fires(noise(rng, rows, cv, rho))
     assert alarms / windows < 0.05
 
 
@@ -87,7 +85,7 @@ def test_steps_that_matter_are_found(rows: int, cv: float, step: float, least_fo
 
 def test_slopes_that_matter_are_found() -> None:
     rng = np.random.default_rng(8)
-    found = sum(accused(noise(rng, 30, 0.01, 0.0) + np.linspace(0, 0.08, 30)) for _ in range(100))
+    found = sum(fires(noise(rng, 30, 0.01, 0.0) + np.linspace(0, 0.08, 30)) for _ in range(100))
     assert found >= 95
 
 

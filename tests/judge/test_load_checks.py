@@ -158,7 +158,7 @@ class TestLittle:
             little(f.engine(stopped, script=ScriptReport(error="x.lua:1")), LIMITS).status is Status.INVALID
         )
 
-    def test_the_tail_of_an_exact_total_is_forgiven_up_to_the_longest_request(self) -> None:
+    def test_the_tail_of_an_exact_total_is_allowed_up_to_the_longest_request(self) -> None:
         # 10 users, one window of 2 s, the longest request 100 ms: up to 5 % of the users' time may be idle
         # at the end
         short = f.window(
@@ -213,7 +213,7 @@ def simulated_window(
         (3, 2.0, 0.0, 10.0),
     ],
 )
-def test_little_forgives_requests_astride_the_border(
+def test_little_allows_requests_astride_the_border(
     users: int, mean_s: float, think_s: float, span_s: float
 ) -> None:
     """Few, long requests: the raw deviation is often far above 1 %, and yet every counter is right."""
@@ -289,7 +289,7 @@ class TestSchedule:
         slow = tuple(r.model_copy(update={"sent": 7000}) if r.t_ms == 5_000 else r for r in base.engine.rows)
         assert present(schedule(f.engine(base, rows=slow), LIMITS)).status is Status.VALID
 
-    def test_rounding_of_small_rates_is_forgiven(self) -> None:
+    def test_rounding_of_small_rates_is_allowed(self) -> None:
         base = f.open_model(rate=20)
         assert base.engine is not None
         late = tuple(r.model_copy(update={"sent": 19}) for r in base.engine.rows)
@@ -367,7 +367,7 @@ class TestArrivals:
         gaps = np.random.default_rng(11).gamma(1.12, 1 / 1.12, size=2500)
         assert present(arrivals(self.with_gaps(gaps), LIMITS)).status is Status.SUSPECT
 
-    def test_what_one_thread_cannot_send_any_closer_is_forgiven(self) -> None:
+    def test_what_one_thread_cannot_send_any_closer_is_allowed(self) -> None:
         per_s = 5000.0
         gaps = np.random.default_rng(13).exponential(size=50_000)
         gaps[gaps < 4e-6 * per_s] = 0.0  # sent together, 4 microseconds being a step of the sender
@@ -376,7 +376,7 @@ class TestArrivals:
         assert present(arrivals(self.with_gaps(gaps, per_s), strict)).status is Status.INVALID
         assert present(arrivals(self.with_gaps(np.ones(50_000), per_s), LIMITS)).status is Status.INVALID
 
-    def test_honest_runs_are_accused_at_the_stated_rate(self) -> None:
+    def test_false_alarms_come_at_the_stated_rate(self) -> None:
         rng = np.random.default_rng(12)
         found = [
             present(arrivals(self.with_gaps(rng.exponential(size=400)), LIMITS)).status for _ in range(400)

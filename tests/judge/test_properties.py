@@ -59,7 +59,7 @@ def holed(draw: st.DrawFn) -> tuple[Evidence, Evidence]:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(holed())
-def test_the_judge_never_raises_and_never_accuses_for_what_is_missing(
+def test_the_judge_never_raises_and_never_fires_for_what_is_missing(
     pair: tuple[Evidence, Evidence],
 ) -> None:
     """A missing counter may make a check unknown (or drop it); it is no evidence of trouble."""

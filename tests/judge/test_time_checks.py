@@ -94,7 +94,7 @@ class TestSteady:
     def test_never_steady_and_drifting_is_suspect(self) -> None:
         rates = np.array(f.noisy(8000, 12, 0.02, seed=2)) * np.linspace(0.95, 1.0, 12)
         drifting = long_window(list(rates))
-        assert found_by(steady, drifting).status is Status.VALID  # too little to accuse anybody
+        assert found_by(steady, drifting).status is Status.VALID  # too little to tell
         never = f.part(drifting, "warm_up", steady=False)
         finding = found_by(steady, never)
         assert finding.status is Status.SUSPECT

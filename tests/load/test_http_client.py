@@ -84,7 +84,7 @@ DIFFERENT: dict[str, tuple[str, bytes, str, str]] = {
     "no last chunk": (
         "GET",
         CHUNKED + b"3\r\nabc\r\n0\r\n",
-        "http.client forgives that the empty line after the last chunk is missing",
+        "http.client accepts that the empty line after the last chunk is missing",
         "none",
     ),
 }

@@ -1,4 +1,4 @@
-"""Open loads and think times by the real engine, judged: an honest run passes, a too slow server does not.
+"""Open loads and think times by the real engine, judged: a run as planned passes, a too slow server does not.
 
 Rates are low and the server's delay is long, so that a busy host cannot make a send late by what matters;
 where it stands still all the same, the run is repeated.
@@ -59,7 +59,7 @@ def run(url: str, facts: LoadFacts, **load: Any) -> Evidence:
     return Evidence(load=facts, engine=report, server=identity)
 
 
-def honest(checks: tuple[Check, ...], attempt: Callable[[int], Evidence]) -> Evidence:
+def judged_valid(checks: tuple[Check, ...], attempt: Callable[[int], Evidence]) -> Evidence:
     """The first of a few runs that all checks call valid; fails with what they said of the last."""
     said: list[str] = []
     for seed in range(1, ATTEMPTS + 1):
@@ -73,14 +73,14 @@ def honest(checks: tuple[Check, ...], attempt: Callable[[int], Evidence]) -> Evi
 
 @pytest.mark.parametrize("driver", ["epoll", "auto"])
 @pytest.mark.parametrize("spacing", ["constant", "poisson"])
-def test_an_honest_open_loop_passes(spacing: str, driver: str) -> None:
+def test_an_open_loop_as_planned_passes(spacing: str, driver: str) -> None:
     facts = LoadFacts.model_validate({"model": "open", "offered_per_s": 40.0, "arrivals": spacing})
     loop = OpenLoad.model_validate(
         {"rate_per_s": 40.0, "arrivals": spacing, "max_users": 200, "connections": 40}
     )
     checks: tuple[Check, ...] = (schedule, little) if spacing == "constant" else (schedule, little, arrivals)
     with server("--delay", "fixed:300ms") as url:
-        evidence = honest(checks, lambda seed: run(url, facts, load=loop, driver=driver, seed=seed))
+        evidence = judged_valid(checks, lambda seed: run(url, facts, load=loop, driver=driver, seed=seed))
     assert evidence.engine is not None
     window = evidence.engine.window
     assert window is not None
@@ -115,7 +115,7 @@ def test_think_times_are_kept_and_little_holds() -> None:
     facts = LoadFacts(model="closed", users=20, think_kind="constant", think_mean_ms=300)
     asking = ClosedLoad(users=20, think=Think(kind="constant", ms=300))
     with server("--delay", "fixed:20ms") as url:
-        evidence = honest((think, little), lambda seed: run(url, facts, load=asking, seed=seed))
+        evidence = judged_valid((think, little), lambda seed: run(url, facts, load=asking, seed=seed))
     assert evidence.engine is not None
     window = evidence.engine.window
     assert window is not None

@@ -93,11 +93,13 @@ def test_the_table_says_what_could_not_be_run() -> None:
 
 
 def test_the_shares_of_false_alarms() -> None:
-    accused: dict[str, tuple[Status, str]] = {
+    problems: dict[str, tuple[Status, str]] = {
         "isolation": (Status.INVALID, "a neighbour"),
         "host": (Status.UNKNOWN, "no clock"),
     }
-    trials = [CleanTrial("x", Status.VALID, {})] * 3 + [CleanTrial("y", Status.INVALID, accused, others=True)]
+    trials = [CleanTrial("x", Status.VALID, {})] * 3 + [
+        CleanTrial("y", Status.INVALID, problems, others=True)
+    ]
     shown = clean_trials_table(trials)
     assert shown.startswith("4 clean trials: 3 valid, 1 invalid; 1 disturbed")
     assert "| isolation | 0 % | 0 % | 25 % | 1 (1) | y | a neighbour |" in shown

@@ -39,8 +39,8 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
     gaps, distance = window.arrival_gaps, window.arrival_gaps_ks
     if not gaps or distance is None:
         return unknown(CHECK, "the gaps between sends were not tested", limit=limit, source=SOURCE)
-    forgiven = _resolution(evidence, limits)
-    chance = _chance(max(0.0, distance - forgiven), gaps)
+    allowed = _resolution(evidence, limits)
+    chance = _chance(max(0.0, distance - allowed), gaps)
     status = Status.VALID
     if chance < limits.arrivals_alpha * INVALID_ALPHA_FACTOR:
         status = Status.INVALID
@@ -52,7 +52,7 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
         value=distance,
         limit=limit,
         reason=f"KS distance {distance:.4f} over {number(gaps)} gaps "
-        f"({forgiven:.4f} allowed for send resolution), p = {chance:.2g}",
+        f"({allowed:.4f} allowed for send resolution), p = {chance:.2g}",
         advice=""
         if status is Status.VALID
         else "arrivals are more or less bursty than a Poisson process, which changes queueing; see schedule",

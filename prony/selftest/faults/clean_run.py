@@ -87,13 +87,13 @@ def conclude(seen: list[SetupResult]) -> CleanResult:
     """The rule, over all attempts so far."""
     last = problems(seen[-1])
     every = {check: reason for check, reason in last.items() if all(check in problems(s) for s in seen)}
-    forgivable = set(BUSY) if all(disturbed(outcome) for outcome in seen) else set()
+    explainable = set(BUSY) if all(disturbed(outcome) for outcome in seen) else set()
     if all(outcome.status("steady") is Status.UNKNOWN for outcome in seen):
-        forgivable.add("steady")
+        explainable.add("steady")
     return CleanResult(
         attempts=len(seen),
-        false_alarms={check: reason for check, reason in every.items() if check not in forgivable},
-        explained={check: reason for check, reason in every.items() if check in forgivable},
+        false_alarms={check: reason for check, reason in every.items() if check not in explainable},
+        explained={check: reason for check, reason in every.items() if check in explainable},
         gone=tuple(sorted({check for s in seen for check in problems(s)} - every.keys())),
     )
 

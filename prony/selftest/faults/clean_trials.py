@@ -38,7 +38,7 @@ SETUPS: dict[str, Setup] = {
     ),
     "HTTPS": Setup(tls=True),
 }
-ACCUSING = frozenset({Status.SUSPECT, Status.INVALID})
+FIRED = frozenset({Status.SUSPECT, Status.INVALID})
 WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 HEAD_LINES = 4
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
@@ -51,7 +51,7 @@ class CleanTrial:
 
     setup: str
     verdict: Status
-    accused: dict[str, tuple[Status, str]]
+    problems: dict[str, tuple[Status, str]]
     """Check -> its status and reason, of the findings that keep the trial from being valid."""
     others: bool = False
     """Whether the host's own readings show another process on its CPUs."""
@@ -70,13 +70,13 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
         else:
             outcome = run_setup(SETUPS[kind], seed=number + 1)
         judged = outcome.judgement
-        accused: dict[str, tuple[Status, str]] = {
+        problems: dict[str, tuple[Status, str]] = {
             f.check: (f.status, f.reason)
             for f in judged.findings
-            if f.status in ACCUSING or (f.status is Status.UNKNOWN and f.essential)
+            if f.status in FIRED or (f.status is Status.UNKNOWN and f.essential)
         }
-        found.append(CleanTrial(kind, judged.verdict, accused, disturbed(outcome)))
-        said = "; ".join(f"{check}: {why}" for check, (how, why) in accused.items() if how in ACCUSING)
+        found.append(CleanTrial(kind, judged.verdict, problems, disturbed(outcome)))
+        said = "; ".join(f"{check}: {why}" for check, (how, why) in problems.items() if how in FIRED)
         say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
     return found
 
@@ -95,12 +95,12 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
         "| check | unknown | suspect | invalid | fired (disturbed) | set-ups | for example |",
         "|---|---|---|---|---|---|---|",
     ]
-    for check in sorted({check for trial in trials for check in trial.accused}):
-        hits = [(trial, *trial.accused[check]) for trial in trials if check in trial.accused]
+    for check in sorted({check for trial in trials for check in trial.problems}):
+        hits = [(trial, *trial.problems[check]) for trial in trials if check in trial.problems]
         counted = Counter(status for _, status, _ in hits)
         shares = [f"{100 * counted[status] / len(trials):.0f} %" for status in reversed(WORST_FIRST)]
-        accused = [trial for trial, status, _ in hits if status in ACCUSING]
-        near = f"{len(accused)} ({sum(trial.others for trial in accused)})" if accused else ""
+        fired = [trial for trial, status, _ in hits if status in FIRED]
+        near = f"{len(fired)} ({sum(trial.others for trial in fired)})" if fired else ""
         setups = ", ".join(sorted({trial.setup for trial, _, _ in hits}))
         worst = min(hits, key=lambda hit: WORST_FIRST.index(hit[1]))[2].replace("|", "/")
         lines.append(f"| {check} | {' | '.join(shares)} | {near} | {setups} | {worst} |")

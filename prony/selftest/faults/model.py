@@ -84,8 +84,8 @@ class SetupResult:
         return next((f.reason for f in self.judgement.findings if f.check == check), "")
 
     @property
-    def accused(self) -> dict[str, Status]:
-        """The checks that found something."""
+    def fired(self) -> dict[str, Status]:
+        """The checks that called the trial suspect or invalid."""
         return {
             f.check: f.status for f in self.judgement.findings if f.status in {Status.SUSPECT, Status.INVALID}
         }

@@ -62,9 +62,9 @@ def with_(told: EntryResult, **changes: object) -> EntryResult:
 
 
 def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
-    if any(check in outcome.accused for check in entry.named_by):
+    if any(check in outcome.fired for check in entry.named_by):
         return None
-    found = ", ".join(outcome.accused) or "nothing"
+    found = ", ".join(outcome.fired) or "nothing"
     return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
 
 
@@ -86,10 +86,10 @@ def _false_alarms(clean: CleanResult) -> str | None:
 
 
 def _finding(entry: Entry, outcome: SetupResult) -> str:
-    check = next((c for c in entry.named_by if c in outcome.accused), None)
+    check = next((c for c in entry.named_by if c in outcome.fired), None)
     if check is None:
         return outcome.judgement.verdict.value
-    return f"{outcome.accused[check].value}, {check}: {outcome.reason(check)}"
+    return f"{outcome.fired[check].value}, {check}: {outcome.reason(check)}"
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:
