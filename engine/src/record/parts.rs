@@ -56,9 +56,13 @@ impl Parts {
         };
     }
 
-    /// The last byte has come.
+    /// The last byte has come. When the first came is not known of an answer whose bytes came
+    /// together with the request for the body: its parts are left out.
     pub(super) fn end(&self, index: u32, sent_ns: u64, now_ns: u64, into: &mut PartTimes) {
         let times = self.times[index as usize];
+        if times.first_ns == NOT {
+            return;
+        }
         into.send.record(times.accepted_ns - sent_ns);
         into.wait.record(times.first_ns - times.accepted_ns);
         into.receive.record(now_ns.saturating_sub(times.first_ns));

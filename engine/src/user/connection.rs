@@ -1,4 +1,5 @@
-//! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in particular.
+//! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in
+//! particular.
 
 use super::phase::{Move, NOT_SINCE, Phase};
 use super::{Action, Context, Next, Users};
@@ -95,10 +96,7 @@ impl Users {
         user.connected();
         if user.phase == Phase::Warming {
             user.phase = Phase::Idle;
-            return Action::next(Next::Vacant {
-                connected: true,
-                retry_ns: None,
-            });
+            return Action::next(Next::Vacant { retry_ns: None });
         }
         user.phase = Phase::Queued;
         Action::next(Next::Send)
@@ -173,7 +171,6 @@ impl Users {
         let user = &mut self.all[index as usize];
         user.phase = Phase::Idle;
         Action::next(Next::Vacant {
-            connected: false,
             retry_ns: Some(now_ns + user.back_off_ns()),
         })
     }

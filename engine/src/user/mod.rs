@@ -114,12 +114,9 @@ pub enum Next {
     SendHeld { until_ns: Option<u64> },
     /// A timer.
     WaitUntil(u64),
-    /// Its place in an open load is free, with a connection or without; where a time is given,
+    /// Its place in an open load is free, as [`Users::standing`] says; where a time is given,
     /// another attempt to connect follows.
-    Vacant {
-        connected: bool,
-        retry_ns: Option<u64>,
-    },
+    Vacant { retry_ns: Option<u64> },
     /// It has ended.
     End,
 }

@@ -1,4 +1,5 @@
-//! From one request of a user to the next: the next step of its iteration, or the first of the next one.
+//! From one request of a user to the next: the next step of its iteration, or the first of the next
+//! one.
 
 use super::phase::Move;
 use super::values::Following;

@@ -1,4 +1,5 @@
-//! How a request ends: with an answer, or without. It records what came of it and lets the user go on.
+//! How a request ends: with an answer, or without. It records what came of it and lets the user go
+//! on.
 
 use super::phase::{NOT_SINCE, Phase};
 use super::{Action, Context, Users};
@@ -21,8 +22,10 @@ impl Users {
         let mark = cx.record.answered(&ended, answered, cx.now_ns);
         let place = usize::from(ended.step);
         if !self.head_noted {
-            self.head_noted = true;
-            cx.record.recorder.counters.first_head = self.head_caches[place].usual.text();
+            let (_, head) = self.expected(index);
+            let text = self.head_caches[place].of(head).text();
+            self.head_noted = text.is_some();
+            cx.record.recorder.counters.first_head = text;
         }
         let wrong = if self.job.steps[place].judges {
             self.judge(index, answer, cx)
@@ -38,7 +41,8 @@ impl Users {
         failed.is_some_and(|kind| self.job.steps[place].ends(kind))
     }
 
-    /// What is wrong with an answer of a step for which more is asked than what is seen while it comes.
+    /// What is wrong with an answer of a step for which more is asked than what is seen while it
+    /// comes.
     #[inline(never)]
     fn judge(&mut self, index: u32, answer: &Answer, cx: &mut Context<'_>) -> Option<ErrorKind> {
         let user = &self.all[index as usize];

@@ -29,9 +29,11 @@ pub enum Phase {
 /// How a user goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Move {
-    /// To the request of this step, in the next iteration where one has ended, after the pauses on the way.
+    /// To the request of this step, in the next iteration where one has ended, after the pauses on
+    /// the way.
     To { step: u16, pause_ns: u64 },
-    /// To an iteration, which begins with this step, after one that has sent nothing, and after a pause.
+    /// To an iteration, which begins with this step, after one that has sent nothing, and after a
+    /// pause.
     Later { step: u16, pause_ns: u64 },
     /// It has ended, after the last step of its scenario.
     Walked,

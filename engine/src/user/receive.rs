@@ -23,7 +23,7 @@ impl Users {
     /// Whether answers are expected behind the next one, and whether that is to HEAD where the step
     /// does not say it.
     #[inline]
-    fn expected(&self, index: u32) -> (bool, Option<bool>) {
+    pub(super) fn expected(&self, index: u32) -> (bool, Option<bool>) {
         match &self.queues {
             None => (false, None),
             Some(queues) => {
@@ -141,6 +141,7 @@ impl Users {
             _ => self.on_closed(index, sending, cx),
         }
     }
+
     /// The client's own kernel did not take what this connection needed: whatever was to come of
     /// it, the server had no part in it.
     #[cold]
@@ -154,8 +155,16 @@ impl Users {
         cx.record.recorder.counters.explain(kind, reason);
         match self.all[index as usize].phase {
             Phase::InFlight => self.lose(index, kind, true, cx),
-            Phase::Connecting | Phase::Warming => self.fail_to_connect(index, kind, cx),
-            _ => self.on_closed(index, false, cx),
+            Phase::Connecting => self.fail_to_connect(index, kind, cx),
+            // No request waits for it, so none has failed; the client has.
+            Phase::Warming => {
+                cx.record.recorder.counters.fail(kind);
+                self.fail_to_connect(index, kind, cx)
+            }
+            _ => {
+                cx.record.recorder.counters.fail(kind);
+                self.lose_idle(index, true, cx)
+            }
         }
     }
 }

@@ -25,7 +25,8 @@ pub struct Sent {
 }
 
 impl Users {
-    /// The requests of a user whose turn to send has come. The error: there are none, and what to do instead.
+    /// The requests of a user whose turn to send has come. The error: there are none, and what to do
+    /// instead.
     #[inline]
     pub fn write(
         &mut self,
@@ -109,7 +110,10 @@ impl Users {
                         self.allowance.drop_one();
                         return Err(self.end_user(index, cx));
                     }
-                    Err(()) => break,
+                    Err(()) => {
+                        self.allowance.give_back();
+                        break;
+                    }
                 }
             } else if self.job.steps[usize::from(step)].alone {
                 if self.unanswered(index) == 0 {
@@ -140,9 +144,6 @@ impl Users {
                     break;
                 }
             }
-            if self.open.is_some() {
-                cx.record.recorder.counters.offered += 1;
-            }
         }
         Ok(Payload::Owned(Outgoing::new(bytes, None)))
     }
@@ -154,7 +155,8 @@ impl Users {
         user.on_connection >= self.job.max_requests
     }
 
-    /// Whether a request may go out behind those that were written, of which this is the step of the last.
+    /// Whether a request may go out behind those that were written, of which this is the step of the
+    /// last.
     fn has_room(&self, index: u32, step: u16) -> bool {
         let step = &self.job.steps[usize::from(step)];
         let delays = self.job.script.as_ref().is_some_and(|script| script.delays);
@@ -190,6 +192,9 @@ impl Users {
             cx.record.writes(index, count, told);
         } else {
             cx.record.writes_behind(index, count, told);
+            if self.open.is_some() {
+                cx.record.recorder.counters.offered += 1;
+            }
         }
         self.wait_for(index, step, written);
     }

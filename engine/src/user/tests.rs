@@ -137,6 +137,146 @@ fn a_lost_connection_is_closed_and_the_next_request_connects_anew() {
     );
 }
 
+/// A place of an open load whose users walk these steps.
+fn open_walk(plan: &mut Value, steps: Value) {
+    plan["load"] = json!({
+        "model": "open", "arrivals": "constant", "session": "user", "max_users": 1, "connections": 1,
+        "phases": [{"duration_ms": 1000, "from_per_s": 10, "to_per_s": 10}],
+    });
+    plan["stop"] = json!({});
+    plan["scenarios"][0]["steps"] = steps;
+}
+
+impl Alone {
+    fn arrive(&mut self) -> Action {
+        assert!(self.users.may_send());
+        let mut context = Context::new(self.now_ns, &mut self.record);
+        self.users.arrive(0, self.now_ns, &mut context)
+    }
+
+    fn warm(&mut self) {
+        let mut context = Context::new(self.now_ns, &mut self.record);
+        let action = self.users.warm(0, &mut context);
+        assert!(matches!(action.next, Next::Connect { .. }));
+    }
+
+    fn client_errors(&self) -> u64 {
+        let mut errors = self.record.recorder.counters.errors();
+        let client = errors.find(|(kind, _)| *kind == ErrorKind::Client);
+        client.map_or(0, |(_, count)| count)
+    }
+}
+
+#[test]
+fn a_request_that_waits_for_those_before_it_is_offered_once() {
+    let mut alone = Alone::new(|plan| {
+        plan["connection"] = json!({"pipeline": 2});
+        let held = json!({"method": "POST", "path": "/b", "body": "x", "expect_continue": true});
+        open_walk(
+            plan,
+            json!([{"path": "/a"}, held, {"path": "/c"}, {"path": "/d"}]),
+        );
+    });
+    assert!(matches!(alone.arrive().next, Next::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    // The worker counts the first.
+    for (sent, offered) in [("GET /a ", 0), ("POST /b ", 1), ("GET /c ", 3)] {
+        let text = alone.sent_text();
+        assert!(text.starts_with(sent), "{text}");
+        assert_eq!(alone.record.recorder.counters.offered, offered, "{sent}");
+        if sent == "POST /b " {
+            let continues = alone.receive(b"HTTP/1.1 100 Continue\r\n\r\n");
+            assert_eq!(continues.next, Next::SendHeld { until_ns: None });
+            assert!(alone.users.take_held(0, &mut alone.record).is_some());
+        }
+        let count = text.matches(" HTTP/1.1").count();
+        let _ = alone.receive(answer("x").repeat(count).as_bytes());
+    }
+    assert_eq!((alone.completed(), alone.users.alive()), (4, 0));
+}
+
+#[test]
+fn a_user_whose_walk_begins_with_a_pause_gives_up_a_connection_that_is_being_opened() {
+    let mut alone = Alone::new(|plan| {
+        let pause = json!({"pause": {"kind": "constant", "ms": 50}});
+        open_walk(plan, json!([pause, {"path": "/a"}]));
+    });
+    alone.warm();
+    let until_ns = alone.now_ns + 50 * MS;
+    let action = alone.arrive();
+    assert_eq!(
+        (action.next, action.close),
+        (Next::WaitUntil(until_ns), true)
+    );
+    let action = alone.timer();
+    assert!(matches!(action.next, Next::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+}
+
+#[test]
+fn a_user_who_sends_nothing_leaves_a_connection_that_is_being_opened_as_it_is() {
+    let mut alone = Alone::new(|plan| {
+        open_walk(plan, json!([{"if": false, "steps": [{"path": "/a"}]}]));
+    });
+    alone.warm();
+    let action = alone.arrive();
+    let vacant = Next::Vacant { retry_ns: None };
+    assert_eq!((&action.next, action.close), (&vacant, false));
+    assert!(alone.users.standing(0).warming);
+    assert_eq!(alone.on(UserEvent::Connected).next, vacant);
+    assert!(alone.users.standing(0).connected);
+    assert_eq!((alone.users.alive(), alone.completed()), (0, 0));
+}
+
+#[test]
+fn what_the_clients_kernel_refuses_between_two_requests_is_the_clients() {
+    let mut alone = Alone::new(|plan| {
+        plan["load"]["think"] = json!({"kind": "constant", "ms": 50});
+    });
+    let _ = alone.timer();
+    let _ = alone.on(UserEvent::Connected);
+    alone.send();
+    let _ = alone.receive(answer("x").as_bytes());
+    let action = alone.on(UserEvent::Refused("no memory".to_owned()));
+    assert_eq!((action.next, action.close), (Next::Stay, true));
+    let counters = &alone.record.recorder.counters;
+    assert_eq!(
+        (
+            counters.connections_closed_by_client,
+            counters.connections_closed_by_server
+        ),
+        (1, 0)
+    );
+    assert_eq!(alone.client_errors(), 1);
+}
+
+#[test]
+fn a_connection_for_nobody_that_the_clients_kernel_refuses_is_the_clients() {
+    let mut alone = Alone::new(|plan| open_walk(plan, json!([{"path": "/a"}])));
+    alone.warm();
+    let action = alone.on(UserEvent::Refused("no memory".to_owned()));
+    assert!(action.close && matches!(action.next, Next::Vacant { retry_ns: Some(_) }));
+    assert_eq!(alone.client_errors(), 1);
+}
+
+#[test]
+fn an_answer_that_came_with_the_request_for_the_body_has_no_parts() {
+    let mut alone = Alone::new(|plan| {
+        plan["parts"] = true.into();
+        plan["scenarios"][0]["steps"] =
+            json!([{"method": "POST", "path": "/a", "body": "x", "expect_continue": true}]);
+    });
+    let _ = alone.timer();
+    let _ = alone.on(UserEvent::Connected);
+    alone.send();
+    let action = alone.receive(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nx");
+    assert_eq!(action.next, Next::SendHeld { until_ns: None });
+    assert!(alone.users.take_held(0, &mut alone.record).is_some());
+    let _ = alone.on(UserEvent::Closed { sending: false });
+    assert_eq!(alone.completed(), 1);
+    assert_eq!(alone.record.recorder.parts.wait.count(), 0);
+}
+
 /// A user with three requests in a piece, of which the third needs what the first answers; its
 /// pieces, after these pieces of answers.
 fn walk(cuts: &[usize]) -> (Vec<String>, u64) {

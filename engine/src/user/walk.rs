@@ -43,8 +43,14 @@ impl Users {
         }
         let begin_ns = due_ns.saturating_add(pause_ns);
         self.intend(index, begin_ns);
+        // The timer is that of the pause: an attempt to connect that is under way, which needs it
+        // too, is given up.
+        let closes = self.all[index as usize].phase == Phase::Warming;
+        if closes {
+            self.close(index, true, cx.record);
+        }
         self.all[index as usize].phase = Phase::Holding;
-        Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns)))
+        Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns))).closing(closes)
     }
 
     #[inline]
@@ -258,18 +264,17 @@ impl Users {
     }
 
     fn leave(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        let closes = self.job.per_session;
+        // A user who has sent nothing leaves a connection that is being opened as it is.
+        let warming = self.all[index as usize].phase == Phase::Warming;
+        let closes = self.job.per_session && !warming;
         if closes {
             self.close(index, true, cx.record);
         }
         self.release(index, cx);
-        let user = &mut self.all[index as usize];
-        user.phase = Phase::Idle;
-        Action::next(Next::Vacant {
-            connected: user.connected,
-            retry_ns: None,
-        })
-        .closing(closes)
+        if !warming {
+            self.all[index as usize].phase = Phase::Idle;
+        }
+        Action::next(Next::Vacant { retry_ns: None }).closing(closes)
     }
 
     /// A user is no more.

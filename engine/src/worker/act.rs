@@ -1,4 +1,5 @@
-//! Between the driver and the users: what happened becomes an event, and what a user says to do is done.
+//! Between the driver and the users: what happened becomes an event, and what a user says to do is
+//! done.
 
 use std::io;
 
@@ -139,17 +140,14 @@ impl<D: Driver> Worker<'_, D> {
                     self.wheel.set(index, until_ns);
                 }
             }
-            Next::Vacant {
-                connected,
-                retry_ns,
-            } => {
+            Next::Vacant { retry_ns } => {
+                let free = self.free(index);
                 if let Some(open) = &mut self.open {
-                    let free = if connected { Free::Ready } else { Free::Cold };
                     open.put(index, free);
                 }
                 match retry_ns {
                     Some(retry_ns) => self.wheel.set(index, retry_ns),
-                    None if !connected => self.warm()?,
+                    None if free == Free::Cold => self.warm()?,
                     None => {}
                 }
             }

@@ -248,8 +248,8 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn take_commands(&mut self) {
-        while let Ok(order) = self.link.commands.try_recv() {
-            match order {
+        while let Ok(command) = self.link.commands.try_recv() {
+            match command {
                 WorkerCommand::Start { .. } => {}
                 WorkerCommand::Window(span) => self.schedule.set_window(span),
                 WorkerCommand::Stop { at_ns } => self.schedule.set_stop(at_ns),

@@ -48,16 +48,11 @@ impl<D: Driver> Worker<'_, D> {
         };
         if !self.users.may_send() {
             // Counted at a cut or not: it was never meant to be sent.
-            let standing = self.users.standing(index);
             open.exhaust();
-            open.put(
-                index,
-                match (standing.connected, standing.warming) {
-                    (true, _) => Free::Ready,
-                    (false, true) => Free::Warming,
-                    (false, false) => Free::Cold,
-                },
-            );
+            let free = self.free(index);
+            if let Some(open) = &mut self.open {
+                open.put(index, free);
+            }
             return Ok(());
         }
         counters.offered += open.take();
@@ -67,6 +62,16 @@ impl<D: Driver> Worker<'_, D> {
             &mut Context::new(self.now_ns, &mut self.record),
         );
         self.act(index, action)
+    }
+
+    /// In which state a place is that nobody holds.
+    pub(super) fn free(&self, index: u32) -> Free {
+        let standing = self.users.standing(index);
+        match (standing.connected, standing.warming) {
+            (true, _) => Free::Ready,
+            (false, true) => Free::Warming,
+            (false, false) => Free::Cold,
+        }
     }
 
     /// Opens connections until there are as many as are to be kept ready.

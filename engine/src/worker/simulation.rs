@@ -215,7 +215,7 @@ fn simulate_thread(
     let plan = read_plan(&plan.to_string()).unwrap();
     let job = Arc::new(Job::new(&plan, place.threads, &NO_SCRIPTS).unwrap());
     let segments: Arc<Mutex<Vec<Segment>>> = Arc::default();
-    let (orders, inbox) = channel();
+    let (commands, inbox) = channel();
     let sink = Arc::clone(&segments);
     let finished: Arc<Mutex<Option<u64>>> = Arc::default();
     let told = Arc::clone(&finished);
@@ -239,11 +239,11 @@ fn simulate_thread(
         opens_ns: START_NS + window_ms.0 * MS,
         closes_ns: START_NS + window_ms.1 * MS,
     };
-    let order = WorkerCommand::Start {
+    let command = WorkerCommand::Start {
         at_ns: START_NS,
         window: Some(span),
     };
-    orders.send(order).unwrap();
+    commands.send(command).unwrap();
     SERVICE.set(service);
     start::<Simulated>(&job, &link).unwrap();
     let mut recorded = Recorded {
