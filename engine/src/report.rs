@@ -165,7 +165,8 @@ pub struct Finished {
 
 impl Finished {
     /// Of a run that was told to end while it was being prepared: nothing was sent.
-    pub fn without_a_load(reason: Reason) -> Self {
+    /// `injected_faults`: those of the plan, once it was read.
+    pub fn without_a_load(reason: Reason, injected_faults: Vec<Fault>) -> Self {
         Self {
             reason,
             elapsed_ms: 0.0,
@@ -175,7 +176,7 @@ impl Finished {
             rates: None,
             script: None,
             values: BTreeMap::new(),
-            injected_faults: Vec::new(),
+            injected_faults,
         }
     }
 }

@@ -114,6 +114,23 @@ fn an_engine_whose_script_waits_in_its_set_up_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn an_engine_that_is_told_to_end_right_behind_its_plan_sends_nothing() {
+    let server = run_support::Server::answering(run_support::HELLO);
+    let plan = plan(server.address, "epoll", |plan| {
+        plan["injected_faults"] = json!(["late_timers"]);
+    });
+    let told = Engine::start_with_line(&format!("{plan}\n{{\"command\":\"stop\"}}"));
+    let closed = Engine::start_in_shell(&plan, "head -n 1 | \"$0\" run");
+    for (engine, reason) in [(told, "stopped"), (closed, "stdin_closed")] {
+        let ended = engine.end();
+        assert_eq!(ended.finished()["reason"], reason);
+        assert_eq!(ended.finished()["injected_faults"], json!(["late_timers"]));
+        assert_eq!(ended.all("ready").len(), 0);
+    }
+    assert_eq!(server.connection_count(), 0);
+}
+
+#[test]
 fn a_plan_that_cannot_be_run_is_refused_though_stdin_was_closed_behind_it() {
     let mut engine = Engine::start(&json!({"version": 1}));
     engine.close_stdin();

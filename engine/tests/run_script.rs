@@ -47,6 +47,18 @@ fn run_script(lua: &str, driver: &str, edit: impl FnOnce(&mut Value)) -> (Ended,
     (ended, seen)
 }
 
+#[test]
+fn the_first_head_of_a_run_may_be_that_of_an_answer_to_head() {
+    let lua = r#"function request() return wrk.format("HEAD", "/") end"#;
+    for driver in drivers() {
+        let (ended, _) = run_script(lua, driver, |plan| {
+            plan["stop"]["total_requests"] = 2.into();
+        });
+        let head = &ended.finished()["totals"]["first_head"];
+        assert_eq!(head, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+    }
+}
+
 fn first_lines(seen: &[String]) -> Vec<&str> {
     seen.iter().filter_map(|text| text.lines().next()).collect()
 }

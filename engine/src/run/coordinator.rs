@@ -48,14 +48,15 @@ pub struct Coordinator<'a> {
 }
 
 impl<'a> Coordinator<'a> {
-    /// Starts the threads and the load; then it hears what was said before.
+    /// Starts the threads and the load; then it hears what was said before. `None`: it was told to
+    /// stop before the load began, and has reported that.
     pub fn new(
         prepared: Prepared,
         early: Vec<Message>,
         output: &'a Output,
         sender: Sender<Message>,
         inbox: Receiver<Message>,
-    ) -> Result<Self, String> {
+    ) -> Result<Option<Self>, String> {
         let plan = &prepared.plan;
         if plan.threads.pin && !plan.threads.cpus.is_empty() {
             // What little the coordinator does belongs on the load's CPUs, not on the server's.
@@ -85,11 +86,16 @@ impl<'a> Coordinator<'a> {
             log: None,
         };
         let meanwhile = coordinator.wait_until_ready()?;
+        if let Some(reason) = meanwhile.iter().find_map(Message::stops) {
+            let finished = Finished::without_a_load(reason, coordinator.injected_faults);
+            output.write(&Event::Finished(Box::new(finished)));
+            return Ok(None);
+        }
         coordinator.start()?;
         for message in early.into_iter().chain(meanwhile) {
             coordinator.hear(message)?;
         }
-        Ok(coordinator)
+        Ok(Some(coordinator))
     }
 
     /// Waits for the threads; returns what else was said meanwhile.

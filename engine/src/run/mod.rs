@@ -16,7 +16,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::check::PlanError;
-use crate::report::{ErrorEvent, Event, Finished};
+use crate::plan::Command;
+use crate::report::{ErrorEvent, Event, Finished, Reason};
 use crate::script::Language;
 use crate::worker::WorkerMessage;
 use coordinator::Coordinator;
@@ -42,6 +43,18 @@ enum Message {
     OutputClosed,
 }
 
+impl Message {
+    /// Why the run is to end, where this says so before the load begins.
+    fn stops(&self) -> Option<Reason> {
+        match self {
+            Self::Signal => Some(Reason::Signal),
+            Self::Input(input::Input::Closed) => Some(Reason::StdinClosed),
+            Self::Input(input::Input::Command(Command::Stop)) => Some(Reason::Stopped),
+            _ => None,
+        }
+    }
+}
+
 /// Runs one plan.
 pub fn command(_args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     let language = Language {
@@ -57,11 +70,13 @@ pub fn command(_args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     input::start(sender.clone());
     let done = match prepare(&sender, &inbox, language) {
         Outcome::Prepared(prepared, early) => {
-            Coordinator::new(*prepared, early, &output, sender, inbox).and_then(Coordinator::run)
+            Coordinator::new(*prepared, early, &output, sender, inbox)
+                .and_then(|coordinator| coordinator.map_or(Ok(()), Coordinator::run))
         }
         Outcome::Refused(refusal) => return refuse(&output, &refusal),
-        Outcome::Stopped(reason) => {
-            output.write(&Event::Finished(Box::new(Finished::without_a_load(reason))));
+        Outcome::Stopped(reason, faults) => {
+            let finished = Finished::without_a_load(reason, faults);
+            output.write(&Event::Finished(Box::new(finished)));
             Ok(())
         }
         Outcome::Failed(message) => Err(message),

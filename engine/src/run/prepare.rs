@@ -3,16 +3,17 @@
 //! blocks. Starts no load.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::Message;
 use super::input::Input;
 use super::threads::{ChosenDriver, choose_driver};
 use crate::check::{PlanError, check, read_plan};
+use crate::fault::Fault;
 use crate::job::Job;
-use crate::plan::{Command, Plan};
+use crate::plan::Plan;
 use crate::report::Reason;
 use crate::script::Language;
 
@@ -36,14 +37,16 @@ pub enum Outcome {
     /// With what was heard meanwhile.
     Prepared(Box<Prepared>, Vec<Message>),
     Refused(PlanError),
-    /// Told to stop before everything was there.
-    Stopped(Reason),
+    /// Told to stop before the load, with the faults of the plan where it was read.
+    Stopped(Reason, Vec<Fault>),
     Failed(String),
 }
 
 /// Waits for the plan and prepares it.
 pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: Language) -> Outcome {
     let mut early = Vec::new();
+    let faults = Arc::<OnceLock<Vec<Fault>>>::default();
+    let stopped = |reason| Outcome::Stopped(reason, faults.get().cloned().unwrap_or_default());
     let mut stop: Option<(Reason, Instant)> = None;
     loop {
         let message = match stop {
@@ -52,7 +55,7 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: La
         };
         match (message, stop) {
             (Ok(Message::Input(Input::Plan(Ok(line)))), _) => {
-                if let Err(error) = begin(line, sender.clone(), language) {
+                if let Err(error) = begin(line, sender.clone(), language, &faults) {
                     return Outcome::Failed(format!("a thread cannot be started: {error}"));
                 }
             }
@@ -60,9 +63,10 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: La
                 let sentence = format!("the plan cannot be read from stdin: {reason}");
                 return Outcome::Refused(PlanError(sentence));
             }
-            (Ok(Message::Prepared(Some(Ok(prepared)))), _) => {
+            (Ok(Message::Prepared(Some(Ok(prepared)))), None) => {
                 return Outcome::Prepared(prepared, early);
             }
+            (Ok(Message::Prepared(Some(Ok(_)))), Some((reason, _))) => return stopped(reason),
             (Ok(Message::Prepared(Some(Err(refusal)))), _) => return Outcome::Refused(refusal),
             (Ok(Message::Prepared(None)), _) => {
                 return Outcome::Failed(
@@ -70,35 +74,42 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: La
                 );
             }
             (Ok(message), _) => {
-                let reason = match &message {
-                    Message::Signal => Some(Reason::Signal),
-                    Message::Input(Input::Closed) => Some(Reason::StdinClosed),
-                    Message::Input(Input::Command(Command::Stop)) => Some(Reason::Stopped),
-                    _ => None,
-                };
+                let reason = message.stops();
                 stop = stop.or(reason.map(|reason| (reason, Instant::now() + GRACE)));
                 early.push(message);
             }
-            (Err(_), Some((reason, _))) => return Outcome::Stopped(reason),
+            (Err(_), Some((reason, _))) => return stopped(reason),
             (Err(_), None) => return Outcome::Failed("stdin is no longer read".to_owned()),
         }
     }
 }
 
-fn begin(line: String, sender: Sender<Message>, language: Language) -> std::io::Result<()> {
+fn begin(
+    line: String,
+    sender: Sender<Message>,
+    language: Language,
+    faults: &Arc<OnceLock<Vec<Fault>>>,
+) -> std::io::Result<()> {
+    let faults = Arc::clone(faults);
     std::thread::Builder::new()
         .name("prepare".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || {
-            let prepared = catch_unwind(AssertUnwindSafe(|| all(&line, &language))).ok();
+            let prepared = catch_unwind(AssertUnwindSafe(|| all(&line, &language, &faults))).ok();
             // Nobody waits any more when the engine was told to stop.
             let _ = sender.send(Message::Prepared(prepared));
         })
         .map(drop)
 }
 
-fn all(line: &str, language: &Language) -> Result<Box<Prepared>, PlanError> {
+fn all(
+    line: &str,
+    language: &Language,
+    faults: &OnceLock<Vec<Fault>>,
+) -> Result<Box<Prepared>, PlanError> {
     let plan = read_plan(line)?;
+    // There is one plan, so this is the first time.
+    let _ = faults.set(plan.injected_faults.clone());
     check(&plan)?;
     let threads = plan.threads.cpus.len().max(1);
     let driver = if plan.injected_faults.is_empty() {
