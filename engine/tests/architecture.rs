@@ -77,12 +77,17 @@ fn room(path: &Path) -> String {
     first.as_os_str().to_str().unwrap().to_owned()
 }
 
-/// The rooms that a source imports by `crate::`; comments may name any.
+/// The rooms that a source imports by `crate::`; comments may name any. Every import says its room
+/// there: neither a list of rooms nor a way up out of a file's own room is read.
 fn imported(text: &str) -> Vec<&str> {
     let code = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
-    let names = code.flat_map(|line| line.split("crate::").skip(1));
+    let names = code.flat_map(|line| {
+        assert!(!line.contains("crate::{"), "one import per room: {line}");
+        assert!(!line.contains("super::super::"), "from crate:: on: {line}");
+        line.split("crate::").skip(1)
+    });
     let ends = |rest: &str| rest.find(|c: char| !c.is_alphanumeric() && c != '_');
     names
         .map(|rest| &rest[..ends(rest).unwrap_or(rest.len())])

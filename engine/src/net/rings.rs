@@ -122,7 +122,8 @@ impl Driver for Rings {
         };
         let mut happened = false;
         for ring in &mut *others {
-            happened |= Self::fetch(ring)?;
+            // What the kernel put off is still in its queue, and nothing signals that it may go on.
+            happened |= Self::fetch(ring)? || ring.has_prepared();
         }
         first.wait(if happened { Some(0) } else { until_ns })?;
         // What happens after this look signals the eventfd, and the next wait is short.

@@ -83,6 +83,8 @@ pub struct Uring {
     backlog: VecDeque<Entry>,
     /// How often the kernel took nothing for the moment.
     put_off: u64,
+    /// Waits in a row that the kernel refused.
+    refused_waits: u32,
     /// What the kernel is made to say to the next attempts to hand something over.
     #[cfg(test)]
     refusals: VecDeque<i32>,

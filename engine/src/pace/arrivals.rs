@@ -143,8 +143,8 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rate::tests::{phase, phases};
     use super::*;
+    use crate::pace::rate::tests::{phase, phases};
     use proptest::prelude::*;
 
     fn all(rate: &Arc<Rate>, spacing: Spacing, thread: usize, threads: usize) -> Vec<u64> {

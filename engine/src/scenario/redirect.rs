@@ -35,9 +35,13 @@ impl TargetOrigin {
         let text = text.trim();
         let here = self.url(&self.authority);
         let here = here.map_err(|error| format!("the target's URL cannot be read: {error}"))?;
-        let to = here
-            .join(from)
-            .and_then(|base| base.join(text))
+        // Not joined: a path that begins with `//` would be read as a host.
+        let mut base = here.clone();
+        let (path, query) = from.split_once('?').unzip();
+        base.set_path(path.unwrap_or(from));
+        base.set_query(query);
+        let to = base
+            .join(text)
             .map_err(|error| format!("it leads to {text}, which is no URL: {error}"))?;
         let (scheme, other) = (here.scheme(), to.scheme());
         if other != scheme && matches!(other, "http" | "https") {
@@ -160,6 +164,19 @@ mod tests {
                 Ok(path.to_owned()),
                 "{location}"
             );
+        }
+    }
+
+    #[test]
+    fn a_path_that_begins_with_two_slashes_is_no_host() {
+        for (location, path) in [
+            ("next", "//x/next"),
+            ("?b", "//x/y?b"),
+            ("", "//x/y?a?c"),
+            ("/z", "/z"),
+        ] {
+            let to = resolved(location, "//x/y?a?c");
+            assert_eq!(to, Ok(path.to_owned()), "{location}");
         }
     }
 

@@ -1,12 +1,13 @@
-//! Submits operations to the kernel. One policy for sends, cancellations and waits when the kernel refuses:
+//! Submits operations to the kernel. One policy for sends, cancellations and waits when the kernel
+//! refuses:
 //!
 //! - EBUSY (the completion queue is full) and EAGAIN (no memory for a request) are transient.
-//!   Completions are drained, to be handled
-//!   with the next batch, and the submission is retried a bounded number of times; [`Driver::take_put_off`] counts the refusals.
-//!   Whatever is still in the submission queue stays there for the next attempt.
+//!   Completions are drained, to be handled with the next batch, and the submission is retried a
+//!   bounded number of times; [`Driver::take_put_off`] counts the refusals. Whatever is still in
+//!   the submission queue stays there for the next attempt; a wait that is refused again and again
+//!   pauses, so that it does not spin.
 //! - An operation that does not fit into the queue fails its connection ([`NetEvent::Refused`]);
-//!   one that no connection waits for
-//!   goes to a backlog. Nothing is dropped.
+//!   one that no connection waits for goes to a backlog. Nothing is dropped.
 //! - Any other error ends the run.
 //!
 //! [`Driver::take_put_off`]: crate::net::Driver::take_put_off
@@ -40,6 +41,10 @@ struct WaitArgument {
 
 /// How often the kernel is asked in a row to take what it did not take.
 const ATTEMPTS: u32 = 16;
+
+/// After so many waits refused in a row there is a pause behind each.
+const REFUSED_WAITS: u32 = 4;
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Whether this error says that the kernel takes nothing for the moment.
 fn passes(error: &io::Error) -> bool {
@@ -123,19 +128,32 @@ impl Uring {
     /// batch is there to be fetched.
     pub(super) fn hand_over_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<()> {
         self.push_backlog();
-        let result = match until_ns {
-            None => self.ring.submit_and_wait(1),
-            Some(until_ns) => self.wait_until(until_ns),
-        };
+        let result = self.submit_and_wait(until_ns);
+        let refused_waits = std::mem::take(&mut self.refused_waits);
         match result {
             Ok(_) => Ok(()),
             Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
             Err(error) if passes(&error) => {
                 // The batch that is fetched now makes room, and the next wait asks again.
                 self.put_off += 1;
+                self.refused_waits = refused_waits.saturating_add(1);
+                if self.refused_waits > REFUSED_WAITS {
+                    std::thread::sleep(until_ns.map_or(PAUSE, until).min(PAUSE));
+                }
                 Ok(())
             }
             Err(error) => Err(error),
+        }
+    }
+
+    fn submit_and_wait(&mut self, until_ns: Option<u64>) -> io::Result<usize> {
+        #[cfg(test)]
+        if let Some(code) = self.refusals.pop_front() {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        match until_ns {
+            None => self.ring.submit_and_wait(1),
+            Some(until_ns) => self.wait_until(until_ns),
         }
     }
 

@@ -61,6 +61,7 @@ impl Uring {
             drained: Vec::new(),
             backlog: VecDeque::new(),
             put_off: 0,
+            refused_waits: 0,
             #[cfg(test)]
             refusals: VecDeque::new(),
             waits_by_clock: true,

@@ -106,6 +106,21 @@ fn a_kernel_that_takes_nothing_refuses_what_has_no_place_and_keeps_the_rest() {
 }
 
 #[test]
+fn waits_that_are_refused_in_a_row_are_counted_until_one_is_not() {
+    let Some((mut driver, _listener)) = driver(1) else {
+        return;
+    };
+    driver.refusals.extend([libc::EAGAIN; 10]);
+    for asked in 1..=10 {
+        driver.wait(Some(u64::MAX)).unwrap();
+        assert_eq!(driver.refused_waits, asked);
+    }
+    assert_eq!(driver.take_put_off(), 10);
+    driver.wait(Some(0)).unwrap();
+    assert_eq!(driver.refused_waits, 0);
+}
+
+#[test]
 fn an_owned_send_that_is_refused_gives_its_place_back() {
     let Some((mut driver, _listener)) = driver(1) else {
         return;
