@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -25,10 +23,10 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
 
     checks = examine(extra=_toolchain())
     if json:
-        jsonlib.dump(
-            {"schema": 1, "checks": [asdict(check) for check in checks]}, sys.stdout, indent=2, default=str
-        )
-        print()
+        from prony.report.delivery import print_model
+        from prony.report.schema import DoctorOut, HostCheckOut
+
+        print_model(DoctorOut(checks=[HostCheckOut(**asdict(check)) for check in checks]))
         return 0
     console = Console()
     style = {"ok": "green", "warn": "yellow", "bad": "bold red", "unknown": "cyan"}

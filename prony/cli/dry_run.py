@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from prony.experiment.testbed import Testbed
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
-from prony.report.delivery import print_json
+from prony.report.delivery import print_model
+from prony.report.schema import DryRunOut, LeftOut, PlannedTrialOut
 
 
 def show_dry_run(
@@ -23,7 +24,7 @@ def show_dry_run(
     """Print it; always 0, because a dry run measures nothing that could be invalid."""
     estimate_s = plan.remaining_s(trials)
     if as_json:
-        print_json(_as_json(plan, trials, lacking, warnings, estimate_s))
+        print_model(_as_json(plan, trials, lacking, warnings, estimate_s))
         return 0
     from rich.console import Console
     from rich.table import Table
@@ -65,24 +66,22 @@ def _as_json(
     lacking: Sequence[Skipped],
     warnings: Sequence[str],
     estimate_s: float,
-) -> dict[str, object]:
-    return {
-        "schema": 1,
-        "kind": "dry-run",
-        "title": plan.title,
-        "quick": plan.quick,
-        "seed": plan.seed,
-        "estimate_s": round(estimate_s, 1),
-        "changes": list(plan.changes),
-        "warnings": list(warnings),
-        "trials": [
-            {
-                "index": one.index,
-                "block": one.block,
-                "cell": one.cell,
-                "estimate_s": round(plan.cell(one.cell).trial.estimate_s, 1),
-            }
+) -> DryRunOut:
+    return DryRunOut(
+        title=plan.title,
+        quick=plan.quick,
+        seed=plan.seed,
+        estimate_s=round(estimate_s, 1),
+        changes=list(plan.changes),
+        warnings=list(warnings),
+        trials=[
+            PlannedTrialOut(
+                index=one.index,
+                block=one.block,
+                cell=one.cell,
+                estimate_s=round(plan.cell(one.cell).trial.estimate_s, 1),
+            )
             for one in trials
         ],
-        "skipped": [{"cell": one.cell, "why": one.why} for one in (*plan.skipped, *lacking)],
-    }
+        skipped=[LeftOut(cell=one.cell, why=one.why) for one in (*plan.skipped, *lacking)],
+    )

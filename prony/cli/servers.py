@@ -4,9 +4,8 @@ whether a server answers as its workloads declare.
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -41,9 +40,20 @@ def command(
     for fault in faults:
         print(f"prony: {fault}", file=sys.stderr)
     if json:
-        _print_json(
-            {"schema": 1, "servers": list(map(_as_row, specs)), "workloads": sorted(workload.known())}
-        )
+        from prony.report.delivery import print_model
+        from prony.report.schema import ListedServerOut, ServersOut
+
+        listed = [
+            ListedServerOut(
+                name=spec.name,
+                title=spec.title,
+                runtime=spec.runtime,
+                versions=spec.versions,
+                workloads=list(spec.workloads),
+            )
+            for spec in specs
+        ]
+        print_model(ServersOut(servers=listed, workloads=sorted(workload.known())))
         return ExitCode.OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("Server", "What it is", "Versions", "Variants", "Workloads"):
@@ -65,16 +75,6 @@ def _variants(spec: ServerSpec) -> str:
     groups = " + ".join(" or ".join(names) for names in spec.groups.values())
     alone = [name for name, variant in spec.variants.items() if variant.group is None]
     return "; ".join(filter(None, (groups, *alone)))
-
-
-def _as_row(spec: ServerSpec) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "title": spec.title,
-        "runtime": spec.runtime,
-        "versions": spec.versions,
-        "workloads": list(spec.workloads),
-    }
 
 
 @app.command("check")
@@ -181,8 +181,3 @@ def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
         )
         return Conformance(server=spec.name, workload=under.name, results=(failed,))
     return check_server(built[0], under)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    jsonlib.dump(value, sys.stdout, indent=2)
-    print()
