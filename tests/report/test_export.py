@@ -149,7 +149,9 @@ def test_a_closed_loop_has_no_latency_of_its_own() -> None:
 
 def test_every_schema_is_one() -> None:
     schema = json_schema()
-    assert set(schema) == {"result", "results", "compare-results", "conformance", "rejudge"}
+    second = {"result", "results", "compare-results", "rejudge"}
+    assert set(schema) == second | {"conformance", "dry-run", "doctor", "servers"}
     for name, one in schema.items():
         jsonschema.Draft202012Validator.check_schema(one)
-        assert one["properties"]["schema"]["const"] == (1 if name == "conformance" else 2)
+        assert one["properties"]["schema"]["const"] == (2 if name in second else 1)
+        assert one["properties"]["kind"]["const"] == name
