@@ -1,5 +1,5 @@
 """Starts `prony` as a process of its own without starting Python anew: a child of the test run that has
-Prony's modules already and enters by the same front door. Must not know what a test asks for.
+Prony's modules already and starts at the same entry point. Must not know what a test asks for.
 
 A process, its streams, signals and exit code are real. What differs from the installed command, which some
 tests start instead: imports cost nothing, and what surrounds a measurement (calibration, the published

@@ -65,6 +65,7 @@ class ConformanceOut(Out):
     """`prony servers check --json`."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["conformance"] = "conformance"
     passed: bool
     servers: list[ServerOut]
 

@@ -142,7 +142,7 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def here(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Here]:
-    """`here("compare", "a")`: the same front door without a process of its own, for what is refused before
+    """`here("compare", "a")`: the same entry point without a process of its own, for what is refused before
     anything starts; starting Python costs more than all the rest of it.
     """
     from prony.cli.main import main
