@@ -14,11 +14,13 @@ from prony.cli import options
 from prony.cli import targets as t
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.errors import EnvironmentFault, UsageError
+from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.evidence.host import CpuPartition
     from prony.peers import Tool
     from prony.plan.plan import Counts
+    from prony.plan.target import TlsOptions
 
 ALL = "wrk,ab,h2load,oha,jmeter,artillery"
 CONNECTIONS = 10
@@ -71,8 +73,9 @@ def command(
     options.users(connections)
     testbed = prepare(common.server_cpus, common.client_cpus)
     seed = options.seed(common.seed)
-    with _running(target, testbed.partition.server, common.jdk) as (url, counts):
+    with _running(target, testbed.partition, common.jdk) as (url, tls, counts):
         at, path = parse_url(url)
+        at = at.model_copy(update={"tls": tls})
         asked = CrossCheck(
             connections=connections,
             seconds=seconds,
@@ -121,39 +124,38 @@ def _tools(names: str) -> list[Tool]:
 
 
 @contextmanager
-def _running(target: str, cpus: tuple[int, ...], jdk: str | None) -> Iterator[tuple[str, Counts | None]]:
-    """The URL of a running server, or of one of ours that runs meanwhile; and where it tells its count."""
+def _running(
+    target: str, partition: CpuPartition, jdk: str | None
+) -> Iterator[tuple[str, TlsOptions, Counts | None]]:
+    """The URL of a running server, or of one of ours that runs meanwhile; how TLS is spoken with it, and
+    where it tells its count.
+    """
     from prony.experiment.cross_check import STATS_PATH, STATS_POINTER
     from prony.plan import workload as workloads
     from prony.plan.plan import Counts
-    from prony.plan.target import parse_url
-    from prony.server.build import build
+    from prony.plan.target import Launch, TlsOptions, parse_url
     from prony.server.catalogue import Catalogue
-    from prony.server.launch import launch
     from prony.server.probe import status_probe
+    from prony.targets import LaunchedServer
 
     if "://" in target:
         if jdk is not None:
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
         base = parse_url(target).target.url
-        yield target, Counts(base=base, path=STATS_PATH, pointer=STATS_POINTER)
+        yield target, TlsOptions(), Counts(base=base, path=STATS_PATH, pointer=STATS_POINTER)
         return
-    spec = Catalogue.load().resolve(target)
-    name = next(iter(spec.workloads), None)
+    launched = LaunchedServer.of(Launch(address=target, jdk=jdk), Catalogue.load())
+    name = next(iter(launched.workloads), None)
     steps: tuple[Any, ...] = () if name is None else workloads.load(name).all_steps
     if len(steps) != 1 or steps[0].method != "GET" or steps[0].headers or "${" in steps[0].path:
         raise UsageError(
-            f"{spec.name}: its workload {name} is more than one plain GET, which is all that every tool can "
-            "be asked for; start the server and give a URL"
+            f"{launched.name}: its workload {name} is more than one plain GET, which is all that every tool "
+            "can be asked for; start the server and give a URL"
         )
-    (built,) = build(
-        [spec], jdk=jdk, on_line=lambda server, line: print(f"prony: {server}: {line}", file=sys.stderr)
-    )
-    with launch(built, cpus=cpus) as server:
+    launched.prepare(lambda server, line: print(f"prony: {server}: {line}", file=sys.stderr))
+    with launched.start(partition) as server:
         path = steps[0].path
-        probe = status_probe(server.host, server.port, path, tls=server.address.tls)
-        if server.wait_ready(probe, READY_S) is None:
-            raise EnvironmentFault(f"{spec.name} was not ready within {READY_S:g} s")
-        keys = spec.counts
+        server.wait_ready(status_probe(server.host, server.port, path, tls=server.address.tls), READY_S)
+        keys = launched.spec.counts
         told = None if keys is None else Counts(base=server.url, path=keys.path, pointer=keys.pointer)
-        yield f"{server.url}{path}", told
+        yield f"{server.url}{path}", server.tls, told

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -142,6 +144,24 @@ def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_p
         assert abs(only["counted"] - only["requests"]) <= 4, name
         assert only["client_cpu_s"] > 0
     assert counter_of(server.url)() == server.ended()["requests"]
+
+
+@pytest.mark.parametrize("server", ["reference", "reference:https"])
+def test_a_server_of_the_catalogue_answers_all_rounds_and_is_gone_then(server: str, tmp_path: Path) -> None:
+    found = subprocess.run(
+        [PRONY_COMMAND, "second-opinion", server, "--with", "wrk,ab", "-c", "2", "-d", "1s", "--rounds", "2",
+         "--json", "--db", tmp_path / "r.db"],
+        capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
+    (part,) = json.loads(found.stdout)["parts"]
+    ran = {one["tool"]: one for one in part["cross_check"]["opinions"]}
+    assert set(ran) | set(part["cross_check"]["left_out"]) == {PRONY, "wrk", "ab"}
+    for name, one in ran.items():
+        assert [run["failure"] for run in one["runs"]] == [None, None], name
+        assert all(run["requests"] > 0 for run in one["runs"])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", urlsplit(part["cells"][0]["server"]).port or 0), 1)
 
 
 def test_names_that_nobody_knows() -> None:
