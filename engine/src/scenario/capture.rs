@@ -12,6 +12,9 @@ use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
 
+/// The longest value: users keep theirs, and there may be many of them.
+pub const MOST_VALUE_BYTES: usize = 1024 * 1024;
+
 /// What a step does with a kept answer.
 #[derive(Debug, Default)]
 pub struct Look {
@@ -54,6 +57,8 @@ enum Which {
 pub enum Missed {
     Expectation,
     Capture,
+    /// A value has more than [`MOST_VALUE_BYTES`].
+    TooLong,
 }
 
 impl Look {
@@ -214,9 +219,8 @@ impl Look {
                 });
         let mut missed = (!met).then_some(Missed::Expectation);
         for capture in self.captures.iter().filter(taken) {
-            if !capture.take(seen, json.as_ref(), vars, rng) {
-                missed = missed.or(Some(Missed::Capture));
-            }
+            let lacks = capture.take(seen, json.as_ref(), vars, rng).err();
+            missed = missed.or(lacks);
         }
         missed
     }
@@ -271,19 +275,36 @@ impl Compiled {
         })
     }
 
-    /// False when nothing is found and that was not to be.
+    /// The error: nothing is found and that was not to be, or a value is too long, which is set as
+    /// if nothing had been found.
     fn take(
         &self,
         seen: &CapturedResponse,
         json: Option<&Value>,
         vars: &mut Vars,
         rng: &mut impl Rng,
-    ) -> bool {
-        let most = match self.which {
-            Which::Nth(number) => number,
-            _ => usize::MAX,
+    ) -> Result<(), Missed> {
+        let (before, most) = match self.which {
+            Which::Nth(number) => (number - 1, number),
+            _ => (0, usize::MAX),
         };
         let mut found = self.from.find(seen, json, most, self.as_json);
+        let lengths = || found.iter().skip(before).map(|value| value.len());
+        let too_long = lengths().any(|bytes| bytes > MOST_VALUE_BYTES)
+            || self.as_json && lengths().sum::<usize>() > MOST_VALUE_BYTES;
+        if too_long {
+            found.clear();
+        }
+        let is_there = self.set(found, vars, rng);
+        match (too_long, is_there) {
+            (true, _) => Err(Missed::TooLong),
+            (false, true) => Ok(()),
+            (false, false) => Err(Missed::Capture),
+        }
+    }
+
+    /// Sets the user's values to what was found; false when that is nothing and was not to be.
+    fn set(&self, mut found: Vec<Box<[u8]>>, vars: &mut Vars, rng: &mut impl Rng) -> bool {
         let value = match &self.which {
             Which::Nth(number) => (found.len() >= *number).then(|| found.swap_remove(number - 1)),
             Which::Random if found.is_empty() => None,

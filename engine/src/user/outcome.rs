@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::http::response::Answer;
 use crate::measure::counters::ErrorKind;
 use crate::record::Answered;
-use crate::scenario::capture::Missed;
+use crate::scenario::capture::{MOST_VALUE_BYTES, Missed};
 
 impl Users {
     /// Records the answer that came next; whether the user's iteration ends with it.
@@ -119,6 +119,12 @@ impl Users {
         missed.map(|missed| match missed {
             Missed::Expectation => ErrorKind::ExpectBody,
             Missed::Capture => ErrorKind::Capture,
+            Missed::TooLong => {
+                let reason = format!("a captured value has more than {MOST_VALUE_BYTES} bytes");
+                let counters = &mut cx.record.recorder.counters;
+                counters.explain(ErrorKind::Capture, reason);
+                ErrorKind::Capture
+            }
         })
     }
 

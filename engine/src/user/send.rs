@@ -25,8 +25,8 @@ pub struct Sent {
 }
 
 impl Users {
-    /// The requests of a user whose turn to send has come. The error: there are none, and what to do
-    /// instead.
+    /// The requests of a user whose turn to send has come. The error: there are none, and what to
+    /// do instead.
     #[inline]
     pub fn write(
         &mut self,
@@ -155,8 +155,8 @@ impl Users {
         user.on_connection >= self.job.max_requests
     }
 
-    /// Whether a request may go out behind those that were written, of which this is the step of the
-    /// last.
+    /// Whether a request may go out behind those that were written, of which this is the step of
+    /// the last.
     fn has_room(&self, index: u32, step: u16) -> bool {
         let step = &self.job.steps[usize::from(step)];
         let delays = self.job.script.as_ref().is_some_and(|script| script.delays);

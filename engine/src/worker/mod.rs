@@ -60,7 +60,8 @@ struct Worker<'a, D: Driver> {
     send_group: usize,
     /// When what is handled now happened.
     now_ns: u64,
-    /// The last reading of the clock, which goes on while a batch of events that happened before is handled.
+    /// The last reading of the clock, which goes on while a batch of events that happened before is
+    /// handled.
     read_ns: u64,
     /// A batch of events, which had all happened when it was fetched, is being handled.
     in_batch: bool,

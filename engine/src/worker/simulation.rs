@@ -1,4 +1,5 @@
-//! The measuring thread on a virtual clock, against a simulated server: what it must record is known exactly.
+//! The measuring thread on a virtual clock, against a simulated server: what it must record is known
+//! exactly.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -43,7 +44,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// When the answer to a request sent at this time (after the start) comes.
 type Service = fn(u64) -> u64;
 
-/// What the kernel says to an attempt to connect at this time (after the start); `None`: it lets it begin.
+/// What the kernel says to an attempt to connect at this time (after the start); `None`: it lets it
+/// begin.
 type Refusal = fn(u64) -> Option<i32>;
 
 std::thread_local! {
