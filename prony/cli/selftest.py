@@ -90,4 +90,4 @@ def _line(told: EntryResult) -> str:
     ]
     if told.clean:
         lines.append(f"       clean: {told.clean}")
-    return "\n".join([*lines, *(f"       FAULT: {fault}" for fault in told.failures)])
+    return "\n".join([*lines, *(f"       FAILED: {reason}" for reason in told.failures)])

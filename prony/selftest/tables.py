@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,10 +42,12 @@ class Rounds:
 def statistics_tables(rounds: Rounds, say: Say = lambda _: None) -> str:
     """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""
     parts = [
-        f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
-        f"{rounds.bootstrap:,} for the bootstrap, {rounds.verdicts:,} for the others. "
-        f"A share of 5 % is then known to ± {_error(rounds.verdicts) * 100:.1f} percentage points "
-        "(95 %).",
+        _prose(
+            f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
+            f"{rounds.bootstrap:,} for the bootstrap, {rounds.verdicts:,} for the others. "
+            f"A share of 5 % is then known to ± {_error(rounds.verdicts) * 100:.1f} percentage points "
+            "(95 %)."
+        ),
         _worlds(),
         _coverage(rounds, say),
         _false(rounds, say),
@@ -63,6 +66,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
+
+
+def _prose(text: str) -> str:
+    """A paragraph in lines of at most 100 characters, as the pages have them."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _worlds() -> str:
@@ -84,12 +92,13 @@ def _coverage(rounds: Rounds, say: Say) -> str:
         *(f"Welch, n = {n}" for n in TRIALS),
         *(f"BCa, n = {n}" for n in TRIALS[1:]),
     )
-    return (
+    text = (
         "**Coverage**: how often the 95 % interval of a ratio holds the true one (1.05). The paired t"
         " interval decides wherever blocks are complete; Welch's is the way out when they are not, "
         "and is too wide where blocks share something (it cannot take that out); BCa is the cross-"
-        "check and is too narrow with few trials, which is why it decides nothing.\n\n" + table(head, rows)
+        "check and is too narrow with few trials, which is why it decides nothing."
     )
+    return _prose(text) + "\n\n" + table(head, rows)
 
 
 def _false(rounds: Rounds, say: Say) -> str:
@@ -106,11 +115,12 @@ def _false(rounds: Rounds, say: Say) -> str:
         "3 names, n = 5",
         *(f"*equivalent*, n = {n}" for n in TRIALS),
     )
-    return (
+    text = (
         "**The same server under several names** (A/A): how often *any* pair is called faster or "
         "slower (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
-        "band of 2 %: how often they are called *equivalent* (at most 2.5 %).\n\n" + table(head, rows)
+        "band of 2 %: how often they are called *equivalent* (at most 2.5 %)."
     )
+    return _prose(text) + "\n\n" + table(head, rows)
 
 
 def _until_clear(rounds: Rounds, say: Say) -> str:
@@ -134,11 +144,12 @@ def _until_clear(rounds: Rounds, say: Say) -> str:
         "all intervals of all looks cover",
         "false faster/slower when one peeks with the ordinary interval",
     )
-    return (
+    text = (
         f"**Trials added until the verdict is clear**: looks after each block from {LOOKS.first} to "
         f"{LOOKS.most}. The rule promises at most 5 % in the first column and at least 95 % in the "
-        "second; the last column is what happens without a rule.\n\n" + table(head, rows)
+        "second; the last column is what happens without a rule."
     )
+    return _prose(text) + "\n\n" + table(head, rows)
 
 
 def _verdicts(found: Power) -> str:
@@ -161,12 +172,13 @@ def _power(rounds: Rounds, say: Say) -> str:
                 )
             )
     head = ("trials differ by", "true difference", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
-    return (
+    text = (
         "**Power**: how often the faster server is called *faster* / the two are called *equivalent* "
         "(the rest is *inconclusive*; a faster server called *slower* would be marked wrong), by the "
         "true difference and by how much trials of one server differ. The last column adds trials "
-        "until it is clear and says how many per server that took on average.\n\n" + table(head, rows)
+        "until it is clear and says how many per server that took on average."
     )
+    return _prose(text) + "\n\n" + table(head, rows)
 
 
 def _one_sided(rounds: Rounds, say: Say) -> str:
@@ -181,14 +193,15 @@ def _one_sided(rounds: Rounds, say: Say) -> str:
         *(f"coverage, n = {n}" for n in TRIALS),
         "false faster/slower, until clear",
     )
-    return (
+    text = (
         "**Where it does not hold**: one of two servers has a slow start now and then, the other has "
         "none. With few trials the slow start is often not among them, and nothing that sees only "
         "these trials can know of it. A start that happens with chance q stays unseen in n trials "
         "with chance (1 - q)ⁿ: after 5 trials a kind of start that happens in up to 45 % of the cases"
         " may be missing (95 %), after 10 up to 26 %, after 20 up to 14 %. Who suspects such starts "
-        "needs 20 trials or more.\n\n" + table(head, rows)
+        "needs 20 trials or more."
     )
+    return _prose(text) + "\n\n" + table(head, rows)
 
 
 def replace_between(text: str, begin: str, end: str, new: str) -> str:
