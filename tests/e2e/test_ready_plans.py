@@ -38,7 +38,11 @@ def test_a_ready_plan_runs_in_miniature(lab: Lab, plan: str) -> None:
     (part,) = (part for part in shown["parts"] if part["cells"])
     assert len(part["cells"]) == cells
     for cell in part["cells"]:
-        assert cell["why"] or cell["verdict"] == "valid", "what is not valid says why"
+        (trial,) = cell["trials"]
+        named = [why.partition(":")[0] for why in cell["why"]]
+        deciding = {one["check"] for one in trial["findings"] if one["status"] == cell["verdict"]}
+        assert len(named) == (cell["verdict"] != "valid"), "what is not valid says why"
+        assert set(named) <= deciding, trial["findings"]
         if cell["counting_trials"]:  # a busy machine may rightly make a trial invalid
             assert set(cell["figures"]) >= ALWAYS
             assert cell["figures"]["completed"]["median"] > 0

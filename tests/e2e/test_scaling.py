@@ -11,16 +11,17 @@ SHORT = ("--window", "2s", "--warmup", "1s", "--seed", "1")
 def test_a_sweep_of_a_running_server(lab: Lab) -> None:
     page = lab.folder / "sweep.html"
     with server("--delay", "fixed:10ms") as url:
-        shown = lab.json("sweep", url + "/", "--users", "1,2…8", *SHORT, "--report", str(page))
+        words = (*SHORT, *lab.lenient, "--report", str(page))
+        shown = lab.json("sweep", url + "/", "--users", "1,2…8", *words)
     (part,) = shown["parts"]
     assert [cell["users"] for cell in part["cells"]] == [1, 2, 4, 8]
     trials = [trial for cell in part["cells"] for trial in cell["trials"]]
     assert len({trial["id"] for trial in trials}) == 4
-    assert all(trial["figures"] or trial["rejected_because"] for trial in trials)
-    # A user waits 10 ms for each answer: never more than 100 answers per second and user.
+    # A user waits 10 ms for each response: never more than 100 responses per second and user.
     for cell in part["cells"]:
         for trial in cell["trials"]:
-            assert trial["figures"].get("requests_per_s", 0) <= 101 * cell["users"]
+            assert trial["counts"], trial["rejected_because"]
+            assert 0 < trial["figures"]["requests_per_s"] <= 101 * cell["users"]
     assert "Scaling" in page.read_text(encoding="utf-8")
     # One object in the store, shown again as it was.
     assert all(trial["id"].startswith(shown["id"]) for trial in trials)
@@ -42,16 +43,16 @@ def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) ->
 
 
 def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
-    """One worker and 20 ms: 50 answers per second at the most, whatever the machine does."""
+    """One worker and 20 ms: 50 responses per second at the most, whatever the machine does."""
     with server("--workers", "1", "--delay", "fixed:20ms") as url:
         words = ("--slo", "p50<200ms", "--start", "20", "--resolution", "30", "--search-trials", "8")
-        shown = lab.json("capacity", url + "/", *words, *SHORT)
+        shown = lab.json("capacity", url + "/", *words, *SHORT, *lab.lenient)
     search = shown["parts"][0]["search"]
     assert search["end"] is not None
     assert search["tried"]
     assert lab.json("results", "show", "latest") == shown
-    if search["held_per_s"] is not None:
-        assert search["held_per_s"] <= 60
+    assert search["held_per_s"] is not None, search
+    assert 20 <= search["held_per_s"] <= 60
     assert all(one["outcome"] != "met" for one in search["tried"] if one["rate_per_s"] >= 75)
 
 
