@@ -1,18 +1,41 @@
-"""docs/truth.md has a place for the tables of every section."""
+"""docs/truth.md has a place for the tables of every section, and columns that the code still prints."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from prony.selftest.__main__ import SECTIONS, marks
-from prony.selftest.tables import replace_between
+from prony.selftest.faults.single_trial import markdown
+from prony.selftest.tables import Rounds, replace_between, statistics_tables
 
 TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
+
+
+def printed(section: str) -> str:
+    """What the code prints today, with as few simulations as make every table."""
+    if section == "statistics":
+        return statistics_tables(Rounds(2, 2, 2))
+    return markdown([])
+
+
+def headings(page: str) -> list[str]:
+    """The heading row of every table."""
+    return [row for row, below in pairwise(page.splitlines()) if below.startswith("|---")]
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_page_has_its_marks(section: str) -> None:
     changed = replace_between(TRUTH.read_text(encoding="utf-8"), *marks(section), "\nTABLE\n")
     assert changed.count("TABLE\n") == 1
+
+
+@pytest.mark.parametrize("section", ["statistics", "catalogue"])
+def test_the_tables_of_the_page_have_the_columns_that_are_printed(section: str) -> None:
+    begin, end = marks(section)
+    _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)
+    wanted = headings(printed(section))
+    assert wanted
+    assert headings(rest.partition(end)[0]) == wanted
