@@ -12,6 +12,7 @@ from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound
 from prony.judge.finding import Finding, Status
+from prony.judge.server_cpu import server_cpu_share
 from prony.judge.words import measured, no_window, number, percent
 
 CHECK = "bound_by"
@@ -39,15 +40,6 @@ class Bound:
     cpu_share: float | None
     text: str
     advice: str = ""
-
-
-def server_cpu_share(evidence: Evidence) -> float | None:
-    """Server CPU ÷ (granted CPUs x wall time) over the window."""
-    window = evidence.server_window
-    if window is None or window.cpu_s is None:
-        return None
-    granted_s = window.wall_s * window.granted_cpus
-    return window.cpu_s / granted_s if granted_s > 0 else None
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
