@@ -24,7 +24,7 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
     checks = examine(extra=_toolchain())
     if json:
         from prony.report.delivery import print_model
-        from prony.report.schema import DoctorOut, HostCheckOut
+        from prony.report.listings import DoctorOut, HostCheckOut
 
         print_model(DoctorOut(checks=[HostCheckOut(**asdict(check)) for check in checks]))
         return 0

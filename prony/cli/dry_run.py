@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from prony.experiment.testbed import Testbed
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.report.delivery import print_model
-from prony.report.schema import DryRunOut, LeftOut, PlannedTrialOut
+from prony.report.listings import DryRunOut, LeftOut, PlannedTrialOut
 
 
 def show_dry_run(

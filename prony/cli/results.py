@@ -32,7 +32,7 @@ def list_results(
 
     from prony.experiment.stored import plan_of
     from prony.report.delivery import print_model
-    from prony.report.schema import ListedOut, ListOut
+    from prony.report.listings import ListedOut, ListOut
     from prony.store import Store
 
     rows = Store.open(db).experiments()

@@ -41,7 +41,7 @@ def command(
         print(f"prony: {fault}", file=sys.stderr)
     if json:
         from prony.report.delivery import print_model
-        from prony.report.schema import ListedServerOut, ServersOut
+        from prony.report.listings import ListedServerOut, ServersOut
 
         listed = [
             ListedServerOut(

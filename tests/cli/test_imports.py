@@ -1,0 +1,54 @@
+"""What a command imports: what answers at once must not load what measures, judges or draws."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import json, sys
+from prony.cli.main import main
+code = main()
+print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
+"""
+NUMBERS = ("numpy", "scipy", "ruptures", "hdrh")
+DRAWS = ("prony.report.html", "prony.report.terminal", "altair")
+JUDGES = ("prony.judge.checks", "prony.compare", "prony.trial", "prony.steady")
+
+
+def imported(*words: str) -> tuple[int, list[str]]:
+    """The exit code of `prony WORDS` in a new Python, and the names of what it had imported at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *words],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    code, names = json.loads(done.stderr.splitlines()[-1])
+    return code, names
+
+
+def below(names: list[str], forbidden: tuple[str, ...]) -> list[str]:
+    """Those of the names that are forbidden, or lie in a forbidden package."""
+    return [name for name in names if any(f"{name}.".startswith(f"{one}.") for one in forbidden)]
+
+
+@pytest.mark.parametrize(
+    ("words", "forbidden"),
+    [
+        (("--help",), ("sqlalchemy", "rich", "yaml")),
+        (("load", "--help"), ("sqlalchemy", "yaml")),
+        (("results", "list"), ()),
+        (("results", "list", "--json"), ()),
+    ],
+    ids=" ".join,
+)
+def test_what_measures_nothing_imports_nothing_that_does(
+    words: tuple[str, ...], forbidden: tuple[str, ...], tmp_path: Path
+) -> None:
+    database = () if "--help" in words else ("--db", str(tmp_path / "r.db"))
+    code, names = imported(*words, *database)
+    assert code == 0
+    assert below(names, (*NUMBERS, *DRAWS, *JUDGES, *forbidden)) == []
