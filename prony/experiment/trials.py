@@ -1,5 +1,5 @@
-"""One trial of an experiment: run, calibrate, judge, store. Between its end and the store comes only the
-calibration, which may fail without losing it.
+"""One trial of an experiment: run, judge, store. A calibration that has to be measured follows when the trial
+is stored, and completes it.
 
 Must not know the order of trials, or why this one is run.
 """
@@ -24,7 +24,7 @@ from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.targets import ServerUnderTest
-from prony.trial.run import Outcome, run_trial, usual_bytes
+from prony.trial.run import run_trial, usual_bytes
 from prony.trial.surroundings import Surroundings
 
 FROM_OUTSIDE = frozenset({"isolation", "host"})
@@ -82,7 +82,6 @@ class Trials:
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise outcome.fault
         ended_at = datetime.now(UTC)
-        calibration, interrupted = self._calibrated(trial, outcome)
         evidence = with_settings(outcome.evidence, changed(self.testbed.fingerprint.sysctls, read_sysctls()))
         record = TrialRecord(
             id=trial_id(self.identifier, scheduled.index, attempt),
@@ -98,14 +97,19 @@ class Trials:
             kind="control" if scheduled.control else "trial",
             started_at=started_at,
             ended_at=ended_at,
-            evidence=evidence.model_copy(update={"calibration": calibration, "conformance": conformance}),
+            evidence=evidence.model_copy(
+                update={"calibration": self._known_calibration(trial, evidence), "conformance": conformance}
+            ),
             failure=outcome.failure,
             notes=outcome.notes,
             fingerprint_key=self.testbed.fingerprint.key,
         )
         ended = Ended(record, self._stored(record, cell.limits))
+        interrupted = outcome.interrupted
+        if not interrupted and record.evidence.calibration is None:
+            ended, interrupted = self._calibrated(trial, ended, cell.limits)
         self._tell(ended, time.monotonic() - begun)
-        if interrupted or outcome.interrupted:
+        if interrupted:
             raise KeyboardInterrupt  # kept and judged; nothing more is to be started
         return ended
 
@@ -125,38 +129,57 @@ class Trials:
         found = ended.conclusion
         self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
 
-    def _calibrated(self, trial: TrialPlan, outcome: Outcome) -> tuple[Calibration | None, bool]:
-        """The engine's ceiling, and whether the user interrupted it: without one only the checks that need it
-        are unknown, and the trial is whole.
+    def _calibrated(self, trial: TrialPlan, ended: Ended, limits: Mapping[str, Any]) -> tuple[Ended, bool]:
+        """The trial with the engine's ceiling, and whether the user interrupted it: without a ceiling only
+        the checks that need it are unknown, and the trial is whole.
         """
-        if outcome.interrupted:
-            return None, False
+        record = ended.record
         try:
-            return self._calibration(trial, outcome.evidence), False
-        except Exception as fault:  # even a defect: the trial has been measured
+            found = self._calibration(trial, record.evidence)
+            if found is None:
+                return ended, False
+            evidence = record.evidence.model_copy(update={"calibration": found})
+            record = record.model_copy(update={"evidence": evidence})
+            conclusion = conclude(record, CheckLimits.model_validate(limits))
+            self.store.complete_trial(record, conclusion.judgement, conclusion.figures)
+            return Ended(record, conclusion), False
+        except Exception as fault:  # even a defect: the trial is stored
             self.progress.note(f"no calibration: {fault}")
-            return None, False
         except KeyboardInterrupt:
-            return None, True
+            return ended, True
+        return ended, False
+
+    def _known_calibration(self, trial: TrialPlan, evidence: Evidence) -> Calibration | None:
+        """One of this experiment for so many connections and responses of about this length (within a
+        quarter).
+        """
+        body_bytes, shape = usual_bytes(evidence), _shape(trial)
+        if body_bytes is None or evidence.load.tls:
+            return None
+        for (length, *kind), calibration in self._calibrations.items():
+            if tuple(kind) == shape and abs(length - body_bytes) <= max(64, length // 4):
+                return calibration
+        return None
 
     def _calibration(self, trial: TrialPlan, evidence: Evidence) -> Calibration | None:
-        """For so many connections and answers of about this length (within a quarter), measured once, between
-        trials; the reference server speaks plain HTTP, so over TLS nothing is known.
+        """Measured now, between trials; the reference server speaks plain HTTP, so over TLS nothing is
+        known.
         """
         body_bytes = usual_bytes(evidence)
         if body_bytes is None or evidence.load.tls:
             return None
-        connections = min(trial.load.at_once, MOST_CONNECTIONS)
-        depth = trial.connections.pipeline
-        for (length, *kind), calibration in self._calibrations.items():
-            if kind == [connections, depth] and abs(length - body_bytes) <= max(64, length // 4):
-                return calibration
+        connections, depth = _shape(trial)
         self.progress.phase("calibrate", 2.5)
         found = calibrate(
             self.testbed.partition, trial.workload, connections, body_bytes, trial.driver, depth
         )
         self._calibrations[body_bytes, connections, depth] = found
         return found
+
+
+def _shape(trial: TrialPlan) -> tuple[int, int]:
+    """Connections at once and requests in flight on each, as the reference server is asked for them."""
+    return min(trial.load.at_once, MOST_CONNECTIONS), trial.connections.pipeline
 
 
 def _measured(evidence: Evidence) -> bool:

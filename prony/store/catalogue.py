@@ -1,4 +1,5 @@
-"""The catalogue of results: experiments and their trials, each written in one transaction and never changed.
+"""The catalogue of results: experiments and their trials, each written in one transaction and never changed
+(but for the calibration that follows a trial).
 
 Must not know how a trial is run, judged or shown.
 """
@@ -126,6 +127,19 @@ class Store:
                 else f"Trial {record.id} could not be saved as a file either."
             )
             raise StoreError(f"{fault} {kept}") from None
+
+    def complete_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
+        """Replace a trial that `add_trial` stored a moment ago by the same one with its calibration, and its
+        judgement by the one that follows; whoever reads meanwhile finds the earlier or the later.
+        """
+        mine = schema.judgements.c.trial_id == record.id
+        values = {name: value for name, value in _trial_values(record).items() if name != "id"}
+        with self._database.faults(), self._database.writing() as connection:
+            connection.execute(update(schema.trials).where(schema.trials.c.id == record.id).values(**values))
+            connection.execute(delete(schema.judgements).where(mine))
+            connection.execute(
+                insert(schema.judgements).values(**_judgement_values(record.id, judgement, figures))
+            )
 
     def _insert_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         with self._database.faults():

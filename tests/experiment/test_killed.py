@@ -1,0 +1,61 @@
+"""SIGKILL while the engine is calibrated: the trial before it has been measured, and stays."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from prony.store import Store
+from tests import command
+from tests.load.test_engine import Reference
+from tests.verdicts import demanded_code
+
+SWEEP = ("--users", "1", "--window", "1s", "--warmup", "0s")
+
+
+def calibrates(process: subprocess.Popen[str]) -> bool:
+    """Whether it has started a reference server of its own."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    commands = [Path(f"/proc/{child}/cmdline") for child in children]
+    return any(b"serve" in file.read_bytes().split(b"\0") for file in commands if file.exists())
+
+
+def test_a_trial_is_stored_before_the_calibration_that_completes_it(tmp_path: Path) -> None:
+    reference, database = Reference(), tmp_path / "results.db"
+    words = [str(command.PRONY), "sweep", reference.url, *SWEEP, "--db", str(database)]
+    try:
+        with subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            give_up = time.monotonic() + 90
+            while not calibrates(process):
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < give_up
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+        store = Store.open(database)
+        (experiment,) = store.experiments()
+        (trial,) = store.trials(experiment.id)
+        assert trial.record.evidence.calibration is None
+        assert trial.record.evidence.engine is not None
+        store.close()
+        done = command.run(["sweep", "--resume", "latest", "--db", database])
+        assert done.returncode == demanded_code(database), done.stderr
+        assert [one.record.id for one in Store.open(database).trials(experiment.id)] == [trial.record.id]
+    finally:
+        reference.finish()
+
+
+def test_a_calibration_completes_the_trial_and_its_judgement(tmp_path: Path) -> None:
+    reference, database = Reference(), tmp_path / "results.db"
+    try:
+        done = command.run(["sweep", reference.url, *SWEEP, "--db", database])
+        assert done.returncode == demanded_code(database), done.stderr
+    finally:
+        reference.finish()
+    store = Store.open(database)
+    (trial,) = store.trials(store.experiment("latest").id)
+    assert trial.record.evidence.calibration is not None
+    assert len(trial.judgements) == 1
