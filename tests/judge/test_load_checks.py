@@ -257,6 +257,14 @@ class TestThink:
     def test_a_late_tail_is_suspect(self) -> None:
         assert present(think(self.thinking(100.3, overshoot_ms=5), LIMITS)).status is Status.SUSPECT
 
+    @pytest.mark.parametrize(("late", "status"), [(1, Status.VALID), (10, Status.SUSPECT)])
+    @pytest.mark.parametrize("count", [10, 100])
+    def test_one_late_sleeper_in_a_hundred_is_none(self, count: int, late: int, status: Status) -> None:
+        drawn = f.of_values([200_000] * (count - late) + [3_300_000] * late)
+        sums = dict.fromkeys(("think_drawn_sum_s", "think_actual_sum_s"), count * 0.1)
+        base = f.window(self.thinking(100.0), **sums, think_count=count, think_overshoot=drawn)
+        assert present(think(base, LIMITS)).status is status
+
     def test_the_floor_spares_short_think_times(self) -> None:
         """1 % of 10 ms would be 0.1 ms: no timer of a general-purpose kernel keeps that at p99."""
         short = f.window(self.thinking(10.05, overshoot_ms=0.6), think_drawn_sum_s=10.0)
@@ -292,8 +300,46 @@ class TestSchedule:
     def test_rounding_of_small_rates_is_allowed(self) -> None:
         base = f.open_model(rate=20)
         assert base.engine is not None
-        late = tuple(r.model_copy(update={"sent": 19}) for r in base.engine.rows)
-        assert present(schedule(f.engine(base, rows=late), LIMITS)).status is Status.VALID
+        for each, status in (((19, 21), Status.VALID), ((19, 19), Status.INVALID)):
+            late = tuple(
+                r.model_copy(update={"sent": each[i % 2]}) for i, r in enumerate(base.engine.rows, start=1)
+            )
+            assert present(schedule(f.engine(base, rows=late), LIMITS)).status is status
+
+    def backlogged(self, sent: dict[int, int], **totals: int) -> Evidence:
+        """1000/s; `sent` in the rows that end at these milliseconds."""
+        base = f.window(f.open_model(rate=1000), latency=f.histogram(mean_ms=2.0))
+        assert base.engine is not None
+        rows = tuple(r.model_copy(update={"sent": sent.get(int(r.t_ms), 1000)}) for r in base.engine.rows)
+        return f.totals(f.engine(base, rows=rows), **totals)
+
+    def test_a_hiccup_across_a_rows_end_that_is_caught_up_is_suspect_at_most(self) -> None:
+        """13 ms at 1000/s: 13 requests are sent in the next row instead."""
+        finding = present(schedule(self.backlogged({45_000: 987, 46_000: 1013}), LIMITS))
+        assert finding.status is Status.SUSPECT
+        assert "1 rows behind schedule and caught up in the next" in finding.reason
+        last = self.backlogged({50_000: 987, 51_000: 1013}, due_unsent=0)
+        assert present(schedule(last, LIMITS)).status is Status.SUSPECT
+
+    def test_a_backlog_that_remains_is_invalid(self) -> None:
+        finding = present(schedule(self.backlogged({45_000: 900, 46_000: 1000, 47_000: 1100}), LIMITS))
+        assert finding.status is Status.INVALID
+        assert "1 rows behind schedule, " in finding.reason
+
+    def test_a_rate_that_is_slowly_missed_is_invalid(self) -> None:
+        """985 of 1000 in every row: each row is near the limit, and the backlog grows."""
+        slow = self.backlogged(dict.fromkeys(range(1000, 53_000, 1000), 985))
+        assert present(schedule(slow, LIMITS)).status is Status.INVALID
+
+    @pytest.mark.parametrize(
+        ("unsent", "in_all", "status"),
+        [(5, 0, Status.SUSPECT), (5, 3, Status.INVALID), (900, 0, Status.INVALID)],
+    )
+    def test_what_was_due_at_the_windows_end_and_sent_soon_after_is_suspect(
+        self, unsent: int, in_all: int, status: Status
+    ) -> None:
+        late = f.window(self.backlogged({}, due_unsent=in_all), due_unsent=unsent)
+        assert present(schedule(late, LIMITS)).status is status
 
     @pytest.mark.parametrize("field", ["due_unsent", "blocked"])
     def test_unsent_and_blocked_fire(self, field: str) -> None:
@@ -327,8 +373,9 @@ class TestSchedule:
     def test_what_was_due_within_the_allowed_lag_may_fall_into_the_next_row(self) -> None:
         base = f.window(f.open_model(rate=200), latency=f.histogram(mean_ms=100, sigma=0.01))
         assert base.engine is not None
-        for sent, status in ((195, Status.VALID), (193, Status.INVALID)):
-            rows = tuple(r.model_copy(update={"sent": sent}) for r in base.engine.rows)
+        for sent, status in ((195, Status.VALID), (193, Status.SUSPECT)):
+            late = {45_000: sent, 46_000: 400 - sent}
+            rows = tuple(r.model_copy(update={"sent": late.get(int(r.t_ms), 200)}) for r in base.engine.rows)
             assert present(schedule(f.engine(base, rows=rows), LIMITS)).status is status
 
     @pytest.mark.parametrize("field", ["due_unsent", "blocked", "send_lag"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import NotNegative, Share, check
@@ -25,7 +27,9 @@ LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
 
 class ScheduleLimits(SamplesLimits):
     schedule_achieved_min: Share = 0.99
-    """Sent ÷ due in every row. k6, wrk2 and vegeta end with exit code 0 below it."""
+    """Of due requests, so many must be sent; the rest is the backlog at a row's end. k6, wrk2 and vegeta end
+    with exit code 0 below it.
+    """
     schedule_lag_floor_ms: NotNegative = 1.0
     """Send lag (p99.9) that is always allowed ..."""
     schedule_lag_share: Share = 0.10
@@ -34,11 +38,13 @@ class ScheduleLimits(SamplesLimits):
 
 @check(ScheduleLimits, order=110, essential=lambda evidence: evidence.load.model == "open")
 def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
-    """Sent ÷ due in every row, send lag, due and unsent, blocked arrivals. Left out in a closed loop."""
+    """Backlog at the end of every row, send lag, due and unsent, blocked arrivals. Left out in a closed
+    loop.
+    """
     if evidence.load.model != "open":
         return None
     limit = (
-        f"at least {percent(limits.schedule_achieved_min)} of due requests sent in every row, "
+        f"at least {percent(limits.schedule_achieved_min)} of due requests sent by the end of every row, "
         "none unsent or blocked, send lag (p99.9, or what the sample supports) up to "
         f"{number(limits.schedule_lag_floor_ms)} ms or "
         f"{percent(limits.schedule_lag_share)} of median latency"
@@ -48,27 +54,34 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     lag = _lag(window, limits)
     allowed_ms = limits.schedule_lag_floor_ms if lag is None else lag[2]
-    share, missing = _lowest_row(window, evidence, limits, allowed_ms)
+    backlog = _backlog(window, evidence, limits, allowed_ms)
     said: list[str] = []
     statuses: list[Status] = []
-    if share is None:
+    if backlog is None:
         statuses.append(Status.UNKNOWN)
         said.append("due requests were not counted")
-    elif missing > 0:
-        statuses.append(Status.INVALID)
-        said.append(f"{missing} rows behind schedule, the worst with {percent(share)} of due requests sent")
     else:
-        said.append(f"at least {percent(min(share, 1.0))} of due requests sent in every row")
-    for count, what in (
-        (window.due_unsent, "due and never sent"),
-        (window.blocked, "blocked by the cap on users"),
+        worst_row = f"the worst with {percent(backlog.lowest)} of due requests sent"
+        if backlog.held:
+            statuses.append(Status.INVALID)
+            said.append(f"{backlog.held} rows behind schedule, {worst_row}")
+        if backlog.cleared:
+            statuses.append(Status.SUSPECT)
+            said.append(f"{backlog.cleared} rows behind schedule and caught up in the next, {worst_row}")
+        if not backlog.held and not backlog.cleared:
+            said.append(f"at least {percent(backlog.lowest)} of due requests sent in every row")
+    for count, what, how in (
+        (window.due_unsent, "due and not sent in the window", _unsent(window, evidence, limits)),
+        (window.blocked, "blocked by the cap on users", Status.INVALID),
     ):
         if count is None:
             statuses.append(Status.UNKNOWN)
             said.append(f"requests {what} were not counted")
         elif count > 0:
-            statuses.append(Status.INVALID)
-            said.append(f"{number(count)} requests {what}")
+            statuses.append(how)
+            said.append(
+                f"{number(count)} requests {what}" + (", but soon after" if how is Status.SUSPECT else "")
+            )
     if lag is None:
         statuses.append(Status.UNKNOWN)
         said.append("send lag was not recorded")
@@ -78,12 +91,12 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
             statuses.append(Status.SUSPECT)
         said.append(f"p{percentile:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed")
     status = worst(*statuses)
-    if share is None and status is Status.UNKNOWN:
+    if backlog is None and status is Status.UNKNOWN:
         return unknown(CHECK, "; ".join(said), limit=limit, source=SOURCE)
     return Finding(
         check=CHECK,
         status=status,
-        value=share,
+        value=None if backlog is None else backlog.lowest,
         limit=limit,
         reason="; ".join(said),
         advice="the client could not offer this rate: more client CPUs, a lower rate or a higher cap on users"
@@ -93,38 +106,66 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
     )
 
 
-def _lowest_row(
-    window: Window, evidence: Evidence, limits: ScheduleLimits, allowed_ms: float
-) -> tuple[float | None, int]:
-    """(lowest sent ÷ due of a row, number of rows below the limit after rounding); (None, 0) when not
-    counted.
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What was due and not yet sent at the ends of rows."""
 
-    For constant arrivals due requests follow from the rate; for others the engine must count them.
+    lowest: float
+    """Sent ÷ due of the worst row."""
+    held: int = 0
+    """Rows at whose end a backlog above the limit remained that the next row did not clear ..."""
+    cleared: int = 0
+    """... and those where it did."""
+
+
+def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed_ms: float) -> Backlog | None:
+    """The backlog of the full rows in the window, which begins with none; None when not counted.
+
+    It grows by what was due and not sent, less the share that may be missing, shrinks by what was sent
+    beyond that, and is never below none. For constant arrivals due requests follow from the rate; for others
+    the engine must count them.
     """
     rate = (
         evidence.load.offered_per_s
         if evidence.load.arrivals == "constant" and not evidence.load.varies
         else None
     )
-    lowest: float | None = None
-    missing = 0
+    lowest, backlog = 1.0, 0.0
+    over: list[bool] = []
     rows = evidence.engine.rows if evidence.engine is not None else ()
     for row in full_rows(rows, window.opened_ms, window.opened_ms + window.duration_s * 1000):
-        due = (
-            row.offered
-            if row.offered is not None
-            else None
-            if rate is None
-            else rate * row.duration_ms / 1000
-        )
+        due = row.offered
+        if due is None and rate is not None:
+            due = rate * row.duration_ms / 1000
         if due is None or row.sent is None:
-            return None, 0
-        if due <= 0:
-            continue
-        lowest = min(row.sent / due, 1.0 if lowest is None else lowest)
+            return None
+        backlog = max(0.0, backlog + limits.schedule_achieved_min * due - row.sent)
+        lowest = min(lowest, row.sent / due) if due > 0 else lowest
         later = ROUNDING_REQUESTS + due * allowed_ms / row.duration_ms
-        missing += row.sent + later < limits.schedule_achieved_min * due
-    return lowest, missing
+        over.append(backlog > later)
+    if not over:
+        return None
+    # The last full row has no successor to clear it, unless all that was due was sent in the end.
+    after = [*over[1:], not _all_sent(window, evidence)]
+    held = sum(behind and still for behind, still in zip(over, after, strict=True))
+    return Backlog(lowest, held, sum(over) - held)
+
+
+def _all_sent(window: Window, evidence: Evidence) -> bool:
+    """Whether nothing that was due in the window, or later in the run, remained unsent."""
+    totals = evidence.engine.totals if evidence.engine is not None else None
+    return (totals.due_unsent if totals is not None else None) == 0 or window.due_unsent == 0
+
+
+def _unsent(window: Window, evidence: Evidence, limits: ScheduleLimits) -> Status:
+    """Of what was due in the window and not sent in it: sent soon after, in an amount that a pause of the
+    host at the window's end explains, it is suspect; else invalid.
+    """
+    totals = evidence.engine.totals if evidence.engine is not None else None
+    unsent = window.due_unsent or 0
+    sent_later = totals is not None and totals.due_unsent == 0
+    few = window.offered is not None and unsent <= (1 - limits.schedule_achieved_min) * window.offered
+    return Status.SUSPECT if sent_later and few else Status.INVALID
 
 
 def _lag(window: Window, limits: ScheduleLimits) -> tuple[float, float, float] | None:
