@@ -92,6 +92,15 @@ class CgroupThrottle(Record):
     throttled_s: float
 
 
+class ThreadUse(Record):
+    """What one thread of the server used over the window."""
+
+    pid: int
+    tid: int
+    name: str
+    cpu_s: float
+
+
 class ServerWindow(Record):
     """The server over exactly the measured window (readings nearest to its borders, interpolated where
     needed).
@@ -99,6 +108,13 @@ class ServerWindow(Record):
 
     wall_s: float
     granted_cpus: float
+    """How many CPUs it may use: those of its CPU set, or less by a quota."""
+    cpus: tuple[int, ...] = ()
+    """Where it may run; empty: not known."""
+    busiest_thread: ThreadUse | None = None
+    """Of all its processes; None when threads could not be read, or were too many."""
+    processes: int | None = None
+    """At its end."""
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
     peak_rss_bytes: int | None = None

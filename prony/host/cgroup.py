@@ -8,32 +8,33 @@ from pathlib import Path, PurePosixPath
 from prony.host.proc import ROOT, read_int, read_text
 
 
-def cpu_quota(root: Path = ROOT) -> float | None:
-    """The smallest CPU quota from this process's group up to the root, in CPUs; None when there is none or it
-    cannot be read.
+def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
+    """The smallest CPU quota from a process's group up to the root, in CPUs; None when there is none or it
+    cannot be read. The process: this one, or `pid`.
     """
-    quotas = [quota for quota in (*_v2(root), *_v1(root)) if quota is not None]
+    who = "self" if pid is None else str(pid)
+    quotas = [quota for quota in (*_v2(root, who), *_v1(root, who)) if quota is not None]
     return min(quotas, default=None)
 
 
-def _v2(root: Path) -> Iterator[float | None]:
-    for folder in _folders(root, controller=None):
+def _v2(root: Path, who: str) -> Iterator[float | None]:
+    for folder in _folders(root, who, controller=None):
         text = read_text(folder / "cpu.max")
         fields = text.split() if text else []
         if len(fields) == 2 and fields[0].isdecimal() and fields[1].isdecimal() and int(fields[1]) > 0:
             yield int(fields[0]) / int(fields[1])
 
 
-def _v1(root: Path) -> Iterator[float | None]:
-    for folder in _folders(root, controller="cpu"):
+def _v1(root: Path, who: str) -> Iterator[float | None]:
+    for folder in _folders(root, who, controller="cpu"):
         quota, period = read_int(folder / "cpu.cfs_quota_us"), read_int(folder / "cpu.cfs_period_us")
         if quota is not None and period is not None and quota > 0 and period > 0:
             yield quota / period
 
 
-def _folders(root: Path, controller: str | None) -> Iterator[Path]:
-    """The folder of this process's group in one hierarchy and its parents, as far as mounted here."""
-    group = _group(root, controller)
+def _folders(root: Path, who: str, controller: str | None) -> Iterator[Path]:
+    """The folder of the process's group in one hierarchy and its parents, as far as mounted here."""
+    group = _group(root, who, controller)
     if group is None:
         return
     for mounted_root, mount_point in _mounts(root, controller):
@@ -52,8 +53,8 @@ def _folders(root: Path, controller: str | None) -> Iterator[Path]:
             folder = folder.parent
 
 
-def _group(root: Path, controller: str | None) -> str | None:
-    for line in (read_text(root / "proc/self/cgroup") or "").splitlines():
+def _group(root: Path, who: str, controller: str | None) -> str | None:
+    for line in (read_text(root / f"proc/{who}/cgroup") or "").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controller is None:

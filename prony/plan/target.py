@@ -91,12 +91,17 @@ class Url(Record):
         return 0 if self.unix is not None else urlsplit(self.url).port or (443 if self.https else 80)
 
     @property
+    def all_addresses(self) -> tuple[tuple[str, int], ...]:
+        """Hosts and ports that connections go to, in turn."""
+        if not self.addresses:
+            return ((self.host, self.port),)
+        parts = (address.rpartition(":") for address in self.addresses)
+        return tuple((host.strip("[]"), int(port)) for host, _, port in parts)
+
+    @property
     def first_address(self) -> tuple[str, int]:
         """Host and port of the first connection."""
-        if not self.addresses:
-            return self.host, self.port
-        host, _, port = self.addresses[0].rpartition(":")
-        return host.strip("[]"), int(port)
+        return self.all_addresses[0]
 
 
 Target = Annotated[Launch | Url, Field(discriminator="kind")]

@@ -86,7 +86,7 @@ def launch(
     return RunningServer(
         name=spec.name,
         built=built,
-        cpus=tuple(cpus),
+        own_cpus=tuple(cpus),
         host=host,
         port=port,
         command=tuple(command),

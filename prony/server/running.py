@@ -24,6 +24,7 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.host.affinity import granted_cpus
+from prony.host.cgroup import cpu_quota
 from prony.plan.target import TlsOptions
 from prony.server import proc, throttle
 from prony.server.address import Address
@@ -32,6 +33,7 @@ from prony.server.build import Built
 from prony.server.guarded import GuardedProcess
 from prony.server.probe import request_count, status_probe
 from prony.server.service import RunningService
+from prony.server.threads import Readings, thread_times
 
 REPORT_PATIENCE_S = 10.0
 """How long after listening the application may take to print its own figures."""
@@ -46,7 +48,7 @@ class RunningServer(GuardedProcess):
     kind: ClassVar[str] = "server"
 
     built: Built
-    cpus: tuple[int, ...] = ()
+    own_cpus: tuple[int, ...] = ()
     """Its own while it is measured; empty: all that we have."""
     agent: AgentClient | None = None
     ca: Path | None = None
@@ -172,9 +174,17 @@ class RunningServer(GuardedProcess):
         """
         return throttle.throttle(self.pid)
 
-    def granted_cpus(self) -> float:
-        """How many CPUs are its own while it is measured."""
-        return float(len(self.cpus or granted_cpus()))
+    def cpus(self) -> tuple[int, ...]:
+        """Its own while it is measured."""
+        return tuple(self.own_cpus or granted_cpus())
+
+    def quota_cpus(self) -> float | None:
+        """That of its group, which it shares with whatever started Prony."""
+        return cpu_quota(pid=self.pid)
+
+    def thread_times(self) -> Readings:
+        """CPU time of each thread of all its processes."""
+        return thread_times(self.pids())
 
     def request_count(self) -> int | None:
         """The requests that it has read so far; None when it does not count, or cannot be asked."""

@@ -62,6 +62,39 @@ def listeners(port: int, host: str) -> list[Listener]:
     return [listener for listener in found if listener.takes(host)]
 
 
+def answering(port: int, host: str) -> list[Listener]:
+    """Those of the `listeners` that a connection to `host` reaches: none where `host` is not this host, and
+    of several the ones with the most specific address, as the kernel chooses. A connection that the kernel
+    redirects (NAT) is not seen.
+    """
+    try:
+        asked = {str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    except OSError:
+        return []
+    found = listeners(port, host) if all(_is_local(address) for address in asked) else []
+    versions = {ipaddress.ip_address(address.partition("%")[0]).version for address in asked}
+
+    def distance(listener: Listener) -> int:
+        if not listener.address.is_unspecified:
+            return 0
+        return 1 if listener.address.version in versions else 2
+
+    nearest = min(map(distance, found), default=0)
+    return [listener for listener in found if distance(listener) == nearest]
+
+
+def _is_local(address: str) -> bool:
+    """Whether packets to this address stay on this host: it is loopback, or the route's own source."""
+    if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+        return True
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as towards:
+        try:
+            towards.connect((address, 9))  # a datagram socket: nothing is sent
+        except OSError:
+            return False
+        return bool(towards.getsockname()[0] == address)
+
+
 def unix_listeners(path: str) -> set[int]:
     """Inodes of the sockets that listen at this path, of all processes, in this network namespace."""
     found = set()

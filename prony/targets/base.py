@@ -24,6 +24,7 @@ from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.server.address import Address
 from prony.server.build import Built
+from prony.server.threads import Readings
 
 OnLine = Callable[[str, str], None]
 """Called with the name of a server and a line of its build."""
@@ -122,8 +123,14 @@ class RunningTarget(Protocol):
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
         """Move it to these CPUs; False where that is not ours to do."""
 
-    def granted_cpus(self) -> float:
-        """On how many CPUs it may run while it is measured."""
+    def cpus(self) -> tuple[int, ...]:
+        """On which CPUs of this host it may run while it is measured; empty: not known."""
+
+    def quota_cpus(self) -> float | None:
+        """The CPU quota of its control group, in CPUs; None: there is none, or it cannot be read."""
+
+    def thread_times(self) -> Readings:
+        """The CPU time of each of its threads so far."""
 
     def pids(self) -> tuple[int, ...]:
         """Its living processes on this host."""

@@ -1,6 +1,7 @@
 """A server that somebody else started (a URL): found by its listening socket, observed where permitted.
 
-Must not start, move or stop it. On another host, or in another user's process, everything is None.
+Must not start, move or stop it. On another host, in another network namespace, or in another user's process,
+everything is None.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerIdentity, ServiceUse
 from prony.evidence.trial import Ceiling
+from prony.host.cgroup import cpu_quota
 from prony.host.resource_limits import towards
 from prony.plan.target import TlsOptions, Url
 from prony.plan.trial import TrialPlan
 from prony.server import proc, sockets, throttle
 from prony.server.address import Address
 from prony.server.probe import request_count
+from prony.server.threads import Readings, thread_times
 from prony.targets.base import OnLine, ReadyProbe
 
+INIT = 1
 CONNECT_TIMEOUT_S = 5.0
 """For the connection that shows whether anybody listens."""
 
@@ -90,8 +94,9 @@ class ExternalServer:
 
 
 class RunningExternal:
-    """The processes that hold the socket listening at a URL's host and port on this host, or at the path of a
-    Unix socket, and their descendants.
+    """The processes that hold the sockets listening at a URL's addresses on this host, or at the path of a
+    Unix socket, and their descendants. All of them: a socket may be shared after a fork, and several may
+    listen at one address (SO_REUSEPORT).
     """
 
     def __init__(self, at: Url) -> None:
@@ -117,11 +122,17 @@ class RunningExternal:
 
     def _find(self) -> tuple[int, ...]:
         """Parents before children, so that the first one is the server's main process."""
-        if self._at.unix is None:
-            inodes = {listener.inode for listener in sockets.listeners(self._port, self._host)}
-        else:
+        if self._at.unix is not None:
             inodes = sockets.unix_listeners(self._at.unix)
+        else:
+            found = [sockets.answering(port, host) for host, port in self._at.all_addresses]
+            if not all(found):
+                return ()  # a part of the server is somewhere else: what can be read is not the whole
+            inodes = {listener.inode for listeners in found for listener in listeners}
         holders = sockets.holders(inodes)
+        if not inodes <= (sockets.owned_by(inodes, holders) or set()):
+            return ()  # one of them belongs to a process that may not be inspected
+        holders -= {INIT}  # it opened the socket for a service (systemd), which holds it too
         return tuple(sorted(holders, key=lambda pid: (proc.parent_of(pid) in holders, pid)))
 
     @property
@@ -174,19 +185,28 @@ class RunningExternal:
         del cpus
         return False
 
-    def granted_cpus(self) -> float:
-        """On how many CPUs its main process may run; all of this host's when that cannot be told."""
-        try:
-            return float(len(os.sched_getaffinity(self._holders[0])))
-        except (IndexError, OSError):
-            return float(os.cpu_count() or 1)
+    def cpus(self) -> tuple[int, ...]:
+        """Where any of its threads may run; which of them work is seen under load."""
+        threads = self.thread_times() or {}
+        return tuple(sorted(frozenset().union(*(thread.cpus for thread in threads.values()))))
+
+    def quota_cpus(self) -> float | None:
+        return cpu_quota(pid=self._holders[0]) if self._holders else None
+
+    def thread_times(self) -> Readings:
+        return thread_times(self.pids())
 
     def pids(self) -> tuple[int, ...]:
-        """Those that can be found; empty when it runs elsewhere or cannot be seen."""
+        """Those that can be found; empty when it runs elsewhere or cannot be seen. Never Prony's own, whose
+        ancestor may be the server.
+        """
         found: dict[int, None] = {}
         for holder in self._holders:
             if proc.alive(holder):
                 found |= dict.fromkeys((holder, *proc.descendants(holder)))
+        if (own := os.getpid()) in found:
+            for pid in (own, *proc.descendants(own)):
+                found.pop(pid, None)
         return tuple(found)
 
     def service_pids(self) -> set[int]:

@@ -6,6 +6,7 @@ Must not know the order of a trial's phases.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
 from prony.load.engine import EngineRun
 from prony.server import throttle
+from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
 from prony.trial.listener import Listener
 from prony.trial.steady_watch import SteadyWatch
@@ -41,6 +43,7 @@ class WindowEdge:
     process: ProcessSample | None
     jvm: JvmSnapshot | None
     throttle: CgroupThrottle | None
+    threads: Readings
     services: Mapping[str, ProcessSample] = field(default_factory=dict)
 
 
@@ -145,6 +148,7 @@ class LoadRun:
             process=self.server.sample(),
             jvm=self.server.jvm(),
             throttle=self.server.throttle(),
+            threads=self.server.thread_times(),
             services=self.server.service_samples(),
         )
 
@@ -157,14 +161,23 @@ class LoadRun:
             raise ServerDied(f"a backing service of the server ended under load: {service}")
 
 
-def over_window(edges: WindowEdges, granted_cpus: float) -> ServerWindow | None:
-    """The server's use of CPU and memory between the two edges; None when it could not be read."""
+def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> ServerWindow | None:
+    """The server's use of CPU and memory between the two edges; None when it could not be read. `placed`: its
+    CPUs were chosen for it; else they are those on which its working threads may run.
+    """
     opened, closed = edges.opened, edges.closed
     if opened.process is None or closed.process is None:
         return None
+    cpus = () if placed else working_cpus(opened.threads, closed.threads)
+    cpus = cpus or server.cpus()
+    quota = server.quota_cpus()
+    granted = float(len(cpus) or os.cpu_count() or 1)
     return ServerWindow(
         wall_s=closed.process.t_monotonic_s - opened.process.t_monotonic_s,
-        granted_cpus=granted_cpus,
+        granted_cpus=granted if quota is None else min(granted, quota),
+        cpus=cpus,
+        busiest_thread=busiest(opened.threads, closed.threads),
+        processes=closed.process.processes,
         cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
         cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
         peak_rss_bytes=closed.process.peak_rss_bytes,

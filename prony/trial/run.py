@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
-from prony.evidence.host import HostRow, HostWindow
+from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.server import ServerWindow, StartUp
 from prony.evidence.trial import Evidence, ServerCount, StageReport, WarmUp
 from prony.host.sampler import HostSampler
@@ -86,6 +86,16 @@ def usual_bytes(evidence: Evidence) -> int | None:
     return answers[0].body_bytes if answers else None
 
 
+def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The CPU sets to sample. Of CPUs that both sides may use nobody can say whose they are: both then have
+    all of them.
+    """
+    if not set(sides.server) & set(sides.client):
+        return sides.server, sides.client
+    both = tuple(sorted({*sides.server, *sides.client}))
+    return both, both
+
+
 @dataclass(slots=True)
 class _Trial:
     """One trial while it runs."""
@@ -106,6 +116,8 @@ class _Trial:
     _server_window: ServerWindow | None = None
     _host_window: HostWindow | None = None
     _server_count: ServerCount | None = None
+    _sides: CpuPartition | None = None
+    """Where both run: as they were placed, or where somebody else's server may; None: not known."""
     _host_rows: tuple[HostRow, ...] = ()
     _stages: tuple[StageReport, ...] = ()
     _notes: list[str] = field(default_factory=list)
@@ -113,6 +125,8 @@ class _Trial:
 
     def __post_init__(self) -> None:
         self._preflight = Preflight(self.plan)
+        if self.under_test.owned:
+            self._sides = self.surroundings.partition
 
     def run(self) -> Outcome:
         failure: str | None = None
@@ -186,8 +200,11 @@ class _Trial:
         watched = not isinstance(self.plan.measured, WholeRun) and warm.method != "fixed"
         if watched and warm.cap_s >= 2 * MIN_SEGMENT_ROWS:
             kernel_search()  # imported now: its second of CPU would be seen under the load
-        partition = self.surroundings.partition
-        with HostSampler(partition.server, partition.client, self._own_pids) as sampler:
+        if not self.under_test.owned:
+            theirs = server.cpus()
+            client = self.surroundings.partition.client
+            self._sides = CpuPartition(server=theirs, client=client) if theirs else None
+        with HostSampler(*_sampled(self._sides or self.surroundings.partition), self._own_pids) as sampler:
             sampler.watch("server", server.sample)
             self._warm_beforehand(server)
             counted = server.request_count()
@@ -257,7 +274,7 @@ class _Trial:
         else:
             edges = run.measure(self.plan.measured_s)
         self._edges = edges
-        self._server_window = over_window(edges, run.server.granted_cpus())
+        self._server_window = over_window(edges, run.server, placed=self.under_test.owned)
         sampler.mark()
         if edges.opened.process and edges.closed.process:
             self._host_window = sampler.window(
@@ -360,7 +377,7 @@ class _Trial:
             services=() if server is None else server.service_use(opened, closed),
             host_window=self._host_window,
             host_rows=self._host_rows,
-            partition=partition if self.under_test.owned else None,
+            partition=self._sides,
             limits=self.surroundings.limits,
             probes=self._preflight.probes,
             ceilings=self.under_test.ceilings(self.plan, len(partition.server)),

@@ -1,7 +1,7 @@
 """bound_by: the bottleneck. Must not explain a rate by a tautology.
 
 In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever the bottleneck. Only
-declared delays count.
+declared delays count, and CPU time that was used: of the whole server, or of its busiest thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from prony.judge.words import measured, no_window, number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
-SERVICE_CPU = "service-cpu"
+SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
+FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
+"""Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
+LEAST_US_PER_REQUEST = 0.5
+"""Two system calls and a parser take longer: a process that used less did not answer."""
 LEAST_LEFT = 0.05
 """Where others leave less than this share of the server's CPUs, the rest is rounding."""
 
@@ -26,6 +30,11 @@ LEAST_LEFT = 0.05
 class BoundLimits(ClientLimits):
     bound_cpu_min: Share = 0.75
     """Server CPU ÷ granted CPU from which a server is CPU-bound (the-benchmarker's saturation rule)."""
+    bound_thread_min: Share = 0.90
+    """CPU ÷ wall time of the busiest thread from which it bounds the server: it has at most 11 % left to
+    give. Higher than `bound_cpu_min`, because one thread that waits for the next request does not share its
+    CPU with others that could take it.
+    """
     bound_tolerance: Share = 0.05
     """A rate this near to a declared ceiling, or to the offered rate, is bound by it."""
     bound_throttled_periods_min: Share = 0.5
@@ -43,23 +52,28 @@ class Bound:
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
-    """The bottleneck, looked for in this order: client, server CPU, services, CPU quota, declared ceilings,
-    load.
+    """The bottleneck, looked for in this order: client, server CPU, its busiest thread, services, CPU quota,
+    declared ceilings, load.
     """
     window = measured(evidence)
     share = server_cpu_share(evidence)
     if window is None:
         return Bound(UNKNOWN, share, "the engine reported no measured window")
     rate = window.completed / window.duration_s
-    cpu = (
+    elsewhere = _answered_elsewhere(evidence, rate)
+    share = None if elsewhere else share
+    cpu = elsewhere or (
         "server CPU could not be read"
         if share is None
-        else f"server CPU {percent(share)} of what was granted"
+        else f"server CPU {percent(share)} of what was granted{_whose(evidence)}"
     )
     if client_bound(evidence, limits):
         return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, cpu)
+    thread = None if share is None else _thread(evidence, limits)
+    if thread is not None:
+        return Bound(SERVER_THREAD, share, f"{thread}; {cpu}")
     left = _left_by_others(evidence)
     if share is not None and left is not None and share >= limits.bound_cpu_min * left:
         text = f"{cpu}, {percent(left)} of it left by other processes (see isolation)"
@@ -99,6 +113,45 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
 
 
+def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
+    """The busiest thread, where it can give hardly more."""
+    window = evidence.server_window
+    if window is None or window.busiest_thread is None or window.wall_s <= 0:
+        return None
+    thread = window.busiest_thread
+    share = thread.cpu_s / window.wall_s
+    if share < limits.bound_thread_min:
+        return None
+    return f"its thread {thread.name} (TID {thread.tid}) was {percent(min(share, 1.0))} busy"
+
+
+def _whose(evidence: Evidence) -> str:
+    """Of somebody else's server: which processes were read."""
+    server, window = evidence.server, evidence.server_window
+    if server.owned or server.pid is None or window is None:
+        return ""
+    more = (
+        "" if (window.processes or 1) == 1 else f" and {number((window.processes or 1) - 1)} more processes"
+    )
+    return f" to PID {server.pid} ({server.runtime}){more}"
+
+
+def _answered_elsewhere(evidence: Evidence, rate: float) -> str | None:
+    """Why the process that listens is not the one that answers; None where nothing says so."""
+    server, window = evidence.server, evidence.server_window
+    if server.owned or window is None or window.cpu_s is None or window.wall_s <= 0 or rate <= 0:
+        return None
+    who = f"PID {server.pid} ({server.runtime}), which listens"
+    if server.runtime in FORWARDERS:
+        return f"{who}, forwards to another process, whose CPU was not read"
+    each_us = window.cpu_s / window.wall_s / rate * 1e6
+    if each_us < LEAST_US_PER_REQUEST:
+        return (
+            f"{who}, used {number(each_us)} µs of CPU per request: another process answered, and was not read"
+        )
+    return None
+
+
 def _left_by_others(evidence: Evidence) -> float | None:
     """Share of the server's CPUs that other processes and the hypervisor left; None where nothing was taken
     or too little is left to tell. Judged by `isolation`; here it bounds the server as a smaller machine
@@ -130,8 +183,9 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
 def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     """A capacity claim needs the server, its services or a declared ceiling as the bottleneck."""
     limit = (
-        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or rate within "
-        f"{percent(limits.bound_tolerance)} of a declared ceiling"
+        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or its busiest thread at "
+        f"least {percent(limits.bound_thread_min)} busy, or rate within {percent(limits.bound_tolerance)} of "
+        "a declared ceiling"
     )
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
@@ -139,7 +193,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     capacity = evidence.load.claim == "capacity"
     advice = found.advice
     reason = found.text
-    if found.name in {SERVER_CPU, SERVICE_CPU} or found.name in {
+    if found.name in {SERVER_CPU, SERVER_THREAD, SERVICE_CPU} or found.name in {
         ceiling.name for ceiling in evidence.ceilings
     }:
         status, advice = Status.VALID, ""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from prony.evidence.host import CpuPartition, HostWindow
+from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check, owned
 from prony.judge.finding import Finding, Status
@@ -34,14 +34,14 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         f"disjoint CPU sets, steal below {percent(limits.isolation_steal)}, other processes below "
         f"{percent(limits.isolation_others)}, throttled below {percent(limits.isolation_throttled)}"
     )
-    if not evidence.server.owned:
-        reason = "not read: Prony did not launch this server"
+    if not evidence.server.owned and (evidence.server_window is None or evidence.partition is None):
+        reason = "not read: Prony did not launch this server, and its processes could not be read"
         return unknown(CHECK, reason, limit=limit, source=SOURCE)
     parts = [
-        _sets(evidence.partition),
+        _sets(evidence.partition) if evidence.server.owned else _where_it_may_run(evidence.partition),
         _services(evidence),
         _pinned(evidence),
-        *_neighbours(evidence.host_window, evidence.partition, limits),
+        *_neighbours(evidence, limits),
         _quota(evidence, limits),
     ]
     found = [part for part in parts if part is not None]
@@ -79,6 +79,19 @@ def _sets(partition: CpuPartition | None) -> Part:
     return Status.VALID, f"server on {list(partition.server)}, client on {list(partition.client)}", None
 
 
+def _where_it_may_run(partition: CpuPartition | None) -> Part | None:
+    """A server that somebody else placed. On CPUs of the client it may disturb the measurement, or never run
+    there: what the client misses is seen by `client`.
+    """
+    if partition is None:
+        return None
+    common = sorted(set(partition.server) & set(partition.client))
+    if common:
+        text = f"the server may run on the client's CPU {', '.join(map(str, common))}"
+        return Status.UNKNOWN, text, None
+    return _sets(partition)
+
+
 def _services(evidence: Evidence) -> Part | None:
     """Reported, not judged: a backing service on the server's CPUs is part of what is measured."""
     sharing = [service.name for service in evidence.services if service.shares_server_cpus]
@@ -92,6 +105,8 @@ def _pinned(evidence: Evidence) -> Part | None:
     """Where the engine's threads run; an unpinned thread may run anywhere."""
     if evidence.engine is None or evidence.partition is None or evidence.partition.shared:
         return None
+    if not evidence.server.owned and set(evidence.partition.server) & set(evidence.partition.client):
+        return None  # said already
     threads = evidence.engine.ready.threads
     if not threads or any(thread.pinned is None for thread in threads):
         return Status.UNKNOWN, "pinning of client threads was not reported", None
@@ -104,9 +119,8 @@ def _pinned(evidence: Evidence) -> Part | None:
     return None
 
 
-def _neighbours(
-    host: HostWindow | None, partition: CpuPartition | None, limits: IsolationLimits
-) -> list[Part]:
+def _neighbours(evidence: Evidence, limits: IsolationLimits) -> list[Part]:
+    host, partition = evidence.host_window, evidence.partition
     if host is None:
         return [(Status.UNKNOWN, "the CPUs were not sampled", None)]
     parts: list[Part] = []
@@ -122,7 +136,11 @@ def _neighbours(
             parts.append((Status.UNKNOWN, f"other processes on the {side}'s CPUs could not be read", None))
         else:
             text = "other processes took {} of the " + side + "'s CPUs" + whose
-            parts.append(_graded(share, limits.isolation_others, limits, text))
+            part = _graded(share, limits.isolation_others, limits, text)
+            if part[0] is Status.INVALID and not evidence.server.owned:
+                # Its database, or what it forwards to, cannot be told from a disturbance.
+                part = Status.SUSPECT, part[1] + ", unless they belong to the server", part[2]
+            parts.append(part)
     return parts
 
 

@@ -134,7 +134,7 @@ def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed
     over: list[bool] = []
     rows = evidence.engine.rows if evidence.engine is not None else ()
     for row in full_rows(rows, window.opened_ms, window.opened_ms + window.duration_s * 1000):
-        due = row.offered
+        due: float | None = row.offered
         if due is None and rate is not None:
             due = rate * row.duration_ms / 1000
         if due is None or row.sent is None:

@@ -1,0 +1,102 @@
+"""CPU time of the single threads of a process tree, and where they may run: a server of one busy thread uses
+a small share of many CPUs. Must not know what the threads do, or judge how busy one is.
+
+From /proc/PID/task/TID/stat, in clock ticks (10 ms): good for a window of a second or more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.evidence.server import ThreadUse
+from prony.host.proc import TICKS_PER_S, read_bytes
+
+THREADS_MOST = 2000
+"""Of a tree with more threads none is read: 10 µs each would be time taken from the load generator."""
+WORKING_SHARE = 0.01
+"""A thread with less than this share of its tree's CPU time does none of its work."""
+COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler")
+"""Threads of a JVM's JIT compiler serve no request, however busy they are."""
+_UTIME, _STIME, _STARTED = 11, 12, 19
+"""Places in /proc/PID/task/TID/stat after the name, see proc(5)."""
+
+ThreadKey = tuple[int, int, int]
+"""Process, thread, and the thread's start in ticks: ids are used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTime:
+    """One thread so far."""
+
+    name: str
+    cpu_s: float
+    cpus: frozenset[int]
+    """Where it may run; empty: not known."""
+
+
+def thread_times(pids: Iterable[int]) -> Mapping[ThreadKey, ThreadTime] | None:
+    """All threads of these processes; None when none can be read, or there are too many."""
+    found: dict[ThreadKey, ThreadTime] = {}
+    for pid in pids:
+        try:
+            threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+        except OSError:
+            continue
+        if len(found) + len(threads) > THREADS_MOST:
+            return None
+        for thread in threads:
+            name, _, rest = (read_bytes(f"/proc/{pid}/task/{thread}/stat") or b"").rpartition(b")")
+            fields = rest.split()
+            if len(fields) <= _STARTED:
+                continue  # it has just ended
+            found[pid, thread, int(fields[_STARTED])] = ThreadTime(
+                name=name.partition(b"(")[2].decode(errors="replace"),
+                cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,
+                cpus=_allowed(thread),
+            )
+    return found or None
+
+
+Readings = Mapping[ThreadKey, ThreadTime] | None
+
+
+def _allowed(thread: int) -> frozenset[int]:
+    try:
+        return frozenset(os.sched_getaffinity(thread))
+    except OSError:
+        return frozenset()
+
+
+def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
+    """The thread that used most CPU between two readings, JIT compilers aside; None when either is unknown.
+    One that ended in between is not seen.
+    """
+    used = _used_s(opened, closed)
+    serving = {
+        key: cpu_s
+        for key, cpu_s in used.items()
+        if closed is not None and not closed[key].name.startswith(COMPILERS)
+    }
+    if closed is None or not serving:
+        return None
+    key = max(serving, key=lambda one: serving[one])
+    return ThreadUse(pid=key[0], tid=key[1], name=closed[key].name, cpu_s=serving[key])
+
+
+def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:
+    """Where the threads that worked between two readings may run; empty when that is not known."""
+    used = _used_s(opened, closed)
+    least_s = WORKING_SHARE * sum(used.values())
+    working = [closed[key].cpus for key, cpu_s in used.items() if closed is not None and cpu_s >= least_s]
+    if not working or any(not cpus for cpus in working):
+        return ()
+    return tuple(sorted(frozenset().union(*working)))
+
+
+def _used_s(opened: Readings, closed: Readings) -> dict[ThreadKey, float]:
+    if opened is None or closed is None:
+        return {}
+    return {key: now.cpu_s - (opened[key].cpu_s if key in opened else 0.0) for key, now in closed.items()}
