@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from prony.evidence.engine import EngineThread, Gap
-from prony.evidence.server import CgroupThrottle
+from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount
 from prony.judge.check import Check
 from prony.judge.checks import CHECKS
@@ -73,6 +73,11 @@ def client_with(cpu_share: float = 0.4, lag_ms: float = 0.06) -> Evidence:
 
 def idle(share: float = 0.3, **more: Any) -> Evidence:
     return f.part(HEALTHY, "server_window", cpu_user_s=share * 10, cpu_system_s=0.0, **more)
+
+
+def one_thread(share: float) -> Evidence:
+    thread = ThreadUse(pid=200, tid=200, name="node", cpu_s=share * 10)
+    return f.part(HEALTHY, "server_window", granted_cpus=4, busiest_thread=thread)
 
 
 def throttled(throttled_s: float, periods: int = 0) -> CgroupThrottle:
@@ -229,6 +234,7 @@ LIMITS: dict[str, Decides] = {
         client, f.part(HEALTHY, "calibration", ceiling_per_s=9000), SUSPECT, 0.95, VALID
     ),
     "bound_cpu_min": Decides(bound_by, idle(0.6), INVALID, 0.5, VALID),
+    "bound_thread_min": Decides(bound_by, one_thread(0.85), INVALID, 0.8, VALID),
     "bound_tolerance": Decides(bound_by, NEAR_CEILING, INVALID, 0.1, VALID),
     "bound_throttled_periods_min": Decides(
         bound_by, idle(throttle=throttled(1.0, periods=40)), INVALID, 0.3, VALID

@@ -8,9 +8,9 @@ import pytest
 
 from prony.evidence.engine import EngineThread, ReadyThread
 from prony.evidence.host import CpuUse
-from prony.evidence.server import CgroupThrottle, ServiceUse
+from prony.evidence.server import CgroupThrottle, ServiceUse, ThreadUse
 from prony.evidence.trial import Ceiling, Evidence
-from prony.judge.checks.bound_by import BoundLimits, bound, bound_by
+from prony.judge.checks.bound_by import SERVER_THREAD, BoundLimits, bound, bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.host import host
 from prony.judge.checks.identity import identity
@@ -136,6 +136,30 @@ class TestBoundBy:
         crowded = f.part(idle_server(f.healthy(), 0.02), "host_window", others_on_server_cpus=0.75)
         assert bound_by(crowded, LIMITS).status is Status.INVALID
 
+    @pytest.mark.parametrize(("busy_s", "status"), [(9.6, Status.VALID), (8.0, Status.INVALID)])
+    def test_one_busy_thread_bounds_a_server_on_several_cpus(self, busy_s: float, status: Status) -> None:
+        """A single-threaded server on four CPUs uses a quarter of them and is exhausted."""
+        thread = ThreadUse(pid=200, tid=203, name="node", cpu_s=busy_s)
+        one = f.part(f.healthy(), "server_window", granted_cpus=4, busiest_thread=thread)
+        assert bound_by(one, LIMITS).status is status
+        assert (bound(one, BOUND).name == SERVER_THREAD) is (status is Status.VALID)
+        if status is Status.VALID:
+            assert "its thread node (TID 203) was 96 % busy" in bound_by(one, LIMITS).reason
+
+    def test_what_was_read_of_a_foreign_server_is_named(self) -> None:
+        foreign = f.part(f.healthy(), "server", owned=False, runtime="python3")
+        foreign = f.part(foreign, "server_window", processes=3)
+        assert "to PID 200 (python3) and 2 more processes" in bound_by(foreign, LIMITS).reason
+
+    @pytest.mark.parametrize(("program", "cpu_s"), [("docker-proxy", 8.0), ("nginx", 0.02)])
+    def test_a_process_that_forwards_is_not_the_server(self, program: str, cpu_s: float) -> None:
+        foreign = f.part(f.healthy(), "server", owned=False, runtime=program)
+        foreign = f.part(foreign, "server_window", cpu_user_s=cpu_s, cpu_system_s=0.0)
+        finding = bound_by(foreign, LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert f"PID 200 ({program}), which listens" in finding.reason
+        assert finding.value is None
+
     def test_idle_server_describes_the_load_generator(self) -> None:
         finding = bound_by(idle_server(f.healthy()), LIMITS)
         assert finding.status is Status.INVALID
@@ -256,6 +280,18 @@ class TestIsolation:
     @pytest.mark.parametrize(("steal", "status"), [(0.02, Status.SUSPECT), (0.2, Status.INVALID)])
     def test_steal(self, steal: float, status: Status) -> None:
         assert self.status("host_window", cpus=(CpuUse(cpu=0, busy=0.9, steal=steal),)) is status
+
+    def test_a_foreign_server_is_read_and_not_blamed_for_where_it_runs(self) -> None:
+        foreign = f.part(f.healthy(), "server", owned=False)
+        assert isolation(foreign, LIMITS).status is Status.VALID
+        anywhere = f.part(foreign, "partition", server=(0, 1), client=(1,))
+        finding = isolation(anywhere, LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert "the server may run on the client's CPU 1" in finding.reason
+        crowded = f.part(foreign, "host_window", others_on_server_cpus=0.6)
+        assert isolation(crowded, LIMITS).status is Status.SUSPECT
+        assert "unless they belong to the server" in isolation(crowded, LIMITS).reason
+        assert isolation(f.by_url(), LIMITS).status is Status.UNKNOWN
 
     def test_steal_on_a_cpu_that_is_not_ours_is_nobodys_business(self) -> None:
         cpus = (

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import CgroupThrottle
 from prony.plan.target import Url
-from prony.server import proc, sockets, throttle
+from prony.server import proc, sockets, threads, throttle
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
@@ -143,12 +146,91 @@ def test_a_server_that_somebody_else_started_is_seen(toy: Callable[..., Built]) 
         assert sample.processes == 3
         assert foreign.exit_description() is None
         assert foreign.jvm() is None
-        assert foreign.granted_cpus() >= 1
+        assert set(foreign.cpus()) <= set(range(os.cpu_count() or 1))
+        assert {pid for pid, _, _ in foreign.thread_times() or {}} == set(server.pids())
     assert (
         foreign.exit_description()
         == f"the process that listened on port {server.port} (PID {server.pid}) has ended"
     )
     assert foreign.sample() is None
+
+
+def test_of_several_listeners_the_most_specific_is_read() -> None:
+    """The kernel gives a connection to 127.0.0.1 to who listens there, not to who listens everywhere."""
+    with socket.create_server(("0.0.0.0", 0)) as everywhere:
+        everywhere.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port = everywhere.getsockname()[1]
+        (found,) = sockets.answering(port, HOST)
+        assert found.inode == os.fstat(everywhere.fileno()).st_ino
+        assert sockets.answering(port, "192.0.2.1") == [], "a port of this host is not one of another's"
+        assert sockets.listeners(port, "192.0.2.1") != []
+    shared = [socket.socket() for _ in range(3)]
+    for listener, host in zip(shared, ("0.0.0.0", HOST, HOST), strict=True):
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, shared[0].getsockname()[1]))
+        listener.listen()
+    near = {os.fstat(listener.fileno()).st_ino for listener in shared[1:]}
+    assert {one.inode for one in sockets.answering(shared[0].getsockname()[1], HOST)} == near
+    for listener in shared:
+        listener.close()
+
+
+def test_prony_never_takes_itself_for_the_server() -> None:
+    """A server in the process that runs Prony is its ancestor, or itself."""
+    with socket.create_server((HOST, 0)) as listener:
+        foreign = RunningExternal(Url(url=f"http://{HOST}:{listener.getsockname()[1]}"))
+        assert foreign.identity.pid == os.getpid()
+        assert foreign.pids() == ()
+        assert foreign.sample() is None
+        assert foreign.cpus() == ()
+
+
+def test_a_server_of_which_a_part_runs_elsewhere_is_not_read() -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        here = f"{HOST}:{listener.getsockname()[1]}"
+        foreign = RunningExternal(Url(url=f"http://{here}", addresses=(here, "192.0.2.1:80")))
+        assert foreign.identity.pid is None
+
+
+BUSY = """
+import threading
+threading.Thread(target=lambda: [0 for _ in iter(int, 1)]).start()
+print(flush=True)
+"""
+
+
+def test_the_busiest_thread_is_found_and_where_it_may_run() -> None:
+    cpu = sorted(os.sched_getaffinity(0))[-1]
+    command = ["taskset", "-c", str(cpu), sys.executable, "-c", BUSY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        opened = threads.thread_times([process.pid])
+        while (
+            used := threads.busiest(opened, threads.thread_times([process.pid]))
+        ) is None or used.cpu_s < 0.2:
+            time.sleep(0.05)
+        closed = threads.thread_times([process.pid])
+        process.kill()
+    assert used.pid == process.pid
+    assert used.tid != process.pid, "the main thread only waits"
+    assert used.name
+    assert threads.working_cpus(opened, closed) == (cpu,)
+    assert threads.thread_times([process.pid]) is None
+    assert threads.busiest(opened, None) is None
+    assert threads.working_cpus(None, closed) == ()
+
+
+def test_a_compiler_thread_is_not_the_busiest() -> None:
+    def reading(cpu_s: float) -> threads.Readings:
+        one = threads.ThreadTime("C2 CompilerThre", cpu_s, frozenset({0}))
+        two = threads.ThreadTime("worker", cpu_s / 2, frozenset({1}))
+        return {(1, 2, 0): one, (1, 3, 0): two}
+
+    used = threads.busiest(reading(0.0), reading(8.0))
+    assert used is not None
+    assert (used.name, used.cpu_s) == ("worker", 4.0)
+    assert threads.working_cpus(reading(0.0), reading(8.0)) == (0, 1)
 
 
 def test_a_server_elsewhere_is_not_seen() -> None:

@@ -12,7 +12,7 @@ from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound
 from prony.judge.finding import Finding, Status
-from prony.judge.server_cpu import server_cpu_share
+from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.words import measured, no_window, number, percent
 
 CHECK = "bound_by"
@@ -115,14 +115,11 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
 
 def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
     """The busiest thread, where it can give hardly more."""
-    window = evidence.server_window
-    if window is None or window.busiest_thread is None or window.wall_s <= 0:
+    window, share = evidence.server_window, busiest_server_thread_share(evidence)
+    if window is None or window.busiest_thread is None or share is None or share < limits.bound_thread_min:
         return None
     thread = window.busiest_thread
-    share = thread.cpu_s / window.wall_s
-    if share < limits.bound_thread_min:
-        return None
-    return f"its thread {thread.name} (TID {thread.tid}) was {percent(min(share, 1.0))} busy"
+    return f"its thread {thread.name} (TID {thread.tid}) was {percent(share)} busy"
 
 
 def _whose(evidence: Evidence) -> str:
