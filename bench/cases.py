@@ -20,7 +20,7 @@ def _no_aims() -> MappingProxyType[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way of offering load. `rate_per_s` None: a closed loop, as fast as the answers come."""
+    """One way of offering load. `rate_per_s` None: a closed loop, as fast as the responses come."""
 
     name: str
     title: str

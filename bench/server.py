@@ -126,10 +126,10 @@ class ReferenceServer:
         assert self._socket is not None
         try:
             self._socket.sendall(b"GET /__prony/stats HTTP/1.1\r\nHost: bench\r\n\r\n")
-            answer = b""
-            while b"\r\n\r\n" not in answer:
-                answer += self._received()
-            head, _, body = answer.partition(b"\r\n\r\n")
+            response = b""
+            while b"\r\n\r\n" not in response:
+                response += self._received()
+            head, _, body = response.partition(b"\r\n\r\n")
             length = _content_length(head)
             while len(body) < length:
                 body += self._received()
@@ -189,4 +189,4 @@ def _content_length(head: bytes) -> int:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
             return int(value)
-    raise ValueError("its answer has no length")
+    raise ValueError("its response has no length")

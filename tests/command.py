@@ -31,7 +31,7 @@ PRONY = Path(sys.executable).parent / "prony"
 CALIBRATION_WARM_S, CALIBRATION_S, PUBLISHED_REQUESTS = 0.1, 0.4, 1_000
 HASTY_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """For a server's environment: its JVM compiles with the first compiler alone, which is sooner ready and good
-enough for who looks at answers and counts.
+enough for who looks at responses and counts.
 """
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 

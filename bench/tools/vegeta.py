@@ -64,7 +64,7 @@ class Vegeta:
 
 
 def read_report(text: str) -> Claim:
-    """`vegeta report -type=json`; code 0 is a request without an answer."""
+    """`vegeta report -type=json`; code 0 is a request without a response."""
     try:
         status = {int(code): int(count) for code, count in json.loads(text)["status_codes"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as fault:

@@ -41,20 +41,20 @@ pub struct StepJob {
     closing: u32,
     pub head_request: bool,
     pub expectation: Expectation,
-    /// Whether something of the answer is kept to look at.
+    /// Whether something of the response is kept to look at.
     pub looks: bool,
     /// Also of its body.
     pub looks_at_body: bool,
-    /// Whether more is made of its answers than what is seen while they come.
+    /// Whether more is made of its responses than what is seen while they come.
     pub judges: bool,
-    /// Its answer gives the user values that a later request or a block may depend on, or is held
+    /// Its response gives the user values that a later request or a block may depend on, or is held
     /// against some.
     pub captures: bool,
     /// It goes out by itself, with nothing before or behind it: its body follows later, or is read
     /// while it goes out.
     pub alone: bool,
-    /// What comes next goes out after its answer: it may end the iteration or lead elsewhere, or a
-    /// pause of its own follows it.
+    /// What comes next goes out after its response: it may end the iteration or lead elsewhere, or
+    /// a pause of its own follows it.
     pub ends_group: bool,
     /// The longest service time that is right.
     pub most_ns: Option<u64>,
@@ -139,7 +139,7 @@ pub struct Job {
     pub tls_timeout_ns: u64,
     pub request_timeout_ns: u64,
     pub most_head_bytes: usize,
-    /// What the unfinished answers of one thread may take together.
+    /// What the unfinished responses of one thread may take together.
     pub partial_answer_bytes: u64,
     /// Whether the time of each request is taken apart.
     pub parts: bool,

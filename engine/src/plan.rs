@@ -42,7 +42,8 @@ pub struct Plan {
     /// Whether each user keeps the cookies that it is given and sends them back.
     #[serde(default)]
     pub cookies: bool,
-    /// Whether each user remembers what a cache would, and asks again only whether an answer has changed.
+    /// Whether each user remembers what a cache would, and asks again only whether a response has
+    /// changed.
     #[serde(default)]
     pub cache: Option<CachePlan>,
     #[serde(default)]
@@ -236,7 +237,7 @@ pub struct Threads {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "model", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Load {
-    /// A fixed number of users, each waiting for its answer before it goes on.
+    /// A fixed number of users, each waiting for its response before it goes on.
     Closed {
         /// Exactly one of this and `populations` is given.
         #[serde(default)]
@@ -259,7 +260,7 @@ pub enum Load {
         #[serde(default)]
         ramp_down_steps: Option<u32>,
     },
-    /// Arrivals on a schedule that no answer can delay.
+    /// Arrivals on a schedule that no response can delay.
     Open {
         #[serde(default)]
         arrivals: ArrivalSpacing,
@@ -278,7 +279,7 @@ pub enum Load {
         /// when all are in use.
         #[serde(default)]
         connections: u32,
-        /// From the intended send to the last byte of the answer, per request.
+        /// From the intended send to the last byte of the response, per request.
         #[serde(default)]
         deadline_ms: Option<f64>,
     },
@@ -323,7 +324,7 @@ pub enum Session {
     User,
 }
 
-/// The pause of a user between an answer and its next request.
+/// The pause of a user between a response and its next request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Think {
@@ -361,7 +362,7 @@ pub struct Connection {
     /// Close after so many requests.
     #[serde(default)]
     pub max_requests: Option<u32>,
-    /// So many requests go out on a connection together before their answers are waited for.
+    /// So many requests go out on a connection together before their responses are waited for.
     #[serde(default = "default_pipeline")]
     pub pipeline: u32,
 }
@@ -439,7 +440,7 @@ pub struct Timeouts {
     /// From the connection to the end of the TLS handshake; `connect_ms` when it is not set.
     #[serde(default)]
     pub tls_ms: Option<f64>,
-    /// From the actual send to the last byte of the answer.
+    /// From the actual send to the last byte of the response.
     #[serde(default = "default_request_ms")]
     pub request_ms: f64,
 }
@@ -454,7 +455,7 @@ impl Default for Timeouts {
     }
 }
 
-/// How much of an answer is taken before it is given up.
+/// How much of a response is taken before it is given up.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {

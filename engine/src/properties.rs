@@ -1,4 +1,4 @@
-//! What must hold for any bytes that are read from outside: answers, chunks, templates and plans.
+//! What must hold for any bytes that are read from outside: responses, chunks, templates and plans.
 //! Shared by the property tests beside this file and by the fuzz targets in `fuzz/`; each function
 //! panics where its property does not hold.
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::check::read_plan;
 use crate::http::expect::Expectation;
 use crate::http::head::HeadCache;
-use crate::http::response::{Answer, Exchange, ResponseReader};
+use crate::http::response::{Exchange, Response, ResponseReader};
 use crate::plan::Expect;
 use crate::scenario::filter::RequestPart;
 use crate::scenario::template::{Scope, Template};
@@ -50,12 +50,12 @@ fn pieces<'a>(message: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
 }
 
 /// How one exchange ended when the server closed after its bytes. Refused and incomplete are one:
-/// whether garbage is told early or when the connection ends may depend on the pieces, what an
-/// answer is may not.
+/// whether garbage is told early or when the connection ends may depend on the pieces, what a
+/// response is may not.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Answered { status: u16, body_bytes: u64 },
-    NoAnswer,
+    NoResponse,
 }
 
 fn read(
@@ -63,7 +63,7 @@ fn read(
     cuts: &[usize],
     head_request: bool,
     recent: &mut HeadCache,
-) -> Option<Answer> {
+) -> Option<Response> {
     let expectation = Expectation::new(&Expect::default());
     let mut reader = ResponseReader::default();
     let mut exchange = Exchange {
@@ -80,11 +80,11 @@ fn read(
     for piece in pieces(message, cuts) {
         at += piece.len();
         match reader.feed(piece, &mut exchange) {
-            Ok(Some(mut answer)) => {
+            Ok(Some(mut response)) => {
                 // Bytes that a later piece would have brought are as much surplus as those in the same piece.
-                answer.surplus |= at < message.len();
-                answer.keep_alive &= !answer.surplus;
-                return Some(answer);
+                response.surplus |= at < message.len();
+                response.keep_alive &= !response.surplus;
+                return Some(response);
             }
             Ok(None) => {}
             Err(_) => return None,
@@ -93,8 +93,8 @@ fn read(
     reader.close(&mut exchange)
 }
 
-/// Whatever the pieces, and whether or not its head was seen before, a message is the same answer
-/// or none; what `httparse` takes for no head is never an answer.
+/// Whatever the pieces, and whether or not its head was seen before, a message is the same response
+/// or none; what `httparse` takes for no head is never a response.
 pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
     let mut recent = HeadCache::default();
     let whole = read(message, &[], head_request, &mut recent);
@@ -115,22 +115,22 @@ pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
     match judge.parse(message) {
         Ok(httparse::Status::Complete(length)) => {
             let code = judge.code.unwrap_or_default();
-            if let Some(answer) = whole
+            if let Some(response) = whole
                 && (code >= 200 || code == 101)
             {
-                assert_eq!(answer.status, code);
-                assert!(answer.body_bytes as usize <= message.len() - length);
+                assert_eq!(response.status, code);
+                assert!(response.body_bytes as usize <= message.len() - length);
             }
         }
         Ok(httparse::Status::Partial) => assert_eq!(whole, None, "an incomplete head was answered"),
         Err(_) => assert_eq!(whole, None, "a refused head was answered"),
     }
     match whole {
-        Some(answer) => Outcome::Answered {
-            status: answer.status,
-            body_bytes: answer.body_bytes,
+        Some(response) => Outcome::Answered {
+            status: response.status,
+            body_bytes: response.body_bytes,
         },
-        None => Outcome::NoAnswer,
+        None => Outcome::NoResponse,
     }
 }
 

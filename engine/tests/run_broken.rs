@@ -1,5 +1,6 @@
-//! Connections that are reset in every state, answers that come too slowly at every place, and handshakes that break: a counted
-//! kind, a finished report, no hang. On both drivers. (What the machine refuses is in `run_faults`, wrong certificates in `run_tls`.)
+//! Connections that are reset in every state, responses that come too slowly at every place, and
+//! handshakes that break: a counted kind, a finished report, no hang. On both drivers. (What the
+//! machine refuses is in `run_faults`, wrong certificates in `run_tls`.)
 
 mod run_support;
 
@@ -33,7 +34,7 @@ fn fails(plan: &Value, kinds: &[&str], what: &str) -> Value {
 #[test]
 fn a_reset_in_every_state_of_an_exchange_is_counted() {
     let cases: [(&str, &str, &[&str]); 5] = [
-        ("before the answer", "", &["read"]),
+        ("before the response", "", &["read"]),
         ("in the head", "HTTP/1.1 200 OK\r\nContent-Le", &["read"]),
         (
             "in the body",
@@ -122,7 +123,7 @@ fn a_reset_between_requests_is_no_error() {
 }
 
 #[test]
-fn an_answer_that_stops_at_any_place_or_drips_too_slowly_times_out() {
+fn a_response_that_stops_at_any_place_or_drips_too_slowly_times_out() {
     let cases = [
         "",
         "HTTP/1.1 200 OK\r\nContent-Le",
@@ -163,7 +164,8 @@ fn an_answer_that_stops_at_any_place_or_drips_too_slowly_times_out() {
 
 #[test]
 fn handshakes_that_break_are_tls_errors_that_say_where() {
-    // The first bytes of a record that a server's answer would begin with, a record of another kind, and no TLS at all.
+    // The first bytes of a record that a server's response would begin with, a record of another
+    // kind, and no TLS at all.
     let cases: [(&str, &[u8], bool); 5] = [
         ("reset before a word", b"", true),
         (

@@ -182,7 +182,7 @@ fn connections_come_from_the_sources_in_turn() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|answer| (count(answer, "body_bytes"), count(answer, "count")))
+            .map(|response| (count(response, "body_bytes"), count(response, "count")))
             .collect();
         lengths.sort_unstable();
         assert_eq!(lengths, [(9, 2), (10, 2), (11, 2)], "{totals}");

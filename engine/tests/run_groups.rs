@@ -1,5 +1,5 @@
 //! Pipelining together with everything that decides what comes next: what goes out in one piece,
-//! and what waits for which answer. On both drivers.
+//! and what waits for which response. On both drivers.
 
 mod run_support;
 mod serve_support;
@@ -15,22 +15,22 @@ use serde_json::{Value, json};
 type Groups = Arc<Mutex<Vec<Vec<String>>>>;
 
 /// Takes what comes in one piece, keeps it, and only then answers all of it in its order.
-fn in_groups(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Groups) {
+fn in_groups(response: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Groups) {
     let groups = Groups::default();
     let kept = Arc::clone(&groups);
     let server = Server::start(move |peer| {
         while let Some(first) = peer.request() {
             let mut group = vec![first];
-            // A piece comes whole; what waits for an answer never comes before one.
+            // A piece comes whole; what waits for a response never comes before one.
             let briefly = Some(Duration::from_millis(30));
             peer.stream.set_read_timeout(briefly).unwrap();
             while let Some(next) = peer.request() {
                 group.push(next);
             }
             peer.stream.set_read_timeout(None).unwrap();
-            let answers: String = group.iter().map(|request| answer(request)).collect();
+            let responses: String = group.iter().map(|request| response(request)).collect();
             kept.lock().unwrap().push(group);
-            peer.send(&answers);
+            peer.send(&responses);
         }
     });
     (server, groups)
@@ -79,7 +79,7 @@ fn run_deep(address: SocketAddr, driver: &str, depth: u32, edit: impl FnOnce(&mu
 }
 
 #[test]
-fn a_request_waits_for_the_answer_that_it_needs_a_value_of_and_for_no_other() {
+fn a_request_waits_for_the_response_that_it_needs_a_value_of_and_for_no_other() {
     for driver in drivers() {
         let number = std::sync::atomic::AtomicU64::new(0);
         let (server, groups) = in_groups(move |request| {
@@ -227,7 +227,7 @@ fn rows_loops_repeats_and_weights_go_out_in_the_order_of_the_walk() {
 }
 
 #[test]
-fn a_pause_of_its_own_a_redirect_and_an_end_are_decided_by_the_answer() {
+fn a_pause_of_its_own_a_redirect_and_an_end_are_decided_by_the_response() {
     for driver in drivers() {
         let (server, groups) = in_groups(|request| match target(request) {
             "/away" => "HTTP/1.1 302 Found\r\nLocation: /here\r\nContent-Length: 0\r\n\r\n".into(),
@@ -270,7 +270,8 @@ fn blocks_go_together_as_far_as_they_ask_for_nothing_and_transactions_hold_their
         let expected = json!({"completed": 16, "failed": 0, "think_count": 2});
         assert_counts(&finished["totals"], &expected);
         let groups = targets(&groups);
-        // The transaction begins and ends between answers, the condition asks for what was captured last.
+        // The transaction begins and ends between responses, the condition asks for what was
+        // captured last.
         assert_eq!(
             groups,
             [

@@ -9,7 +9,7 @@ use serde_json::json;
 const MIB: usize = 1024 * 1024;
 
 #[test]
-fn answers_that_never_end_take_no_more_than_their_budget_and_are_counted() {
+fn responses_that_never_end_take_no_more_than_their_budget_and_are_counted() {
     let server = Server::start(|peer| {
         if peer.request().is_some() {
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");

@@ -245,7 +245,7 @@ fn connections_are_ready_before_the_first_arrival_and_kept() {
             &json!({"connections_opened": 4, "completed": 6}),
         );
         assert_eq!(server.connection_count(), 4);
-        // A server that closes after each answer: every one is replaced.
+        // A server that closes after each response: every one is replaced.
         let server = Server::answering_once(HELLO);
         let plan = open(&server, driver, 300, 20, |_| ());
         let totals = totals(&plan);

@@ -1,4 +1,4 @@
-//! Pipelining: what goes out together, whose answer is whose, and what is lost with a connection.
+//! Pipelining: what goes out together, whose response is whose, and what is lost with a connection.
 //! On both drivers.
 
 mod run_support;
@@ -56,7 +56,7 @@ fn every_request_is_counted_and_in_flight_by_itself() {
 }
 
 #[test]
-fn so_many_go_out_before_the_first_answer_and_no_more() {
+fn so_many_go_out_before_the_first_response_and_no_more() {
     for driver in drivers() {
         let server = run_support::Server::start(|peer| {
             // 10 requests in groups of 4, 4 and 2, which are the user's last.
@@ -74,9 +74,10 @@ fn so_many_go_out_before_the_first_answer_and_no_more() {
                     peer.send("a request too many");
                     return;
                 }
-                // Answers in pieces that are no answers: split within a head, and several in one.
-                let answers = HELLO.repeat(group);
-                let (first, rest) = answers.split_at(20);
+                // Responses in pieces that are no responses: split within a head, and several in
+                // one.
+                let responses = HELLO.repeat(group);
+                let (first, rest) = responses.split_at(20);
                 peer.send(first);
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 peer.send(rest);
@@ -97,7 +98,7 @@ fn so_many_go_out_before_the_first_answer_and_no_more() {
 }
 
 #[test]
-fn an_answer_is_held_against_its_own_request() {
+fn a_response_is_held_against_its_own_request() {
     for driver in drivers() {
         let server = run_support::Server::start(|peer| {
             while let Some(request) = peer.request() {
@@ -142,7 +143,7 @@ fn an_answer_is_held_against_its_own_request() {
 }
 
 #[test]
-fn requests_behind_the_last_answer_of_a_connection_are_lost_with_it() {
+fn requests_behind_the_last_response_of_a_connection_are_lost_with_it() {
     for driver in drivers() {
         for trouble in ["--close-after 2", "--close-silently-after 2"] {
             let server = Server::start(trouble);
@@ -209,12 +210,12 @@ fn a_run_that_is_stopped_abandons_each_request_in_flight() {
 }
 
 #[test]
-fn answers_of_every_framing_follow_each_other() {
+fn responses_of_every_framing_follow_each_other() {
     for driver in drivers() {
         let server = run_support::Server::start(|peer| {
             while let Some(request) = peer.request() {
                 let head = "HTTP/1.1 200 OK\r\n";
-                let answer = match request.split(' ').nth(1).unwrap() {
+                let response = match request.split(' ').nth(1).unwrap() {
                     "/chunked" => format!(
                         "{head}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: u\r\n\r\n"
                     ),
@@ -224,7 +225,7 @@ fn answers_of_every_framing_follow_each_other() {
                     ),
                     _ => format!("{head}Content-Length: 4\r\n\r\nfour"),
                 };
-                peer.send(&answer);
+                peer.send(&response);
             }
         });
         let totals = totals(&plan(server.address, driver, |plan| {
@@ -243,7 +244,7 @@ fn answers_of_every_framing_follow_each_other() {
     }
 }
 
-/// Answers of 12 bytes of JSON behind the head, in which the request's path stands.
+/// Responses of 12 bytes of JSON behind the head, in which the request's path stands.
 fn naming_the_path() -> run_support::Server {
     run_support::Server::start(|peer| {
         while let Some(request) = peer.request() {

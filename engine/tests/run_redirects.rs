@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 type Requests = Arc<Mutex<Vec<String>>>;
 
 /// A server that keeps every request and answers by its path.
-fn leading(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Requests) {
+fn leading(response: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Requests) {
     let requests = Requests::default();
     let kept = Arc::clone(&requests);
     let server = Server::start(move |peer| {
         while let Some(request) = peer.request() {
-            let text = answer(request.split(' ').nth(1).unwrap());
+            let text = response(request.split(' ').nth(1).unwrap());
             kept.lock().unwrap().push(request);
             peer.send(&text);
         }
@@ -138,7 +138,7 @@ fn what_must_not_be_followed_is_counted_and_the_user_goes_on() {
 }
 
 #[test]
-fn hops_are_requests_of_the_total_and_without_following_a_redirect_is_an_answer() {
+fn hops_are_requests_of_the_total_and_without_following_a_redirect_is_a_response() {
     for driver in drivers() {
         let (server, requests) = leading(|_| to(302, "/again"));
         let plan = plan(server.address, driver, |plan| {

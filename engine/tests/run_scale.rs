@@ -44,9 +44,9 @@ impl Target {
         stream
             .write_all(b"GET /__prony/stats HTTP/1.0\r\n\r\n")
             .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        serde_json::from_str(response.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
 }
 

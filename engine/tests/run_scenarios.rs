@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 type Requests = Arc<Mutex<Vec<String>>>;
 
 /// A server that keeps every request and answers by a function of it.
-fn recording(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Requests) {
+fn recording(response: impl Fn(&str) -> String + Send + Sync + 'static) -> (Server, Requests) {
     let requests = Requests::default();
     let kept = Arc::clone(&requests);
     let server = Server::start(move |peer| {
         while let Some(request) = peer.request() {
-            let text = answer(&request);
+            let text = response(&request);
             kept.lock().unwrap().push(request);
             peer.send(&text);
         }
@@ -153,7 +153,7 @@ fn a_sequence_is_exact_over_all_threads_and_users() {
 #[test]
 fn an_iteration_without_its_captured_value_is_broken_off() {
     for driver in drivers() {
-        // Every second answer lacks the value.
+        // Every second response lacks the value.
         let count = Arc::new(std::sync::atomic::AtomicU64::new(0));
         let (server, requests) = recording(move |request| {
             if !request.contains("/make") {
@@ -188,7 +188,7 @@ fn an_iteration_without_its_captured_value_is_broken_off() {
 }
 
 #[test]
-fn captures_see_answers_that_come_in_pieces() {
+fn captures_see_responses_that_come_in_pieces() {
     for driver in drivers() {
         let requests = Requests::default();
         let kept = Arc::clone(&requests);
@@ -393,14 +393,14 @@ fn a_streamed_request_ends_with_its_connection() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(50_000_000).unwrap();
     for driver in drivers() {
-        // The answer comes before the request is read, and the connection is given up in the middle
-        // of the file.
+        // The response comes before the request is read, and the connection is given up in the
+        // middle of the file.
         let server = Server::start(|peer| {
             let mut some = [0; 100];
             std::io::Read::read_exact(&mut peer.stream, &mut some).unwrap();
             peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
             // The client gives the connection up at once; closing it here too early would take the
-            // answer back.
+            // response back.
             std::thread::sleep(std::time::Duration::from_secs(5));
         });
         let plan = plan(server.address, driver, |plan| {

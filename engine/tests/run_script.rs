@@ -17,7 +17,7 @@ fn server() -> (Server, Seen) {
     let kept = Arc::clone(&seen);
     let server = Server::start(move |peer| {
         while let Some(request) = peer.request() {
-            let answer = if request.contains(" /token ") {
+            let response = if request.contains(" /token ") {
                 "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Token: t-7\r\n\r\n"
             } else if request.starts_with("HEAD ") {
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
@@ -27,7 +27,7 @@ fn server() -> (Server, Seen) {
                 HELLO
             };
             kept.lock().unwrap().push(request);
-            peer.send(answer);
+            peer.send(response);
         }
     });
     (server, seen)
@@ -48,7 +48,7 @@ fn run_script(lua: &str, driver: &str, edit: impl FnOnce(&mut Value)) -> (Ended,
 }
 
 #[test]
-fn the_first_head_of_a_run_may_be_that_of_an_answer_to_head() {
+fn the_first_head_of_a_run_may_be_that_of_a_response_to_head() {
     let lua = r#"function request() return wrk.format("HEAD", "/") end"#;
     for driver in drivers() {
         let (ended, _) = run_script(lua, driver, |plan| {
@@ -110,7 +110,7 @@ fn request_is_called_for_every_send_and_once_before_the_load() {
 }
 
 #[test]
-fn an_answer_may_change_what_is_sent_next() {
+fn a_response_may_change_what_is_sent_next() {
     let lua = r#"
         local token = nil
         request = function()
@@ -133,7 +133,7 @@ fn an_answer_may_change_what_is_sent_next() {
 }
 
 #[test]
-fn several_requests_go_out_in_one_piece_and_each_answer_counts() {
+fn several_requests_go_out_in_one_piece_and_each_response_counts() {
     let lua = r#"
         local seen = {}
         request = function()

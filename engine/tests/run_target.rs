@@ -197,7 +197,7 @@ fn http_1_0_keeps_a_connection_by_asking_and_closes_it_by_saying_nothing() {
 }
 
 #[test]
-fn a_server_of_http_1_0_that_closes_ends_the_answer_by_that() {
+fn a_server_of_http_1_0_that_closes_ends_the_response_by_that() {
     for driver in drivers() {
         let server = run_support::Server::answering_once("HTTP/1.0 200 OK\r\n\r\nuntil the end");
         let totals = totals(&plan(server.address, driver, |plan| {
@@ -232,8 +232,8 @@ fn a_head_may_be_as_long_as_the_plan_says() {
         (long(200_000), Some(300_000), true),
     ];
     for driver in drivers() {
-        for (answer, limit, fits) in cases {
-            let server = run_support::Server::answering(answer);
+        for (response, limit, fits) in cases {
+            let server = run_support::Server::answering(response);
             let totals = totals(&plan(server.address, driver, |plan| {
                 plan["stop"]["total_requests"] = 3.into();
                 if let Some(limit) = limit {

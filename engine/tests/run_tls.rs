@@ -155,7 +155,7 @@ fn a_connection_per_request_resumes_sessions_unless_told_not_to() {
 }
 
 #[test]
-fn long_chunked_and_dripping_answers_and_long_requests_pass_through_tls() {
+fn long_chunked_and_dripping_responses_and_long_requests_pass_through_tls() {
     let identity = Identity::new();
     for driver in drivers() {
         let server = identity.serve("");

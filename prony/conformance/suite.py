@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from prony.conformance import answers
 from prony.conformance import offered as by_engine
+from prony.conformance import responses
 from prony.conformance.result import START, CheckResult, Conformance, Outcome, Status
 from prony.conformance.walk import Subject, walked_once
 from prony.errors import EnvironmentFault, UsageError
@@ -23,19 +23,19 @@ from prony.trial.preparation import Preparation
 
 Check = Callable[[Subject], Outcome]
 CHECKS: Mapping[str, Check] = {
-    "answers": answers.answers,
-    "further": answers.further,
-    "unknown-path": answers.unknown_path,
-    "head": answers.head,
+    "answers": responses.responses,
+    "further": responses.further,
+    "unknown-path": responses.unknown_path,
+    "head": responses.head,
     "keep-alive": by_engine.keep_alive,
     "closes-after": by_engine.closes_after,
     "concurrent": by_engine.concurrent,
     "delay": by_engine.delay,
-    "close": answers.close,
-    "http-1.0": answers.http_1_0,
-    "pipelined": answers.pipelined,
-    "headers": answers.headers,
-    "oversized-header": answers.oversized_header,
+    "close": responses.close,
+    "http-1.0": responses.http_1_0,
+    "pipelined": responses.pipelined,
+    "headers": responses.headers,
+    "oversized-header": responses.oversized_header,
 }
 """In the order in which they run: what every figure depends on first, what may harm the server last."""
 PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
@@ -148,7 +148,7 @@ def _start(fault: str | None) -> Outcome:
 
 
 class _Readiness:
-    """Asks the workload's steps (before a preparation: the server's `ready` request) until the answer is
+    """Asks the workload's steps (before a preparation: the server's `ready` request) until the response is
     right, or has been wrong for so long that this is how the server answers: the checks say what is wrong.
     """
 
@@ -156,16 +156,16 @@ class _Readiness:
         self._server = server
         self._workload = workload
         self._patience_s = wrong_patience_s
-        self._first_answer_s: float | None = None
+        self._first_response_s: float | None = None
 
     def __call__(self) -> Probe | None:
         probe = self._probe()
         if probe is None or probe.meets_expectation:
             return probe
         now_s = time.monotonic()
-        if self._first_answer_s is None:
-            self._first_answer_s = now_s
-        if now_s - self._first_answer_s < self._patience_s:
+        if self._first_response_s is None:
+            self._first_response_s = now_s
+        if now_s - self._first_response_s < self._patience_s:
             return probe
         return probe.model_copy(update={"meets_expectation": True})
 

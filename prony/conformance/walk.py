@@ -96,25 +96,25 @@ class Walk:
             chunked=step.chunked,
         )
 
-    def judge(self, step: Step, answer: Response) -> str | None:
+    def judge(self, step: Step, response: Response) -> str | None:
         """What is wrong with the response; captures are kept when nothing is."""
-        why_not = why_wrong(step, answer)
-        return why_not or self._values.take(step.capture, answer.status, answer.headers, answer.body)
+        why_not = why_wrong(step, response)
+        return why_not or self._values.take(step.capture, response.status, response.headers, response.body)
 
 
 def walked_once(workload: Workload) -> Workload:
-    """The workload without its loops: the same steps again teach nothing about the answers, and 50 loops of a
-    page that takes 150 ms take 7.5 s each time.
+    """The workload without its loops: the same steps again teach nothing about the responses, and 50 loops of
+    a page that takes 150 ms take 7.5 s each time.
     """
     scenarios = tuple(scenario.model_copy(update={"loops": 1}) for scenario in workload.scenarios)
     return workload.model_copy(update={"loops": 1, "scenarios": scenarios})
 
 
-def why_wrong(step: Step, answer: Response) -> str | None:
+def why_wrong(step: Step, response: Response) -> str | None:
     """What is wrong with the response by the declaration; without one every status below 400 is correct."""
     if step.expect is None:
-        return None if answer.status < 400 else f"status {answer.status}"
-    return step.expect.why_not(answer.status, answer.headers, answer.body)
+        return None if response.status < 400 else f"status {response.status}"
+    return step.expect.why_not(response.status, response.headers, response.body)
 
 
 def sample_step(workload: Workload) -> tuple[Scenario, Step]:

@@ -97,7 +97,7 @@ class Counters(EngineRecord):
     error_reasons: dict[str, str] = Field(default_factory=dict)
     """In words, the first reason found for a kind of error."""
     first_head: str | None = None
-    """The head of an answer as it came, the first one of a thread."""
+    """The head of a response as it came, the first one of a thread."""
     status: dict[str, int] = Field(default_factory=dict)
     answers: tuple[ResponseCount, ...] = ()
     answers_other: int = 0
@@ -172,11 +172,11 @@ class Window(Counters):
     send_lag: Histogram | None = None
     """Open model: actual minus intended send."""
     session_time: Histogram | None = None
-    """From a user's intended arrival to the end of the last answer; of completed sessions."""
+    """From a user's intended arrival to the end of the last response; of completed sessions."""
     send_time: Histogram | None = None
     """With `parts`, of answered requests: until the kernel had taken the last byte of the request ..."""
     wait_time: Histogram | None = None
-    """... from there to the first byte of the answer ..."""
+    """... from there to the first byte of the response ..."""
     receive_time: Histogram | None = None
     """... and from there to its last byte: together they are the service time."""
     arrival_gaps: int | None = None

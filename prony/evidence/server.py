@@ -52,7 +52,7 @@ class ProcessSample(Record):
 
 
 class StartUp(Record):
-    """From the exec of a fresh process to its first right answer."""
+    """From the exec of a fresh process to its first right response."""
 
     time_to_listen_s: float | None = None
     time_to_ready_s: float | None = None
@@ -165,7 +165,7 @@ class ServiceUse(Record):
 
 
 class Probe(Record):
-    """One request that the lab itself sent before the load: what a right answer looks like on this server."""
+    """One request that the lab itself sent before the load: what a right response looks like here."""
 
     step: str
     status: int

@@ -57,7 +57,7 @@ class LoadFacts(Record):
     own_connections: bool = False
     """Each user of a session opens a connection and closes it when leaving."""
     at_once: int | None = None
-    """Connections that the plan itself leads to at the same time; more when answers take long."""
+    """Connections that the plan itself leads to at the same time; more when responses take long."""
     most_at_once: int | None = None
     """Open: arrivals under way at the same time, at most; what comes beyond is blocked."""
     keep_alive: bool = True
@@ -79,7 +79,7 @@ class LoadFacts(Record):
     claim: Literal["capacity", "latency", "protocol"] = "capacity"
     """What the figure is used for: a capacity claim needs a bound, a latency claim does not."""
     content_declared: bool = False
-    """True when the workload says what a right answer looks like."""
+    """True when the workload says what a right response looks like."""
     preflight: bool = Field(default=True, validation_alias=AliasChoices("preflight", "asked_first"))
     """False: no request was sent before the load, as with the tool whose script was run. Results of schema 1
     call it `asked_first`.
@@ -95,7 +95,7 @@ class Ceiling(Record):
 
 
 class Calibration(Record):
-    """What the engine reached against the reference server with this request and answer size, on
+    """What the engine reached against the reference server with this request and response size, on
     these CPUs.
     """
 

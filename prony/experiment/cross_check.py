@@ -29,8 +29,8 @@ def counter_of(url: str, path: str = STATS_PATH, pointer: str = STATS_POINTER) -
 
     def count() -> int | None:
         try:
-            with urllib.request.urlopen(url.rstrip("/") + path, timeout=5) as answer:
-                found = at_pointer(json.loads(answer.read(1 << 20)), pointer)
+            with urllib.request.urlopen(url.rstrip("/") + path, timeout=5) as response:
+                found = at_pointer(json.loads(response.read(1 << 20)), pointer)
         except (OSError, ValueError, LookupError, TypeError):
             return None
         return found if isinstance(found, int) and not isinstance(found, bool) else None

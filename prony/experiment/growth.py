@@ -63,7 +63,7 @@ def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | N
 
 
 def _open_load(rate_per_s: float, wanted: Sequence[Objective], search: Search) -> OpenLoad:
-    """Room for twice as many under way as the slowest allowed answers would need, so that a full house is a
+    """Room for twice as many under way as the slowest allowed responses would need, so that a full house is a
     missed objective and not a small house.
     """
     slowest_s = max(one.below_ms for one in wanted) / 1000

@@ -107,16 +107,16 @@ def _dump(family: int, states: int, destination_port: int) -> Iterator[tuple[byt
         while True:
             if now_s() > deadline_s:
                 raise TimeoutError("the kernel's list of sockets took too long")
-            answer = link.recv(_RECEIVE_BYTES)
+            reply = link.recv(_RECEIVE_BYTES)
             offset = 0
-            while offset + _HEADER.size <= len(answer):
-                length, kind, _, _, _ = _HEADER.unpack_from(answer, offset)
+            while offset + _HEADER.size <= len(reply):
+                length, kind, _, _, _ = _HEADER.unpack_from(reply, offset)
                 if kind == _NLMSG_DONE:
                     return
                 if kind == _NLMSG_ERROR:
-                    code = struct.unpack_from("=i", answer, offset + _HEADER.size)[0]
+                    code = struct.unpack_from("=i", reply, offset + _HEADER.size)[0]
                     raise OSError(-code, "sock_diag refused")
                 if length < _HEADER.size:
                     raise OSError("sock_diag sent a message that cannot be read")
-                yield answer, offset + _HEADER.size
+                yield reply, offset + _HEADER.size
                 offset += (length + 3) & ~3

@@ -13,8 +13,8 @@ from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
-from prony.plan.answer import Capture
 from prony.plan.load import ClosedLoad, Connections
+from prony.plan.response import Capture
 from prony.plan.workload import Expectation, Step, Workload
 
 WARM_S = 0.5

@@ -24,7 +24,7 @@ class H2load:
     def command(self, program: Path, request: Request) -> Command:
         case = request.case
         if case.per_request:
-            raise NotOffered("it does not open a new connection after each answer")
+            raise NotOffered("it does not open a new connection after each response")
         argv = [str(program), "--h1", "-t1", "-m1", f"-c{case.connections}", f"-D{request.seconds}"]
         if case.tls:  # the suite that the other tools and the server agree on
             argv.append("--tls13-ciphers=TLS_AES_256_GCM_SHA384")

@@ -32,7 +32,7 @@ class RatePhase(Record):
 
 
 class ClosedLoad(Record):
-    """A fixed number of users, each waiting for its answer before it goes on."""
+    """A fixed number of users, each waiting for its response before it goes on."""
 
     model: Literal["closed"] = "closed"
     users: int = Field(ge=1)
@@ -93,7 +93,7 @@ class ClosedLoad(Record):
 
 
 class OpenLoad(Record):
-    """Arrivals on a schedule that no answer can delay: `rate_per_s`, or `phases` one after the other."""
+    """Arrivals on a schedule that no response can delay: `rate_per_s`, or `phases` one after the other."""
 
     model: Literal["open"] = "open"
     rate_per_s: float | None = Field(default=None, gt=0)
@@ -170,7 +170,7 @@ class OpenLoad(Record):
 
     @property
     def at_once(self) -> int:
-        """Connections to begin with: more are opened when answers take longer."""
+        """Connections to begin with: more are opened when responses take longer."""
         return max(1, self.ready_connections)
 
     @property
@@ -239,7 +239,7 @@ class Connections(Record):
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after so many."""
     pipeline: int = Field(default=1, ge=1, le=1024)
-    """So many requests go out together before their answers are waited for."""
+    """So many requests go out together before their responses are waited for."""
     shared: bool = False
     """A user who arrives in an open load takes over a connection that another has left, instead of opening
     one and closing it when leaving, as browsers do. Only with session: user.

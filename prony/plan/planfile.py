@@ -56,7 +56,7 @@ class LoadKeys(Record):
     """One load, or a sweep: a list of users, rates or think times stands for every combination of them."""
 
     users: Counts | None = None
-    """Closed: so many users, each waiting for its answer. A list is a sweep."""
+    """Closed: so many users, each waiting for its response. A list is a sweep."""
     populations: tuple[Population, ...] | None = Field(default=None, min_length=1)
     """Closed, in place of users: several groups, each with a start, an end and scenarios of its own."""
     think: Pauses | None = None

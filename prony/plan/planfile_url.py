@@ -65,7 +65,7 @@ class UrlPlan(Record):
     script: Script | None = None
     """A script in Lua that says what is sent, in place of the workload's one step; beside the plan's file."""
     preflight: bool = True
-    """Whether one request per step is sent, and its answer checked, before the load."""
+    """Whether one request per step is sent, and its response checked, before the load."""
     limits: dict[str, Any] = Field(default_factory=dict)
     """Limits of the checks (docs/method.md) in place of their defaults."""
     trials: int = Field(default=1, ge=1, le=1000)

@@ -24,7 +24,8 @@ class Population(Record):
     """Its users start evenly spread over this time."""
     ramp_up_steps: int | None = Field(default=None, ge=1)
     duration_s: float | None = Field(default=None, gt=0)
-    """So long after `start_s` its users end, each after the answer under way; with the run when not given."""
+    """So long after `start_s` its users end, each after the response under way; with the run when not given.
+    """
     iterations_per_user: int | None = Field(default=None, ge=1)
     think: Pause = NO_THINK
     scenarios: tuple[str, ...] = ()

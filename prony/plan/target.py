@@ -33,7 +33,7 @@ class TlsOptions(Record):
 
 
 class CountKeys(Record):
-    """Where a server says how many requests it has read: a JSON answer, and where in it the number stands.
+    """Where a server says how many requests it has read: a JSON response, and where in it the number stands.
     That request itself is not counted there.
     """
 

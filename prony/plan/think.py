@@ -11,7 +11,7 @@ from prony.evidence.base import Record
 
 
 class Think(Record):
-    """The pause of a user between an answer and its next request. Times in ms."""
+    """The pause of a user between a response and its next request. Times in ms."""
 
     kind: Literal["none", "constant", "uniform", "exponential", "gaussian", "poisson"]
     ms: float | None = None

@@ -78,8 +78,8 @@ class TrialPlan(Record):
     connect_timeout_ms: int = 5_000
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     preflight: bool = True
-    """One request per step is sent before the load, and its answer checked. False: the server sees the load
-    alone, as it does with the tool whose script this is; answers are then compared with each other.
+    """One request per step is sent before the load, and its response checked. False: the server sees the load
+    alone, as it does with the tool whose script this is; responses are then compared with each other.
     """
     source_addresses: tuple[str, ...] = ()
     """Addresses of the load host that connections come from; the kernel chooses when there are none."""

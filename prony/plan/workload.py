@@ -1,4 +1,4 @@
-"""A workload: which requests, and what a right answer looks like.
+"""A workload: which requests, and what a right response looks like.
 
 Must not know servers or how the load is offered.
 """
@@ -14,12 +14,12 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
-from prony.plan.answer import Boundary as Boundary
-from prony.plan.answer import Capture as Capture
-from prony.plan.answer import Expectation as Expectation
-from prony.plan.answer import at_pointer as at_pointer
 from prony.plan.blocks import ALONE, KINDS, BlockKeys
 from prony.plan.catalogue_roots import yaml_files
+from prony.plan.response import Boundary as Boundary
+from prony.plan.response import Capture as Capture
+from prony.plan.response import Expectation as Expectation
+from prony.plan.response import at_pointer as at_pointer
 from prony.plan.think import NO_THINK, Think
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
@@ -94,10 +94,10 @@ class Feeder(Record):
 
 
 class Cache(Record):
-    """What each user remembers of answers to GET: it asks again only whether they have changed."""
+    """What each user remembers of responses to GET: it asks again only whether they have changed."""
 
     fresh: bool = False
-    """While an answer is fresh by its own words its request is passed over: nothing is sent or counted."""
+    """While a response is fresh by its own words its request is passed over: nothing is sent or counted."""
     each_iteration: bool = False
     """It begins anew with each iteration."""
     most_urls: int = Field(default=5000, ge=1)
@@ -346,7 +346,7 @@ class Workload(Record):
     cleanup: tuple[Step, ...] = ()
     """Walked once after the load has ended."""
     conformance: tuple[Step, ...] = ()
-    """Further requests and their right answers, sent by the conformance suite and never by a load."""
+    """Further requests and their right responses, sent by the conformance suite and never by a load."""
     published: Published | None = None
 
     @model_validator(mode="after")
@@ -366,7 +366,7 @@ class Workload(Record):
         for step in self.conformance:
             if step.expect is None:
                 raise ValueError(
-                    f"the conformance step '{step.name}' has no expect; say what a right answer looks like"
+                    f"the conformance step '{step.name}' has no expect; say what a right response looks like"
                 )
         return self
 
@@ -443,7 +443,7 @@ class Workload(Record):
 
     @property
     def content_declared(self) -> bool:
-        """Whether every step says what a right answer looks like."""
+        """Whether every step says what a right response looks like."""
         return all(step.expect is not None for step in self.all_steps)
 
 
@@ -471,7 +471,7 @@ def from_url(
     body: str | None = None,
     body_file: str | None = None,
 ) -> Workload:
-    """The workload of `prony load URL`: one request, nothing declared about the answer."""
+    """The workload of `prony load URL`: one request, nothing declared about the response."""
     step = Step(path=path, method=method, headers=headers or {}, body=body, body_file=body_file)
     return Workload(name="url", title=f"{method} {path}", steps=(step,))
 

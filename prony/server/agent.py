@@ -19,7 +19,7 @@ LONGEST_SOCKET_PATH = 107
 """Longest path that fits into sockaddr_un, without the closing zero."""
 TIMEOUT_S = 2.0
 """A JVM in a full garbage collection responds late; a slower one has no reading for this moment."""
-LONGEST_ANSWER_BYTES = 1 << 20
+LONGEST_LINE_BYTES = 1 << 20
 
 
 class AgentClient:
@@ -53,14 +53,14 @@ class AgentClient:
             self._socket.connect(str(self._path))
         asked_s = time.monotonic()
         self._socket.sendall(b"snapshot\n")
-        answer = bytearray()
-        while not answer.endswith(b"\n"):
+        line = bytearray()
+        while not line.endswith(b"\n"):
             more = self._socket.recv(65536)
-            if not more or len(answer) > LONGEST_ANSWER_BYTES or time.monotonic() - asked_s > TIMEOUT_S:
+            if not more or len(line) > LONGEST_LINE_BYTES or time.monotonic() - asked_s > TIMEOUT_S:
                 raise OSError("the agent did not answer with a line")
-            answer += more
+            line += more
         middle_s = (asked_s + time.monotonic()) / 2
-        return JvmSnapshot.model_validate({**json.loads(answer), "t_monotonic_s": middle_s})
+        return JvmSnapshot.model_validate({**json.loads(line), "t_monotonic_s": middle_s})
 
     def _hang_up(self) -> None:
         if self._socket is not None:

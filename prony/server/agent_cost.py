@@ -49,8 +49,8 @@ def observe(built: Built, agent: bool) -> dict[str, float]:
 
 def _meter(server: RunningServer, name: str) -> float:
     """One Actuator meter: an observer that is the same in both kinds of run."""
-    answer = http_probe(server.host, server.port, path=f"/actuator/metrics/{name}")
-    return float(json.loads(answer.body)["measurements"][0]["value"])
+    response = http_probe(server.host, server.port, path=f"/actuator/metrics/{name}")
+    return float(json.loads(response.body)["measurements"][0]["value"])
 
 
 def table(without: list[Mapping[str, float]], with_agent: list[Mapping[str, float]]) -> str:

@@ -66,8 +66,8 @@ class Guard:
         if self.server == 0:
             self._become(tell)
         os.close(tell)
-        with os.fdopen(told, "rb") as answer:
-            said = answer.read()  # ends when exec closes the other side
+        with os.fdopen(told, "rb") as report:
+            said = report.read()  # ends when exec closes the other side
         begun_ns, _, fault = said.decode(errors="replace").partition(" ")
         if fault or not begun_ns:
             os.waitpid(self.server, 0)

@@ -1,4 +1,4 @@
-"""One HTTP request of the laboratory's own, sent before the load: is the server there, and is its answer
+"""One HTTP request of the laboratory's own, sent before the load: is the server there, and is its response
 right?
 
 Must not be used for anything that is measured.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from prony.evidence.server import Probe
-from prony.plan.answer import at_pointer
+from prony.plan.response import at_pointer
 from prony.plan.target import CountKeys
 from prony.server.address import Address
 
@@ -27,14 +27,14 @@ happens under load is counted by the engine.
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeAnswer:
+class ProbeResponse:
     """What came back. Header names are in lower case; of a repeated header the values are joined."""
 
     status: int
     headers: dict[str, str]
     body: bytes
     keeps_alive: bool
-    """Whether the connection was still open after the answer."""
+    """Whether the connection was still open after the response."""
 
 
 def http_probe(
@@ -47,26 +47,30 @@ def http_probe(
     timeout_s: float = 5.0,
     tls: bool = False,
     close_shows_within_s: float = CLOSE_SHOWS_WITHIN_S,
-) -> ProbeAnswer:
-    """Send one request on a connection of its own and read the whole answer.
+) -> ProbeResponse:
+    """Send one request on a connection of its own and read the whole response.
 
-    Certificates are not checked. Raises OSError when there is no connection, no answer in time or one that is
-    not HTTP.
+    Certificates are not checked. Raises OSError when there is no connection, no response in time or one that
+    is not HTTP.
     """
     connection = _connection(host, port, timeout_s, tls)
     try:
         connection.request(
             method, path, body=body.encode() if isinstance(body, str) else body, headers=dict(headers or {})
         )
-        answer = connection.getresponse()
-        content = answer.read(LONGEST_BODY_BYTES)
-        if answer.length:  # what is still owed; reading a limited amount does not complain about it
-            raise OSError(f"the response is {answer.length} bytes short, or larger than {LONGEST_BODY_BYTES}")
+        response = connection.getresponse()
+        content = response.read(LONGEST_BODY_BYTES)
+        if response.length:  # what is still owed; reading a limited amount does not complain about it
+            raise OSError(
+                f"the response is {response.length} bytes short, or larger than {LONGEST_BODY_BYTES}"
+            )
         found: dict[str, str] = {}
-        for name, value in answer.getheaders():
+        for name, value in response.getheaders():
             name = name.lower()
             found[name] = f"{found[name]}, {value}" if name in found else value
-        return ProbeAnswer(answer.status, found, content, _still_open(connection.sock, close_shows_within_s))
+        return ProbeResponse(
+            response.status, found, content, _still_open(connection.sock, close_shows_within_s)
+        )
     except (http.client.HTTPException, ValueError) as fault:
         raise OSError(f"the response is not HTTP: {fault!r}") from fault
     finally:
@@ -78,8 +82,8 @@ def request_count(address: Address, keys: CountKeys | None) -> int | None:
     if keys is None:
         return None
     try:
-        answer = http_probe(address.host, address.port, path=keys.path, tls=address.tls)
-        found = at_pointer(json.loads(answer.body), keys.pointer)
+        response = http_probe(address.host, address.port, path=keys.path, tls=address.tls)
+        found = at_pointer(json.loads(response.body), keys.pointer)
     except (OSError, ValueError, LookupError):
         return None
     return found if isinstance(found, int) and not isinstance(found, bool) else None
@@ -89,23 +93,23 @@ def status_probe(
     host: str, port: int, path: str = "/", status: int = 200, tls: bool = False
 ) -> Callable[[], Probe | None]:
     """A probe for `RunningServer.wait_ready` that asks for one path and one status; None while nobody
-    answers.
+    responses.
     """
 
     def probe() -> Probe | None:
         try:
-            answer = http_probe(host, port, path=path, tls=tls)
+            response = http_probe(host, port, path=path, tls=tls)
         except OSError:
             return None
-        right = answer.status == status
+        right = response.status == status
         return Probe(
             step="ready",
-            status=answer.status,
-            body_bytes=len(answer.body),
-            content_type=answer.headers.get("content-type"),
+            status=response.status,
+            body_bytes=len(response.body),
+            content_type=response.headers.get("content-type"),
             meets_expectation=right,
-            why_not=None if right else f"GET {path} gave status {answer.status}, expected {status}",
-            keeps_alive=answer.keeps_alive,
+            why_not=None if right else f"GET {path} gave status {response.status}, expected {status}",
+            keeps_alive=response.keeps_alive,
         )
 
     return probe
@@ -121,7 +125,7 @@ def _connection(host: str, port: int, timeout_s: float, tls: bool) -> http.clien
 
 
 def _still_open(connection: socket.socket | None, within_s: float) -> bool:
-    """http.client drops the socket when the answer announced a close; a silent close shows as readable."""
+    """http.client drops the socket when the response announced a close; a silent close shows as readable."""
     if connection is None:
         return False
     readable, _, _ = select.select([connection], [], [], within_s)

@@ -104,11 +104,11 @@ class RunningServer(GuardedProcess):
 
     def wait_ready(self, probe: Callable[[], Probe | None] | None = None, timeout_s: float = 60.0) -> StartUp:
         """Wait until the server listens on its port itself, has printed its figures (if it does) and `probe`
-        (by default `own_probe`) finds a right answer.
+        (by default `own_probe`) finds a right response.
 
-        The log never tells that a server is ready, only the port and the answer do. Its own figures are
+        The log never tells that a server is ready, only the port and the response do. Its own figures are
         awaited before the first request, because that request loads classes. `probe` gives None while nobody
-        answers. The agent is asked after the first right answer. Raises EnvironmentFault when the server
+        responses. The agent is asked after the first right response. Raises EnvironmentFault when the server
         exits, when another process answers on its port, or after `timeout_s` since it was executed, with its
         last lines.
         """
@@ -116,11 +116,11 @@ class RunningServer(GuardedProcess):
         listening_s = self._await_port(deadline_s)
         reported = self._await_report(min(deadline_s, listening_s + REPORT_PATIENCE_S))
         answered = "it listens but does not answer"
-        while (answer := self._ask(probe or self.own_probe)) is None or not answer.meets_expectation:
-            if answer is not None:
+        while (response := self._ask(probe or self.own_probe)) is None or not response.meets_expectation:
+            if response is not None:
                 answered = (
-                    answer.why_not
-                    or f"it answered with status {answer.status}, which is not what was expected"
+                    response.why_not
+                    or f"it answered with status {response.status}, which is not what was expected"
                 )
             self._poll(deadline_s, answered)
         ready_s = time.monotonic()

@@ -25,7 +25,7 @@ from prony.server.starting import ProcessSpec, log_file, make_scratch, start_gua
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 1.0
-LONGEST_ANSWER_BYTES = 4096
+LONGEST_RESPONSE_BYTES = 4096
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,16 +43,16 @@ class RunningService(GuardedProcess):
         """Wait until it listens on its port itself and responds as expected. Raises EnvironmentFault."""
         deadline_s = self.started_monotonic_s + timeout_s
         self._await_port(deadline_s)
-        while (answer := self._ask()) is None:
+        while (greeting := self._ask()) is None:
             self._poll(deadline_s, f"no response matching {self.spec.ready.expect!r}")
-        self.version = answer[1] if answer.groups() else None
+        self.version = greeting[1] if greeting.groups() else None
 
     def _ask(self) -> re.Match[str] | None:
         try:
             with socket.create_connection((self.host, self.port), ANSWER_TIMEOUT_S) as connection:
                 connection.settimeout(ANSWER_TIMEOUT_S)
                 connection.sendall(self.spec.ready.send.encode())
-                said = connection.recv(LONGEST_ANSWER_BYTES)
+                said = connection.recv(LONGEST_RESPONSE_BYTES)
         except OSError:
             return None
         return re.match(self.spec.ready.expect, said.decode(errors="replace"))

@@ -115,7 +115,7 @@ class RunningTarget(Protocol):
         """Which server this is."""
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
-        """Wait until it is ready: until `probe` finds a right answer, or by its own means without one. A
+        """Wait until it is ready: until `probe` finds a right response, or by its own means without one. A
         server of somebody else's is asked once. Returns how it started; None: it was running already. Raises
         EnvironmentFault.
         """

@@ -150,7 +150,7 @@ class RunningExternal:
         )
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> None:
-        """Asked once: it is running, or it is not. Whether the answer is right is seen by who asked."""
+        """Asked once: it is running, or it is not. Whether the response is right is seen by who asked."""
         del timeout_s
         if probe is None:
             self._connect()
@@ -176,7 +176,7 @@ class RunningExternal:
             if self._at.unix is not None:
                 where, remedy = f"unix:{self._at.unix}", "path"
             raise EnvironmentFault(
-                f"nothing takes connections at {where} ({fault.strerror or 'no answer in time'}): "
+                f"nothing takes connections at {where} ({fault.strerror or 'no response in time'}): "
                 f"start the server first, or correct the {remedy}"
             ) from fault
 

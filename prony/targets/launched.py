@@ -93,7 +93,7 @@ class LaunchedServer:
             Ceiling(
                 name=name,
                 per_s=many / (delay_ms / 1000),
-                explanation=f"{many} {name} ÷ {delay_ms:g} ms that every answer takes by design",
+                explanation=f"{many} {name} ÷ {delay_ms:g} ms that every response takes by design",
             )
             for name, many in at_once.items()
             if many is not None

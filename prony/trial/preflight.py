@@ -1,5 +1,5 @@
-"""The preflight: one request per step before the load. Is the server ready, and what does a right answer look
-like there?
+"""The preflight: one request per step before the load. Is the server ready, and what does a right response
+look like there?
 
 Must not be used while a window is open: measured requests are the engine's alone.
 """
@@ -18,7 +18,7 @@ from prony.evidence.server import Probe
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Step, Workload
 from prony.server.address import Address
-from prony.server.probe import ProbeAnswer, http_probe
+from prony.server.probe import ProbeResponse, http_probe
 from prony.trial.rendering import Values
 
 PROBE_TIMEOUT_S = 2.0
@@ -33,7 +33,7 @@ class Preflight:
     address: Address | None = None
     """Where to ask; None: not known yet, or it takes no single requests (a Unix socket)."""
     probes: tuple[Probe, ...] = ()
-    """The latest answers, by step."""
+    """The latest responses, by step."""
 
     @property
     def possible(self) -> bool:
@@ -42,7 +42,7 @@ class Preflight:
         return self.plan.preflight and self.address is not None and leads
 
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
-        """Every step once: the first wrong answer, else the last; None before it answers at all."""
+        """Every step once: the first wrong response, else the last; None before it answers at all."""
         assert self.address is not None
         probes = probe_workload(self.address, self.plan.workload, known)
         if not probes:
@@ -52,7 +52,7 @@ class Preflight:
 
     @property
     def wrong(self) -> str | None:
-        """What is wrong with the answers."""
+        """What is wrong with the responses."""
         return next((probe.why_not for probe in self.probes if not probe.meets_expectation), None)
 
     @property
@@ -67,8 +67,8 @@ class Preflight:
 def probe_workload(
     address: Address, workload: Workload, known: Mapping[str, str] | None = None
 ) -> tuple[Probe, ...] | None:
-    """Every step of every scenario up to its first block once, in order, until the first wrong answer; empty
-    when every scenario begins with a block or has variables, None when the server does not answer yet.
+    """Every step of every scenario up to its first block once, in order, until the first wrong response;
+    empty when every scenario begins with a block or has variables, None when the server does not answer yet.
     `known` are the values that a preparation has captured. Raises UsageError for a placeholder or file that
     is not there.
     """
@@ -86,25 +86,27 @@ def probe_workload(
     return tuple(probes)
 
 
-def _asked(address: Address, step: Step, values: Values) -> ProbeAnswer:
-    """The answer to a step, after the redirects that it follows: as the engine does, without cookies."""
+def _asked(address: Address, step: Step, values: Values) -> ProbeResponse:
+    """The response to a step, after the redirects that it follows: as the engine does, without cookies."""
     method, path = step.method, values.render(step.path, path=True)
     headers, body = rendered_headers(step, values), rendered_body(step, values)
     own = address.url
     hops = 0
     while True:
-        answer = http_probe(
+        response = http_probe(
             address.host, address.port, method, path, headers, body, PROBE_TIMEOUT_S, tls=address.tls
         )
-        location = answer.headers.get("location")
-        if answer.status not in REDIRECTS or location is None or hops == step.follow_redirects:
-            return answer
+        location = response.headers.get("location")
+        if response.status not in REDIRECTS or location is None or hops == step.follow_redirects:
+            return response
         there = urlsplit(urljoin(own + path, location))
         if f"{there.scheme}://{there.netloc}" != own:
-            return answer
+            return response
         hops += 1
         path = urlunsplit(("", "", there.path or "/", there.query, ""))
-        if (answer.status == 303 and method != "HEAD") or (answer.status in (301, 302) and method == "POST"):
+        if (response.status == 303 and method != "HEAD") or (
+            response.status in (301, 302) and method == "POST"
+        ):
             method, body = "GET", None
             headers = {
                 name: text for name, text in headers.items() if not name.lower().startswith("content-")
@@ -112,22 +114,22 @@ def _asked(address: Address, step: Step, values: Values) -> ProbeAnswer:
 
 
 def _probe(address: Address, step: Step, values: Values) -> Probe:
-    answer = _asked(address, step, values)
-    headers = {name.lower(): value for name, value in answer.headers.items()}
+    response = _asked(address, step, values)
+    headers = {name.lower(): value for name, value in response.headers.items()}
     if step.expect is not None:
-        why_not = step.expect.why_not(answer.status, headers, answer.body)
+        why_not = step.expect.why_not(response.status, headers, response.body)
     else:
-        why_not = None if answer.status < 400 else f"status {answer.status}"
+        why_not = None if response.status < 400 else f"status {response.status}"
     if why_not is None:
-        why_not = values.take(step.capture, answer.status, headers, answer.body)
+        why_not = values.take(step.capture, response.status, headers, response.body)
     return Probe(
         step=step.name,
-        status=answer.status,
-        body_bytes=len(answer.body),
+        status=response.status,
+        body_bytes=len(response.body),
         content_type=headers.get("content-type"),
         meets_expectation=why_not is None,
         why_not=why_not,
-        keeps_alive=answer.keeps_alive,
+        keeps_alive=response.keeps_alive,
     )
 
 

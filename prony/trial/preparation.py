@@ -32,7 +32,7 @@ class Preparation:
         return given.knowing(self.workload, self.values)
 
     def prepare(self) -> str | None:
-        """Walk the preparation; what was wrong in one clause, None when every answer was as declared."""
+        """Walk the preparation; what was wrong in one clause, None when every response was as declared."""
         walked = walk_once(self.url, self.workload, self.workload.prepare, tls=self.tls)
         self.values, self.done = walked.values, walked.wrong is None
         return walked.wrong

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 from prony.errors import UsageError
-from prony.plan.answer import at_pointer
+from prony.plan.response import at_pointer
 from prony.plan.workload import Capture, Feeder
 
 PART = re.compile(r"\$\$\{|\$\{([^}]*)\}")

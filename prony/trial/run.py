@@ -79,11 +79,11 @@ def run_trial(
 
 
 def usual_bytes(evidence: Evidence) -> int | None:
-    """The length of a usual answer: of the last one of the preflight, else of the most frequent one."""
+    """The length of a usual response: of the last one of the preflight, else of the most frequent one."""
     if evidence.probes:
         return evidence.probes[-1].body_bytes
-    answers = evidence.engine.totals.answers if evidence.engine is not None else ()
-    return answers[0].body_bytes if answers else None
+    responses = evidence.engine.totals.answers if evidence.engine is not None else ()
+    return responses[0].body_bytes if responses else None
 
 
 def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -159,7 +159,7 @@ class _Trial:
         return failure
 
     def _get_ready(self, server: RunningTarget) -> None:
-        """Wait for it; where the steps can be sent already, the first right answers are the preflight."""
+        """Wait for it; where the steps can be sent already, the first right responses are the preflight."""
         preflight = self._preflight
         if self.plan.workload.prepare or not preflight.possible:
             self._start_up = server.wait_ready(None, self.plan.start_timeout_s)

@@ -60,7 +60,7 @@ def test_wrk_without_error_lines_has_none() -> None:
     assert Wrk().claim("  10 requests in 1.00s, 1KB read\n", "", 0).errors == 0
 
 
-def test_ab_counts_failed_and_wrong_answers() -> None:
+def test_ab_counts_failed_and_wrong_responses() -> None:
     claim = Ab().claim(AB, "", 0)
     assert (claim.requests, claim.errors) == (25807, 27)
 

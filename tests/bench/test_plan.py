@@ -40,7 +40,7 @@ def test_the_window_ends_with_the_run(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_whole_answer_is_checked(case: Case) -> None:
+def test_the_whole_response_is_checked(case: Case) -> None:
     (step,) = plan(case)["scenarios"][0]["steps"]
     assert step["expect"] == {"status": [200], "body_equals": "Hello"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.conformance import answers
+from prony.conformance import responses
 from prony.conformance.result import CheckResult
 from prony.conformance.suite import check
 from prony.plan.workload import Workload
@@ -60,7 +60,7 @@ def engine(built: Callable[..., Built]) -> Callable[..., Built]:
 def examine(monkeypatch: pytest.MonkeyPatch) -> Examine:
     """`examine(built, workload, "head")`: results by check; everything when no check is named."""
 
-    monkeypatch.setattr(answers, "CLOSE_PATIENCE_S", 0.5)
+    monkeypatch.setattr(responses, "CLOSE_PATIENCE_S", 0.5)
 
     def run(built: Built, workload: Workload, *only: str) -> dict[str, CheckResult]:
         found = check(built, workload, only=only or None, start_timeout_s=20.0, wrong_patience_s=0.0)

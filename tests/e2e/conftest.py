@@ -46,8 +46,8 @@ host_frequency_drop: 1
 """
 """Limits under which no trial is rejected for what else runs on the host: a test may expect a verdict."""
 SHORTEST = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
-"""Where only the number of trials and their order matter. A server under test should burn little CPU for an
-answer: each trial first counts its 10,000 requests as published.
+"""Where only the number of trials and their order matter. A server under test should burn little CPU for a
+response: each trial first counts its 10,000 requests as published.
 """
 
 

@@ -18,7 +18,7 @@ from tests.verdicts import demanded_code
 
 @pytest.fixture
 def two(lab: Lab) -> Lab:
-    """A server and one that burns CPU for every answer."""
+    """A server and one that burns CPU for every response."""
     lab.server("quick-one", "--work", "40us")
     lab.server("slow-one", "--work", "120us")
     return lab
@@ -30,7 +30,7 @@ def stored_trials(lab: Lab) -> int:
 
 
 def test_the_slower_server_is_found_and_everything_is_kept(lab: Lab) -> None:
-    """One works 30 times as long for an answer: more than any other load on the host can undo."""
+    """One works 30 times as long for a response: more than any other load on the host can undo."""
     lab.server("quick-one", "--work", "20us")
     lab.server("slow-one", "--work", "1ms")
     shown = lab.json("compare", "quick-one", "slow-one", *SHORT, *lab.lenient)

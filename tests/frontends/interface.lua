@@ -1,4 +1,4 @@
--- Every item of the interface that wrk documents. Each thread stops itself after ten answers, so that counts are those of any
+-- Every item of the interface that wrk documents. Each thread stops itself after ten responses, so that counts are those of any
 -- machine. (wrk 4.1.0 itself crashes where a table in a table goes from one thread to another.)
 local threads = {}
 
@@ -17,7 +17,7 @@ function init(args)
    print("wrk", wrk.scheme, wrk.host, wrk.port, wrk.method, wrk.path, wrk.body, wrk.headers["Host"],
       wrk.headers["X-Given"], type(wrk.headers), type(wrk.thread), type(wrk.thread.addr))
    wrk.headers["X-Set"] = "a"
-   calls, answers, longest, codes = 0, 0, 0, {}
+   calls, responses, longest, codes = 0, 0, 0, {}
 end
 
 function delay()
@@ -35,16 +35,16 @@ function request()
 end
 
 function response(status, headers, body)
-   answers = answers + 1
+   responses = responses + 1
    longest = math.max(longest, #body)
    codes[status] = (codes[status] or 0) + 1
    assert(#body == tonumber(headers["Content-Length"]) and headers["Server"] == "prony")
-   if answers == 10 then wrk.thread:stop() end
+   if responses == 10 then wrk.thread:stop() end
 end
 
 function done(summary, latency, requests)
    for _, thread in ipairs(threads) do
-      print("thread", thread:get("id"), thread:get("answers"), thread:get("longest"), thread:get("codes")[200],
+      print("thread", thread:get("id"), thread:get("responses"), thread:get("longest"), thread:get("codes")[200],
          thread:get("told")[2], thread:get("nothing"), tostring(thread.addr))
    end
    print("summary", summary.requests, summary.bytes > 0, summary.duration > 0)

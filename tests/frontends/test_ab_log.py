@@ -1,4 +1,4 @@
-"""What ab prints of single requests: exact times, the first answer's length, -g."""
+"""What ab prints of single requests: exact times, the first response's length, -g."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_line_for_gnuplot() -> None:
 
 
 def test_a_run_with_its_files(serve: Callable[..., Served], front: Front, tmp_path: Path) -> None:
-    """A delay before the answer is waiting, one between its bytes is not."""
+    """A delay before the response is waiting, one between its bytes is not."""
     server = serve("--delay", "fixed:20ms", "--body-bytes", "10")
     tsv = tmp_path / "out.tsv"
     code = run(["-n", "12", "-c", "2", "-g", str(tsv), f"{server.url}/"], front.context())

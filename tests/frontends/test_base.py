@@ -58,7 +58,7 @@ def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served],
     assert front.store.experiment(ran.identifier).name == "toy"
 
 
-def test_answers_unlike_each_other_are_told(serve: Callable[..., Served], front: Front) -> None:
+def test_responses_unlike_each_other_are_told(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--wrong-body", "share=0.5")
     ran = front.context().measure(translated(server.url, 600), SilentProgress())
     content = next(f for f in ran.judgement.findings if f.check == "content")
@@ -132,7 +132,7 @@ def test_the_plan_that_is_explained_is_the_load_again(
 
 
 def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path: Path) -> None:
-    server = serve("--delay", "fixed:5ms")  # 25 answers within a millisecond are no window
+    server = serve("--delay", "fixed:5ms")  # 25 responses within a millisecond are no window
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translated(server.url, 25)))
     done = command.run(["run", file, "--db", tmp_path / "r.db"])

@@ -32,7 +32,7 @@ from tests.frontends.conftest import Served, changed, moved, offered, quick_desk
 SCRIPTS = Path(__file__).parents[2] / "plans" / "scripts"
 Serve = Callable[..., Served]
 REQUESTS = 90
-"""Fewer than the hundred after which Tomcat ends a connection, so that all answers are alike."""
+"""Fewer than the hundred after which Tomcat ends a connection, so that all responses are alike."""
 
 
 def cells(plan: str, part: str) -> Sequence[TrialPlan]:
@@ -122,7 +122,7 @@ def test_the_script_of_a_asks_for_what_the_plan_asks_for(verb: str, serve: Serve
 
 @pytest.mark.e2e
 def test_a_on_its_server() -> None:
-    """The real wrk, prony wrk and the plan: CSV of the same columns, and the same answers."""
+    """The real wrk, prony wrk and the plan: CSV of the same columns, and the same responses."""
     with started("crud:memory") as server:
         person = '{"name":"p1","email":"ada@example.org","age":36}'
         put = http_probe(
@@ -195,10 +195,12 @@ def test_c_on_its_server() -> None:
         path, url = "/actuator/metrics", f"{server.url}/actuator/metrics"
 
         def counted() -> int:
-            answer = http_probe(server.host, server.port, path=f"{path}/http.server.requests?tag=uri:{path}")
-            if answer.status == 404:
+            response = http_probe(
+                server.host, server.port, path=f"{path}/http.server.requests?tag=uri:{path}"
+            )
+            if response.status == 404:
                 return 0
-            return round(float(json.loads(answer.body)["measurements"][0]["value"]))
+            return round(float(json.loads(response.body)["measurements"][0]["value"]))
 
         words = ["-l", "-n", str(REQUESTS), "-c", "10", url]
         shares, before = [], counted()
@@ -271,6 +273,6 @@ def test_e_on_its_server() -> None:
     bodies = []
     for report in (by_fhb, by_plan):
         assert (report.totals.completed, report.totals.errors) == (REQUESTS, {})
-        (answer,) = report.totals.answers
-        bodies.append((answer.status, answer.body_bytes, answer.count))
+        (response,) = report.totals.answers
+        bodies.append((response.status, response.body_bytes, response.count))
     assert bodies[0] == bodies[1]

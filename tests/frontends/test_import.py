@@ -168,8 +168,8 @@ def under_load(server: Served, *words: str | Path) -> subprocess.Popen[str]:
     """The command, once the server has answered some of its requests."""
     process = command.start(words)
     for _ in range(300):
-        with urllib.request.urlopen(f"{server.url}/__prony/stats") as answer:
-            if json.load(answer)["requests"] >= 5:
+        with urllib.request.urlopen(f"{server.url}/__prony/stats") as response:
+            if json.load(response)["requests"] >= 5:
                 return process
         time.sleep(0.1)
     process.kill()

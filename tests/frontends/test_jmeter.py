@@ -308,7 +308,7 @@ def test_a_run_sends_the_plan_and_nothing_else(serve: Callable[..., Served], fro
     assert front.err.getvalue().splitlines()[-2].startswith("prony: ")
 
 
-def test_wrong_answers_are_errors(serve: Callable[..., Served], front: Front) -> None:
+def test_wrong_responses_are_errors(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--status", "500")
     jmeter.run(customers(server, 1, 2), front.context())
     assert "Err:    10 (100.00%)" in front.out.getvalue()

@@ -28,7 +28,7 @@ WRK = shutil.which("wrk")
 real_wrk = pytest.mark.skipif(WRK is None, reason="wrk is not installed: make peers, or apt-get install wrk")
 Serve = Callable[..., Served]
 
-ANSWERS = 10
+RESPONSES = 10
 """After so many a thread of that script stops itself."""
 INTERFACE = Path(__file__).parent / "interface.lua"
 
@@ -65,7 +65,7 @@ def requests_of(recorded: bytes, address: str) -> Counter[str]:
 @pytest.mark.parametrize("way", ["http", "https", "ipv6"])
 @real_wrk
 def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Path) -> None:
-    """Two threads with a connection each; each stops itself after ten answers."""
+    """Two threads with a connection each; each stops itself after ten responses."""
     if way == "ipv6" and not has_ipv6():
         pytest.skip("this machine has no IPv6 loopback address")
     if way == "https" and shutil.which("openssl") is None:
@@ -103,8 +103,8 @@ def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Pa
     assert report.script.error is None
     printed = report.script.printed_setup + report.script.printed_run + report.script.printed_done
     assert said(ours, printed) == said(theirs, real.stdout)
-    assert report.totals.completed == 2 * ANSWERS
-    assert f"summary\t{2 * ANSWERS}\ttrue\ttrue" in printed
+    assert report.totals.completed == 2 * RESPONSES
+    assert f"summary\t{2 * RESPONSES}\ttrue\ttrue" in printed
     counted = theirs.ended(), ours.ended()
     assert counted[0]["requests"] == counted[1]["requests"]
     # wrk tries an address of its own before the script does.
@@ -115,13 +115,13 @@ def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Pa
 
 
 PIPELINED = """
-local answers, seen = 0, {}
+local responses, seen = 0, {}
 function init() piece = wrk.format(nil, "/1") .. wrk.format("HEAD", "/2") .. wrk.format("GET", "/3") end
 function request() return piece end
 function response(status, headers, body)
-   answers = answers + 1
-   if answers <= 6 then seen[#seen + 1] = status .. ":" .. #body end
-   if answers == 9 then
+   responses = responses + 1
+   if responses <= 6 then seen[#seen + 1] = status .. ":" .. #body end
+   if responses == 9 then
       print("seen", table.concat(seen, " "))
       wrk.thread:stop()
    end

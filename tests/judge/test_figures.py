@@ -40,7 +40,7 @@ def test_the_published_protocol_prints_what_ab_would() -> None:
     assert figures(f.engine(f.healthy(), marks=())).published_requests_per_s is None
 
 
-def test_wrong_answers_are_not_throughput() -> None:
+def test_wrong_responses_are_not_throughput() -> None:
     wrong = f.window(f.healthy(), failed=400, errors={"expect_body": 400})
     assert figures(wrong).requests_per_s == pytest.approx(7960)
 

@@ -59,7 +59,7 @@ class TestErrors:
         assert finding.status is Status.INVALID
         assert "status_503" in finding.reason
 
-    def test_a_declared_404_is_an_answer(self) -> None:
+    def test_a_declared_404_is_a_response(self) -> None:
         declared = f.part(f.window(f.healthy(), status={"404": 80_000}), "load", content_declared=True)
         assert errors(declared, LIMITS).status is Status.VALID
 
@@ -104,7 +104,7 @@ class TestLittle:
         assert finding.value == pytest.approx(simulated / 16_000 - 1)
         assert f"{simulated:,} of 16,000 users" in finding.reason
 
-    def test_the_clients_own_work_between_two_requests_is_suspect_where_answers_are_that_fast(self) -> None:
+    def test_the_clients_own_work_between_two_requests_is_suspect_where_responses_are_that_fast(self) -> None:
         swift = f.window(f.healthy(), clipped_cycle_s=98.0, completed=600_000, users=f.USERS)
         finding = little(swift, LIMITS)
         assert finding.status is Status.SUSPECT

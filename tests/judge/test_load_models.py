@@ -64,7 +64,7 @@ class TestConnections:
         assert finding.status is Status.VALID
         assert "80 expected" in finding.reason
 
-    def test_an_open_loop_whose_server_closes_after_each_answer_fires(self) -> None:
+    def test_an_open_loop_whose_server_closes_after_each_response_fires(self) -> None:
         sent = f.RATE * 52
         broken = f.totals(f.open_model(), connections_opened=sent + 40, connections_closed_by_server=sent)
         finding = connections(broken, LIMITS)

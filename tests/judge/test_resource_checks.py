@@ -245,7 +245,7 @@ class TestConnections:
     def test_quiet(self) -> None:
         assert connections(f.healthy(), LIMITS).status is Status.VALID
 
-    def test_every_answer_closed_though_keep_alive_was_asked(self) -> None:
+    def test_every_response_closed_though_keep_alive_was_asked(self) -> None:
         broken = f.totals(f.healthy(), connections_opened=416_000, connections_closed_by_server=415_990)
         finding = connections(broken, LIMITS)
         assert finding.status is Status.INVALID

@@ -103,7 +103,7 @@ class TestSteady:
     def test_a_watch_that_only_saw_noise_convicts_nobody(self) -> None:
         assert found_by(steady, f.part(f.healthy(), "warm_up", steady=False)).status is Status.VALID
 
-    def test_seconds_without_an_answer(self) -> None:
+    def test_seconds_without_a_response(self) -> None:
         rates = [8000.0] * 20
         rates[7] = 0.0
         finding = found_by(steady, long_window(rates))
@@ -160,7 +160,7 @@ class TestSteady:
         assert found_by(steady, long_window(list(rates))).status is Status.SUSPECT
 
     def test_integer_noise_of_a_slow_server(self) -> None:
-        """66 or 67 answers a second from ten users and 150 ms: rounding, not a change."""
+        """66 or 67 responses a second from ten users and 150 ms: rounding, not a change."""
         counts = np.diff(np.floor(np.arange(13) * 66.67))
         made: list[IntervalRow] = []
         for row in f.rows([float(c) for c in counts]):

@@ -1,4 +1,4 @@
-"""The engine reads answers as http.client of Python does: a corpus of bytes, served to both over sockets,
+"""The engine reads responses as http.client of Python does: a corpus of bytes, served to both over sockets,
 with a table of where the two differ and why.
 """
 
@@ -78,7 +78,7 @@ DIFFERENT: dict[str, tuple[str, bytes, str, str]] = {
     "head cut off": (
         "GET",
         b"HTTP/1.1 200 OK\r\nContent-Le",
-        "http.client takes what came of the fields for all of them; it is an answer that broke off",
+        "http.client takes what came of the fields for all of them; it is a response that broke off",
         "none",
     ),
     "no last chunk": (
@@ -91,7 +91,7 @@ DIFFERENT: dict[str, tuple[str, bytes, str, str]] = {
 
 
 @contextmanager
-def serving(answer: bytes) -> Iterator[int]:
+def serving(response: bytes) -> Iterator[int]:
     """A server that answers every connection's first request with the same bytes and closes; its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ended = threading.Event()
@@ -110,7 +110,7 @@ def serving(answer: bytes) -> Iterator[int]:
                             break
                         head += part
                     else:
-                        peer.sendall(answer)
+                        peer.sendall(response)
                         peer.shutdown(socket.SHUT_WR)
                         peer.settimeout(2)
                         while peer.recv(65536):
@@ -159,20 +159,20 @@ def by_the_engine(method: str, port: int) -> str:
     assert totals["completed"] + totals["failed"] == 1, totals
     if totals["completed"] == 0:
         return "none"
-    (answer,) = totals["answers"]
-    return f"{answer['status']} {answer['body_bytes']}"
+    (response,) = totals["answers"]
+    return f"{response['status']} {response['body_bytes']}"
 
 
 @pytest.mark.parametrize("name", SAME)
 def test_both_read_the_same(name: str) -> None:
-    method, answer = SAME[name]
-    with serving(answer) as port:
+    method, response = SAME[name]
+    with serving(response) as port:
         assert by_the_engine(method, port) == by_http_client(method, port)
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_where_they_differ_it_is_for_a_reason(name: str) -> None:
-    method, answer, reason, expected = DIFFERENT[name]
-    with serving(answer) as port:
+    method, response, reason, expected = DIFFERENT[name]
+    with serving(response) as port:
         assert by_the_engine(method, port) == expected, reason
         assert by_http_client(method, port) != expected, "http.client has changed: move this to SAME"

@@ -1,4 +1,4 @@
-"""What a right answer looks like: everything that is declared must hold."""
+"""What a right response looks like: everything that is declared must hold."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.entries import requests
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
 
 
-def test_a_right_answer_has_no_objection() -> None:
+def test_a_right_response_has_no_objection() -> None:
     expect = Expectation(headers={"Content-Type": "JSON"}, body_contains=('"a"',), body_bytes=5)
     assert expect.why_not(200, RIGHT, b'["a"]') is None
 
@@ -87,11 +87,11 @@ def test_a_declared_setting_can_be_changed_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(known().values()), ids=lambda file: file.stem)
-def test_every_workload_of_the_catalogue_declares_what_a_right_answer_is(file: Path) -> None:
+def test_every_workload_of_the_catalogue_declares_what_a_right_response_is(file: Path) -> None:
     workload = read(file)
     assert workload.title, "tables need one line for people"
     for step in (*workload.all_steps, *workload.prepare, *workload.cleanup, *workload.conformance):
-        assert step.expect is not None, f"step '{step.name}' declares no right answer"
+        assert step.expect is not None, f"step '{step.name}' declares no right response"
         assert step.body_file is None or Path(step.body_file).is_file()
     for feeder in workload.feeders.values():
         assert Path(feeder.file).is_file()

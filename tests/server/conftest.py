@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hasty_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the children of tests/command.py; these tests look at answers, threads and ports."""
+    """As in the children of tests/command.py; these tests look at responses, threads and ports."""
     usual = command.inherited
     monkeypatch.setattr(command, "inherited", lambda tmp: usual(tmp) | HASTY_JVM)
 

@@ -65,8 +65,8 @@ def ask(path: Path, question: bytes) -> bytes:
         client.connect(str(path))
         client.sendall(question)
         try:
-            with client.makefile("rb") as answers:
-                return answers.readline()
+            with client.makefile("rb") as lines:
+                return lines.readline()
         except ConnectionResetError:
             return b""  # hung up with some of the question unread
 
@@ -75,8 +75,8 @@ def ask(path: Path, question: bytes) -> bytes:
 def test_every_question_gets_one_line(jvm: Built, tmp_path: Path) -> None:
     path = tmp_path / "agent.sock"
     with application(jvm, tmp_path, f"={path}"):
-        answer = json.loads(ask(path, b"snapshot\n"))
-        assert set(answer) == set(JvmSnapshot.model_fields) - {"t_monotonic_s"}
+        line = json.loads(ask(path, b"snapshot\n"))
+        assert set(line) == set(JvmSnapshot.model_fields) - {"t_monotonic_s"}
         assert ask(path, b"shutdown\n") == b"", "anything else ends the connection"
         assert ask(path, b"x" * 1000) == b"", "an endless line, too"
         client = AgentClient(path)
@@ -121,8 +121,8 @@ def test_a_missing_agent_is_no_reading(tmp_path: Path) -> None:
     client.close()
 
 
-@pytest.mark.parametrize("answer", [b"", b"garbage\n", b"{}\n", b'{"uptime_s":1}\n', b"x" * 100])
-def test_a_strange_answer_is_no_reading(tmp_path: Path, answer: bytes) -> None:
+@pytest.mark.parametrize("line", [b"", b"garbage\n", b"{}\n", b'{"uptime_s":1}\n', b"x" * 100])
+def test_a_strange_line_is_no_reading(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "agent.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -134,7 +134,7 @@ def test_a_strange_answer_is_no_reading(tmp_path: Path, answer: bytes) -> None:
             connection, _ = listener.accept()
             with connection:
                 connection.recv(100)
-                connection.sendall(answer)
+                connection.sendall(line)
 
         thread = threading.Thread(target=serve)
         thread.start()

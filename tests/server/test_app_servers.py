@@ -55,7 +55,7 @@ def buildable(address: str) -> Built:
 
 
 def why_not(server: RunningServer, steps: tuple[Step, ...]) -> list[str]:
-    """What is wrong with the answers to these steps, in words."""
+    """What is wrong with the responses to these steps, in words."""
     probes = probe_workload(server.address, Workload(name="test", steps=steps))
     assert probes is not None, server.last_lines()
     return [f"{probe.step}: {probe.why_not}" for probe in probes if not probe.meets_expectation]
@@ -180,9 +180,9 @@ def test_without_memcached_the_application_says_so() -> None:
         os.kill(server.services[0].pid, signal.SIGKILL)
         deadline_s = time.monotonic() + 60
         while True:
-            answer = http_probe(server.host, server.port, path="/testbed/memcached?name=a", timeout_s=30)
-            if answer.status != 404 or time.monotonic() > deadline_s:
+            response = http_probe(server.host, server.port, path="/testbed/memcached?name=a", timeout_s=30)
+            if response.status != 404 or time.monotonic() > deadline_s:
                 break
-        assert answer.status == 503
-        assert b'"error"' in answer.body
+        assert response.status == 503
+        assert b'"error"' in response.body
         assert server.ended_service() == "memcached: killed by SIGKILL"

@@ -61,7 +61,7 @@ def test_the_keystore_holds_the_same_key_and_the_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closes", [False, True])
 def test_a_probe_takes_session_tickets_for_neither_data_nor_an_end(tmp_path: Path, closes: bool) -> None:
-    """TLS 1.3 sends its tickets when it likes; here they may arrive after the answer."""
+    """TLS 1.3 sends its tickets when it likes; here they may arrive after the response."""
     made = certificates.make(tmp_path / "tls")
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(made.cert, made.key)
@@ -78,13 +78,13 @@ def test_a_probe_takes_session_tickets_for_neither_data_nor_an_end(tmp_path: Pat
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            answer = http_probe(
+            response = http_probe(
                 "127.0.0.1", listener.getsockname()[1], tls=True, close_shows_within_s=5.0 if closes else 0.2
             )
         finally:
             answered.set()
             thread.join()
-    assert (answer.status, answer.keeps_alive) == (200, not closes)
+    assert (response.status, response.keeps_alive) == (200, not closes)
 
 
 def test_a_launch_makes_them_and_removes_them(toy: Callable[..., Built], tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_an_address_of_another_host_is_a_usage_error() -> None:
 
 
 @contextmanager
-def answering(answer: bytes, close: bool) -> Iterator[int]:
+def answering(response: bytes, close: bool) -> Iterator[int]:
     """Sends these bytes to the first request, then closes or waits."""
     with socket.create_server((HOST, 0)) as listener:
         done = threading.Event()
@@ -88,7 +88,7 @@ def answering(answer: bytes, close: bool) -> Iterator[int]:
             connection, _ = listener.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(answer)
+                connection.sendall(response)
                 if not close:
                     done.wait(10)
 
@@ -105,25 +105,25 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\n%s\r\nok"
 
 
 @pytest.mark.parametrize(
-    ("answer", "close", "keeps_alive"),
+    ("response", "close", "keeps_alive"),
     [
         (OK % b"", False, True),
         (OK % b"", True, False),  # closes without saying so
         (OK % b"Connection: close\r\n", False, False),
     ],
 )
-def test_a_probe_sees_whether_the_connection_stays(answer: bytes, close: bool, keeps_alive: bool) -> None:
-    with answering(answer, close) as port:
+def test_a_probe_sees_whether_the_connection_stays(response: bytes, close: bool, keeps_alive: bool) -> None:
+    with answering(response, close) as port:
         found = http_probe(HOST, port, close_shows_within_s=5.0 if close else 0.0)
     assert (found.status, found.body, found.headers["x-a"]) == (200, b"ok", "1, 2")
     assert found.keeps_alive is keeps_alive
 
 
 @pytest.mark.parametrize(
-    "answer", [b"SSH-2.0-OpenSSH\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"]
+    "response", [b"SSH-2.0-OpenSSH\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"]
 )
-def test_what_is_not_http_is_an_os_error(answer: bytes) -> None:
-    with answering(answer, close=True) as port, pytest.raises(OSError):
+def test_what_is_not_http_is_an_os_error(response: bytes) -> None:
+    with answering(response, close=True) as port, pytest.raises(OSError):
         http_probe(HOST, port, timeout_s=30)
 
 

@@ -57,9 +57,9 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert set(start.reported) == FIGURES
         assert all(value > 0 for value in start.reported.values())
 
-        answer = http_probe(server.host, server.port, path="/actuator/metrics")
-        assert set(json.loads(answer.body)["names"]) >= FIGURES
-        assert answer.keeps_alive
+        response = http_probe(server.host, server.port, path="/actuator/metrics")
+        assert set(json.loads(response.body)["names"]) >= FIGURES
+        assert response.keeps_alive
         for workload in server.built.spec.workloads:
             probes = probe_workload(server.address, load(workload))
             assert probes is not None

@@ -1,4 +1,4 @@
-"""What the probe sends in place of placeholders, and what it keeps of an answer."""
+"""What the probe sends in place of placeholders, and what it keeps of a response."""
 
 from pathlib import Path
 

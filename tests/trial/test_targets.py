@@ -165,7 +165,7 @@ def test_a_url_where_nobody_listens_is_an_outcome() -> None:
     assert outcome.evidence.engine is None
 
 
-def test_a_wrong_answer_names_the_request(url: Url) -> None:
+def test_a_wrong_response_names_the_request(url: Url) -> None:
     wrong = Workload(name="w", steps=(Step(name="no", path="/__none", expect=Expectation(status=(418,))),))
     outcome = measured(ExternalServer(url), Heard(), workload=wrong)
     assert outcome.failure is not None

@@ -46,7 +46,7 @@ pub struct Chunked {
 }
 
 impl Chunked {
-    /// As a client reads answers: a line may also end with a line feed alone.
+    /// As a client reads responses: a line may also end with a line feed alone.
     pub fn lenient() -> Self {
         Self {
             state: State::Size { digits: 0 },

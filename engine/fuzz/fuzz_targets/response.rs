@@ -1,4 +1,4 @@
-//! Answers: no bytes panic, and no way to cut them makes another answer.
+//! Responses: no bytes panic, and no way to cut them makes another response.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -203,7 +203,7 @@ impl Machine {
         }
         let close = rest.close;
         http.request().rest = None;
-        let action = Self::after_answer(http, close);
+        let action = Self::after_response(http, close);
         self.go_on(http, key, action, out)
     }
 

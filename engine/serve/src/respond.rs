@@ -300,7 +300,7 @@ impl Machine {
         let limit = out.len() + OUT_BYTES;
         stream.fill(out, limit);
         if stream.is_done() {
-            return Self::after_answer(http, close);
+            return Self::after_response(http, close);
         }
         http.request().rest = Some(PartialResponse {
             stream,
@@ -339,10 +339,10 @@ impl Machine {
         }
         let close = rest.close;
         http.request().rest = None;
-        Self::after_answer(http, close)
+        Self::after_response(http, close)
     }
 
-    pub(super) fn after_answer(http: &mut HttpState, close: bool) -> Action {
+    pub(super) fn after_response(http: &mut HttpState, close: bool) -> Action {
         http.phase = Phase::Reading;
         if close { Action::Close } else { Action::Read }
     }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_answers_are_whole() {
+    fn ready_responses_are_whole() {
         let handler = Handler::new(Settings {
             body: Body::Pattern(5),
             ..Settings::default()

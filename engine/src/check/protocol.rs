@@ -7,7 +7,7 @@ use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session};
 /// reading it piece by piece takes a time that grows with its square.
 const HEADER_BYTES: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
 
-/// With less, one piece of an answer as it is received would be too much.
+/// With less, one piece of a response as it is received would be too much.
 const LEAST_PARTIAL_BYTES: u64 = 64 * 1024;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {

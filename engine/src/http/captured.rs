@@ -1,11 +1,11 @@
-//! What a step keeps of its answer to look at: the head, and the body when it is asked for. Only
-//! answers of steps that capture, expect JSON or a regex, or keep cookies are kept, one at a time,
-//! and only up to a limit.
+//! What a step keeps of its response to look at: the head, and the body when it is asked for. Only
+//! responses of steps that capture, expect JSON or a regex, or keep cookies are kept, one at a
+//! time, and only up to a limit.
 
 /// Longer bodies are not kept: what is looked for in them counts as not found.
 pub const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// A copy of one answer.
+/// A copy of one response.
 #[derive(Debug, Default)]
 pub struct CapturedResponse {
     pub head: Vec<u8>,
@@ -22,7 +22,7 @@ impl CapturedResponse {
         }
     }
 
-    /// Forgets the answer before.
+    /// Forgets the response before.
     pub fn begin(&mut self, head: &[u8]) {
         self.head.clear();
         self.head.extend_from_slice(head);

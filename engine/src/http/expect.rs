@@ -1,11 +1,11 @@
-//! What a right answer looks like, compiled once, and the check of a body that streams by without being kept.
-//! It knows nothing of framing.
+//! What a right response looks like, compiled once, and the check of a body that streams by without
+//! being kept. It knows nothing of framing.
 
 use memchr::memmem::Finder;
 
 use crate::plan::Expect;
 
-/// Which declaration an answer did not meet; the first of status, header, size, body.
+/// Which declaration a response did not meet; the first of status, header, size, body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
     Status,

@@ -1,4 +1,4 @@
-//! The head of an answer: its status, how its body is framed and whether the connection stays. One
+//! The head of a response: its status, how its body is framed and whether the connection stays. One
 //! head in, one value out.
 
 use std::mem::MaybeUninit;
@@ -7,13 +7,13 @@ use super::expect::{Expectation, Unmet};
 
 const MAX_HEADERS: usize = 128;
 
-/// Why an answer is not read to its end.
+/// Why a response is not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadAnswer {
+pub enum BadResponse {
     /// Not HTTP.
     Malformed,
     HeadTooLong,
-    /// Unfinished answers take all the memory that they may.
+    /// Unfinished responses take all the memory that they may.
     NoMemory,
 }
 
@@ -35,7 +35,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// One after which the real answer follows (1xx); after 101 none does, in HTTP.
+    /// One after which the real response follows (1xx); after 101 none does, in HTTP.
     pub fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
     }
@@ -48,7 +48,7 @@ pub fn read_head(
     most_bytes: usize,
     head_request: bool,
     expectation: &Expectation,
-) -> Result<Option<(usize, Head)>, BadAnswer> {
+) -> Result<Option<(usize, Head)>, BadResponse> {
     let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -59,20 +59,20 @@ pub fn read_head(
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if input.len() > most_bytes => {
-            return Err(BadAnswer::HeadTooLong);
+            return Err(BadResponse::HeadTooLong);
         }
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer::HeadTooLong),
-        Err(_) => return Err(BadAnswer::Malformed),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadResponse::HeadTooLong),
+        Err(_) => return Err(BadResponse::Malformed),
     };
     if length > most_bytes {
-        return Err(BadAnswer::HeadTooLong);
+        return Err(BadResponse::HeadTooLong);
     }
     let (Some(status), Some(minor)) = (response.code, response.version) else {
-        return Err(BadAnswer::Malformed);
+        return Err(BadResponse::Malformed);
     };
     if !(100..=999).contains(&status) {
-        return Err(BadAnswer::Malformed);
+        return Err(BadResponse::Malformed);
     }
     let fields = Fields::read(response.headers)?;
     let bodiless = head_request || status < 200 || status == 204 || status == 304;
@@ -113,7 +113,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(headers: &[httparse::Header<'_>]) -> Result<Self, BadAnswer> {
+    fn read(headers: &[httparse::Header<'_>]) -> Result<Self, BadResponse> {
         let mut fields = Self {
             length: None,
             coded: Coding::None,
@@ -126,7 +126,7 @@ impl Fields {
                     for part in header.value.split(|byte| *byte == b',') {
                         let value = decimal(part.trim_ascii())?;
                         if fields.length.is_some_and(|known| known != value) {
-                            return Err(BadAnswer::Malformed);
+                            return Err(BadResponse::Malformed);
                         }
                         fields.length = Some(value);
                     }
@@ -157,24 +157,24 @@ impl Fields {
     }
 }
 
-fn decimal(digits: &[u8]) -> Result<u64, BadAnswer> {
+fn decimal(digits: &[u8]) -> Result<u64, BadResponse> {
     if digits.is_empty() {
-        return Err(BadAnswer::Malformed);
+        return Err(BadResponse::Malformed);
     }
     digits.iter().try_fold(0u64, |value, byte| {
         if !byte.is_ascii_digit() {
-            return Err(BadAnswer::Malformed);
+            return Err(BadResponse::Malformed);
         }
         value
             .checked_mul(10)
             .and_then(|value| value.checked_add(u64::from(byte - b'0')))
-            .ok_or(BadAnswer::Malformed)
+            .ok_or(BadResponse::Malformed)
     })
 }
 
-/// The last head of a step and the last right body: an answer that repeats them byte for byte needs
-/// no second reading. The result is the same by construction, and a server under load repeats its
-/// head for a second at a time (until `Date` moves on).
+/// The last head of a step and the last right body: a response that repeats them byte for byte
+/// needs no second reading. The result is the same by construction, and a server under load repeats
+/// its head for a second at a time (until `Date` moves on).
 #[derive(Debug, Default)]
 pub struct HeadCache {
     head: Vec<u8>,
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::plan::Expect;
 
-    fn head(text: &str, head_request: bool) -> Result<Head, BadAnswer> {
+    fn head(text: &str, head_request: bool) -> Result<Head, BadResponse> {
         let expectation = Expectation::new(&Expect::default());
         read_head(text.as_bytes(), 65_536, head_request, &expectation).map(|head| head.unwrap().1)
     }
@@ -293,7 +293,7 @@ mod tests {
             "SSH-2.0-OpenSSH_9.2\r\n\r\n",
             "HTTP/1.1 000 OK\r\n\r\n",
         ] {
-            assert_eq!(head(bad, false), Err(BadAnswer::Malformed), "{bad}");
+            assert_eq!(head(bad, false), Err(BadResponse::Malformed), "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as bytes and messages, without I/O: requests are written once, answers are read from
+//! HTTP/1.1 as bytes and messages, without I/O: requests are written once, responses are read from
 //! whatever pieces arrive. Nothing here knows of sockets, users or clocks.
 
 pub mod captured;

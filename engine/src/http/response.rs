@@ -1,52 +1,53 @@
-//! Reads answers from the bytes of a connection, in whatever pieces they arrive. The common case, a
-//! whole answer in one piece, allocates nothing; memory for anything else exists only while such an
-//! answer is under way.
+//! Reads responses from the bytes of a connection, in whatever pieces they arrive. The common case,
+//! a whole response in one piece, allocates nothing; memory for anything else exists only while
+//! such a response is under way.
 
 use super::expect::{BodyCheck, Expectation, Unmet};
-use super::head::{BadAnswer, Framing, Head, HeadCache, read_head};
+use super::head::{BadResponse, Framing, Head, HeadCache, read_head};
 use super::memory::{Held, UsedUp};
 use crate::http::captured::CapturedResponse;
 use prony_common::chunked::Chunked;
 
-/// What must be known of the request to read its answer.
+/// What must be known of the request to read its response.
 pub struct Exchange<'a> {
     pub head_request: bool,
     /// A longer head is taken for endless.
     pub most_head_bytes: usize,
     pub expectation: &'a Expectation,
     pub recent: &'a mut HeadCache,
-    /// Where a copy of the answer goes, when one is wanted.
+    /// Where a copy of the response goes, when one is wanted.
     pub captured: Option<&'a mut CapturedResponse>,
     /// Set when the server asked for the body (100).
     pub continues: bool,
-    /// More answers are expected behind this one.
+    /// More responses are expected behind this one.
     pub more: bool,
-    /// Set with an answer: so many bytes of the piece came behind it.
+    /// Set with a response: so many bytes of the piece came behind it.
     pub behind: usize,
 }
 
 impl Exchange<'_> {
-    /// Notes what came behind an answer; true when nothing should have.
+    /// Notes what came behind a response; true when nothing should have.
     fn is_surplus(&mut self, behind: usize) -> bool {
         self.behind = behind;
         behind > 0 && !self.more
     }
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     /// After any chunking is undone.
     pub body_bytes: u64,
     /// Whether the server lets the connection stay.
     pub keep_alive: bool,
     pub unmet: Option<Unmet>,
-    /// More bytes followed than the answer has: the framing is broken and the connection of no more use.
+    /// More bytes followed than the response has: the framing is broken and the connection of no
+    /// more use.
     pub surplus: bool,
 }
 
-/// An answer that is not complete yet.
+/// A response that is not complete yet.
 #[derive(Debug)]
 enum Partial {
     /// The bytes of the head so far.
@@ -72,7 +73,7 @@ enum Left {
     UntilClose,
 }
 
-/// Reads one answer after the other. Eight bytes while idle.
+/// Reads one response after the other. Eight bytes while idle.
 #[derive(Debug, Default)]
 pub struct ResponseReader {
     partial: Option<Box<Partial>>,
@@ -85,7 +86,7 @@ impl ResponseReader {
         &mut self,
         input: &[u8],
         exchange: &mut Exchange<'_>,
-    ) -> Result<Option<Answer>, BadAnswer> {
+    ) -> Result<Option<Response>, BadResponse> {
         if self.partial.is_none()
             && let Some((length, head)) = exchange.recent.head(input)
             && head.framing == Framing::Length((input.len() - length) as u64)
@@ -100,7 +101,7 @@ impl ResponseReader {
         &mut self,
         input: &[u8],
         exchange: &mut Exchange<'_>,
-    ) -> Result<Option<Answer>, BadAnswer> {
+    ) -> Result<Option<Response>, BadResponse> {
         match self.partial.take().map(|partial| *partial) {
             None => self.read_from_head(input, exchange),
             Some(Partial::Head(mut stored, mut held)) => {
@@ -118,12 +119,12 @@ impl ResponseReader {
         }
     }
 
-    /// At the start of a head, after any interim answers (1xx).
+    /// At the start of a head, after any interim responses (1xx).
     fn read_from_head(
         &mut self,
         mut input: &[u8],
         exchange: &mut Exchange<'_>,
-    ) -> Result<Option<Answer>, BadAnswer> {
+    ) -> Result<Option<Response>, BadResponse> {
         loop {
             if input.is_empty() {
                 return Ok(None);
@@ -172,7 +173,7 @@ impl ResponseReader {
         mut body: Body,
         input: &[u8],
         exchange: &mut Exchange<'_>,
-    ) -> Result<Option<Answer>, BadAnswer> {
+    ) -> Result<Option<Response>, BadResponse> {
         let (check, captured) = (&mut body.check, &mut body.captured);
         let mut feed = |piece: &[u8]| {
             check.feed(exchange.expectation, piece);
@@ -192,7 +193,7 @@ impl ResponseReader {
             Left::Chunked(chunked) => {
                 let used = chunked
                     .read(input, feed)
-                    .map_err(|_| BadAnswer::Malformed)?;
+                    .map_err(|_| BadResponse::Malformed)?;
                 (used, chunked.is_done())
             }
             Left::UntilClose => {
@@ -210,8 +211,8 @@ impl ResponseReader {
         Ok(None)
     }
 
-    /// The server closed its side: an answer that ends by that is complete, anything else is not.
-    pub fn close(&mut self, exchange: &mut Exchange<'_>) -> Option<Answer> {
+    /// The server closed its side: a response that ends by that is complete, anything else is not.
+    pub fn close(&mut self, exchange: &mut Exchange<'_>) -> Option<Response> {
         match self.partial.take().map(|partial| *partial) {
             Some(Partial::Body(body)) if matches!(body.left, Left::UntilClose) => {
                 Some(body.finish(exchange, 0))
@@ -220,25 +221,25 @@ impl ResponseReader {
         }
     }
 
-    /// Forgets an answer under way.
+    /// Forgets a response under way.
     pub fn reset(&mut self) {
         self.partial = None;
     }
 }
 
-impl From<UsedUp> for BadAnswer {
+impl From<UsedUp> for BadResponse {
     fn from(_: UsedUp) -> Self {
         Self::NoMemory
     }
 }
 
 impl Body {
-    fn finish(self, exchange: &mut Exchange<'_>, behind: usize) -> Answer {
+    fn finish(self, exchange: &mut Exchange<'_>, behind: usize) -> Response {
         let surplus = exchange.is_surplus(behind);
         if let (Some(wanted), Some(captured)) = (&mut exchange.captured, self.captured) {
             **wanted = *captured;
         }
-        Answer {
+        Response {
             status: self.head.status,
             body_bytes: self.check.seen(),
             keep_alive: self.head.keep_alive && !surplus,
@@ -251,7 +252,7 @@ impl Body {
     }
 }
 
-/// An answer whose body lies in one piece.
+/// A response whose body lies in one piece.
 #[inline]
 fn whole(
     head: Head,
@@ -259,13 +260,13 @@ fn whole(
     body: &[u8],
     exchange: &mut Exchange<'_>,
     behind: usize,
-) -> Answer {
+) -> Response {
     let surplus = exchange.is_surplus(behind);
     if let Some(captured) = &mut exchange.captured {
         captured.begin(head_bytes);
         captured.feed(body);
     }
-    Answer {
+    Response {
         status: head.status,
         body_bytes: body.len() as u64,
         keep_alive: head.keep_alive && !surplus,
@@ -276,7 +277,10 @@ fn whole(
     }
 }
 
-fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, Head)>, BadAnswer> {
+fn head_of(
+    input: &[u8],
+    exchange: &mut Exchange<'_>,
+) -> Result<Option<(usize, Head)>, BadResponse> {
     if let Some(recent) = exchange.recent.head(input) {
         return Ok(Some(recent));
     }
@@ -286,7 +290,7 @@ fn head_of(input: &[u8], exchange: &mut Exchange<'_>) -> Result<Option<(usize, H
         exchange.head_request,
         exchange.expectation,
     )?;
-    // An interim head is not remembered: alone in a piece it would be taken for a whole answer
+    // An interim head is not remembered: alone in a piece it would be taken for a whole response
     // without a body.
     if let Some((length, head)) = found
         && !head.is_interim()
@@ -336,7 +340,7 @@ mod tests {
             }
         }
 
-        fn feed(&mut self, input: &[u8]) -> Result<Option<Answer>, BadAnswer> {
+        fn feed(&mut self, input: &[u8]) -> Result<Option<Response>, BadResponse> {
             let mut exchange = Exchange {
                 head_request: self.head_request,
                 most_head_bytes: 65_536,
@@ -350,7 +354,7 @@ mod tests {
             self.reader.feed(input, &mut exchange)
         }
 
-        fn close(&mut self) -> Option<Answer> {
+        fn close(&mut self) -> Option<Response> {
             let mut exchange = Exchange {
                 head_request: self.head_request,
                 most_head_bytes: 65_536,
@@ -365,7 +369,7 @@ mod tests {
         }
     }
 
-    const ANSWERS: &[&str] = &[
+    const RESPONSES: &[&str] = &[
         "HTTP/1.1 200 OK\r\nContent-Length: 11\r\nServer: x\r\n\r\nhello world",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n8;x=y\r\nlo world\r\n0\r\nT: 1\r\n\r\n",
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -374,8 +378,8 @@ mod tests {
     ];
 
     #[test]
-    fn whole_answers_are_read_in_one_piece_and_again_from_the_recent_head() {
-        for text in ANSWERS {
+    fn whole_responses_are_read_in_one_piece_and_again_from_the_recent_head() {
+        for text in RESPONSES {
             let mut client = Client::new(false);
             let first = client.feed(text.as_bytes()).unwrap().unwrap();
             let second = client.feed(text.as_bytes()).unwrap().unwrap();
@@ -385,15 +389,15 @@ mod tests {
     }
 
     #[test]
-    fn an_interim_answer_in_a_piece_of_its_own_is_never_a_whole_one() {
+    fn an_interim_response_in_a_piece_of_its_own_is_never_a_whole_one() {
         let mut client = Client::new(false);
         for _ in 0..3 {
             assert_eq!(client.feed(b"HTTP/1.1 100 Continue\r\n\r\n"), Ok(None));
-            let answer = client
+            let response = client
                 .feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
                 .unwrap()
                 .unwrap();
-            assert_eq!((answer.status, answer.surplus), (200, false));
+            assert_eq!((response.status, response.surplus), (200, false));
         }
     }
 
@@ -402,9 +406,9 @@ mod tests {
         let mut client = Client::new(false);
         assert_eq!(client.feed(b"HTTP/1.1 200 OK\r\n\r\nhel"), Ok(None));
         assert_eq!(client.feed(b"lo"), Ok(None));
-        let answer = client.close().unwrap();
+        let response = client.close().unwrap();
         assert_eq!(
-            (answer.body_bytes, answer.unmet, answer.keep_alive),
+            (response.body_bytes, response.unmet, response.keep_alive),
             (5, None, false)
         );
         assert_eq!(
@@ -414,28 +418,28 @@ mod tests {
         assert_eq!(
             client.close(),
             None,
-            "a declared length that was not reached is no answer"
+            "a declared length that was not reached is no response"
         );
     }
 
     #[test]
-    fn the_answer_to_head_has_no_body() {
+    fn the_response_to_head_has_no_body() {
         let mut client = Client::new(true);
-        let answer = client
+        let response = client
             .feed(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
             .unwrap()
             .unwrap();
-        assert_eq!((answer.body_bytes, answer.surplus), (0, false));
+        assert_eq!((response.body_bytes, response.surplus), (0, false));
     }
 
     #[test]
     fn surplus_bytes_are_seen() {
         let mut client = Client::new(false);
-        let answer = client
+        let response = client
             .feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello!!")
             .unwrap()
             .unwrap();
-        assert!(answer.surplus && !answer.keep_alive);
+        assert!(response.surplus && !response.keep_alive);
     }
 
     #[test]
@@ -449,11 +453,11 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(refused, Some(BadAnswer::HeadTooLong));
+        assert_eq!(refused, Some(BadResponse::HeadTooLong));
     }
 
     #[test]
-    fn answers_that_never_end_share_the_memory_of_their_thread() {
+    fn responses_that_never_end_share_the_memory_of_their_thread() {
         crate::http::memory::set_budget(10_000);
         let mut begun: Vec<Client> = (0..10).map(|_| Client::new(false)).collect();
         let mut results = Vec::new();
@@ -462,7 +466,7 @@ mod tests {
             results.push(client.feed(head.as_bytes()).map(|_| ()));
         }
         assert_eq!(results[..6], [Ok(()); 6]);
-        assert_eq!(results[6..], [Err(BadAnswer::NoMemory); 4]);
+        assert_eq!(results[6..], [Err(BadResponse::NoMemory); 4]);
         // What is given up, or comes to its end, makes room for others.
         begun[0].reader.reset();
         assert!(
@@ -502,7 +506,7 @@ mod tests {
         assert_eq!(feed(None), Ok(None));
         assert_eq!(
             feed(Some(&mut CapturedResponse::new(true))),
-            Err(BadAnswer::NoMemory)
+            Err(BadResponse::NoMemory)
         );
         assert_eq!(feed(Some(&mut CapturedResponse::new(false))), Ok(None));
     }
@@ -511,27 +515,27 @@ mod tests {
     fn garbage_is_refused_at_once() {
         assert_eq!(
             Client::new(false).feed(b"SSH-2.0-OpenSSH_9.2p1\r\n"),
-            Err(BadAnswer::Malformed)
+            Err(BadResponse::Malformed)
         );
     }
 
     proptest! {
-        /// Any split of the bytes gives the same answers.
+        /// Any split of the bytes gives the same responses.
         #[test]
-        fn splits_do_not_matter(which in 0..ANSWERS.len(), cuts in proptest::collection::vec(0usize..200, 0..12)) {
-            let text = ANSWERS[which].as_bytes();
+        fn splits_do_not_matter(which in 0..RESPONSES.len(), cuts in proptest::collection::vec(0usize..200, 0..12)) {
+            let text = RESPONSES[which].as_bytes();
             let expected = Client::new(false).feed(text).unwrap().unwrap();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.extend([0, text.len()]);
             cuts.sort_unstable();
             let mut client = Client::new(false);
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             for pair in cuts.windows(2) {
                 if pair[0] < pair[1] {
-                    answers.extend(client.feed(&text[pair[0]..pair[1]]).unwrap());
+                    responses.extend(client.feed(&text[pair[0]..pair[1]]).unwrap());
                 }
             }
-            prop_assert_eq!(answers, vec![expected]);
+            prop_assert_eq!(responses, vec![expected]);
         }
 
         /// Garbage never panics, whatever its pieces.
@@ -546,10 +550,10 @@ mod tests {
             client.close();
         }
 
-        /// Nor do answers with single bytes changed.
+        /// Nor do responses with single bytes changed.
         #[test]
-        fn damaged_answers_never_panic(which in 0..ANSWERS.len(), at in 0usize..200, byte: u8, cut in 0usize..200) {
-            let mut text = ANSWERS[which].as_bytes().to_vec();
+        fn damaged_responses_never_panic(which in 0..RESPONSES.len(), at in 0usize..200, byte: u8, cut in 0usize..200) {
+            let mut text = RESPONSES[which].as_bytes().to_vec();
             let length = text.len();
             text[at % length] = byte;
             let mut client = Client::new(false);

@@ -65,7 +65,7 @@ pub struct Row {
     pub method: Option<Box<str>>,
     pub path: Option<Box<str>>,
     pub user: u32,
-    /// `None` without an answer.
+    /// `None` without a response.
     pub status: Option<u16>,
     pub error: Option<ErrorKind>,
     pub bytes_out: u64,

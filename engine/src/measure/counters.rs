@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answers::ResponseCounts;
 use super::histogram::{Digits, Durations};
+use super::responses::ResponseCounts;
 use crate::http::expect::Unmet;
-use crate::http::head::BadAnswer;
+use crate::http::head::BadResponse;
 use crate::tls::Secured;
 
 /// How a request, or the attempt to connect for it, went wrong.
@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Write,
     /// Reading failed, such as by a reset.
     Read,
-    /// The server closed before the answer was complete.
+    /// The server closed before the response was complete.
     PrematureClose,
     Timeout,
     /// Not HTTP, or broken framing.
@@ -37,18 +37,19 @@ pub enum ErrorKind {
     ExpectStatus,
     ExpectHeader,
     ExpectBody,
-    /// A value that a later step needs was not in the answer.
+    /// A value that a later step needs was not in the response.
     Capture,
     /// The body was shorter or longer than is right.
     ExpectSize,
-    /// The whole answer came too late to be right.
+    /// The whole response came too late to be right.
     ExpectDuration,
     /// A redirect that must not be followed: to another host, or one too many.
     ExpectRedirect,
     /// The client's own kernel refused the request.
     Client,
     /// Incomplete responses exhausted the thread's memory budget.
-    AnswerMemory,
+    #[serde(rename = "answer_memory")]
+    ResponseMemory,
 }
 
 impl ErrorKind {
@@ -73,7 +74,7 @@ impl ErrorKind {
         Self::ExpectDuration,
         Self::ExpectRedirect,
         Self::Client,
-        Self::AnswerMemory,
+        Self::ResponseMemory,
     ];
 }
 
@@ -85,7 +86,7 @@ pub struct Counters {
     pub failed: u64,
     pub abandoned: u64,
     errors: [u64; ErrorKind::ALL.len()],
-    pub answers: ResponseCounts,
+    pub responses: ResponseCounts,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections_opened: u64,
@@ -102,7 +103,7 @@ pub struct Counters {
     pub tls_time: Durations,
     /// In words, the first reason that was found for a kind of error.
     pub reasons: BTreeMap<ErrorKind, String>,
-    /// The head of the first answer of a thread.
+    /// The head of the first response of a thread.
     pub first_head: Option<String>,
     /// Σ service time of what completed.
     pub service_time_ns: u128,
@@ -140,7 +141,7 @@ impl Default for Counters {
             failed: 0,
             abandoned: 0,
             errors: [0; ErrorKind::ALL.len()],
-            answers: ResponseCounts::default(),
+            responses: ResponseCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
             connections_opened: 0,
@@ -191,14 +192,14 @@ impl ErrorKind {
     /// The reason, of a kind that has but one.
     pub fn reason(self) -> Option<&'static str> {
         match self {
-            Self::AnswerMemory => Some(
+            Self::ResponseMemory => Some(
                 "incomplete responses exhausted the load generator's memory budget per thread (limits.partial_answer_bytes)",
             ),
             _ => None,
         }
     }
 
-    /// What came was no whole answer.
+    /// What came was no whole response.
     pub fn is_of_reading(self) -> bool {
         matches!(
             self,
@@ -206,17 +207,17 @@ impl ErrorKind {
                 | Self::PrematureClose
                 | Self::Protocol
                 | Self::HeaderTooLong
-                | Self::AnswerMemory
+                | Self::ResponseMemory
         )
     }
 }
 
-impl From<BadAnswer> for ErrorKind {
-    fn from(bad: BadAnswer) -> Self {
+impl From<BadResponse> for ErrorKind {
+    fn from(bad: BadResponse) -> Self {
         match bad {
-            BadAnswer::Malformed => Self::Protocol,
-            BadAnswer::HeadTooLong => Self::HeaderTooLong,
-            BadAnswer::NoMemory => Self::AnswerMemory,
+            BadResponse::Malformed => Self::Protocol,
+            BadResponse::HeadTooLong => Self::HeaderTooLong,
+            BadResponse::NoMemory => Self::ResponseMemory,
         }
     }
 }
@@ -277,7 +278,7 @@ impl Counters {
         for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
             *mine += theirs;
         }
-        self.answers.add(&other.answers);
+        self.responses.add(&other.responses);
         self.think_overshoot.add(&other.think_overshoot);
         self.sent += other.sent;
         self.completed += other.completed;
@@ -362,7 +363,7 @@ mod tests {
             think_actual_ns: year_ns * users,
             ..Counters::default()
         };
-        counters.answers.count(200, 1 << 40);
+        counters.responses.count(200, 1 << 40);
         let mut sum = Counters::default();
         for _ in 0..8 {
             sum.add(&counters);

@@ -3,12 +3,12 @@
 //! clock is read here: times come in.
 
 pub mod addresses;
-pub mod answers;
 pub mod counters;
 pub mod gaps;
 pub mod histogram;
 pub mod rates;
 pub mod recorder;
+pub mod responses;
 pub mod schedule;
 pub mod steps;
 pub mod uniformity;

@@ -32,7 +32,8 @@ pub struct OpenLoad {
     pub latency: Durations,
     /// From the intended send to the actual one, or to the attempt to connect where no connection was ready.
     pub send_lag: Durations,
-    /// From the intended arrival of a user to the end of its last answer; of those who walked to the end.
+    /// From the intended arrival of a user to the end of its last response; of those who walked to
+    /// the end.
     pub session_time: Durations,
 }
 
@@ -59,7 +60,7 @@ impl OpenLoad {
 pub struct PartTimes {
     /// From the send to the moment when the kernel had taken the last byte of the request.
     pub send: Durations,
-    /// From there to the first byte of the answer.
+    /// From there to the first byte of the response.
     pub wait: Durations,
     /// From there to the last byte.
     pub receive: Durations,
@@ -230,7 +231,7 @@ impl Recorder {
         !self.steps.is_empty()
     }
 
-    /// A whole answer of this step was read; `failed`: it is not as declared.
+    /// A whole response of this step was read; `failed`: it is not as declared.
     pub fn step_completed(&mut self, step: usize, service_ns: u64, status: u16, failed: bool) {
         if let Some(step) = self.steps.get_mut(step) {
             step.complete(service_ns, status, failed);
@@ -246,7 +247,7 @@ impl Recorder {
         }
     }
 
-    /// A request of this step ended without an answer; with the time that a timeout took.
+    /// A request of this step ended without a response; with the time that a timeout took.
     pub fn step_failed(&mut self, step: usize, service_ns: Option<u64>) {
         if let Some(step) = self.steps.get_mut(step) {
             step.failed += 1;
@@ -298,7 +299,7 @@ impl Recorder {
         self.counters.bytes_sent += bytes;
     }
 
-    /// A whole answer was read.
+    /// A whole response was read.
     #[inline]
     pub fn completed(&mut self, at_ns: u64, sent_ns: u64, status: u16, body_bytes: u64) {
         self.quiet_until(at_ns);
@@ -308,7 +309,7 @@ impl Recorder {
         let service_ns = at_ns.saturating_sub(sent_ns);
         self.counters.completed += 1;
         self.counters.service_time_ns += u128::from(service_ns);
-        self.counters.answers.count(status, body_bytes);
+        self.counters.responses.count(status, body_bytes);
         self.service_time.record(service_ns);
     }
 
@@ -318,7 +319,7 @@ impl Recorder {
         self.counters.sent -= 1;
     }
 
-    /// A request in flight ended without an answer.
+    /// A request in flight ended without a response.
     pub fn lost(&mut self, at_ns: u64, kind: ErrorKind) {
         self.integrate(at_ns);
         if self.in_flight == 1 {

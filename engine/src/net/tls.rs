@@ -166,7 +166,7 @@ fn unsecured(conn: ConnId, reason: String) -> NetEvent {
 fn explain(error: &rustls::Error, was_established: bool) -> String {
     match error {
         rustls::Error::InvalidMessage(_) if !was_established => {
-            format!("the answer is not TLS; does the server speak https on this port? ({error})")
+            format!("the response is not TLS; does the server speak https on this port? ({error})")
         }
         _ => error.to_string(),
     }

@@ -1,5 +1,5 @@
-//! The scenarios of a plan: steps, what they send, what they keep of the answer and what a right
-//! answer looks like.
+//! The scenarios of a plan: steps, what they send, what they keep of the response and what a right
+//! response looks like.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,8 +70,8 @@ pub enum ScenarioChoice {
     PerIteration,
 }
 
-/// One request and what its answer must look like. Path, header values and the text of the body may
-/// hold `${…}` placeholders.
+/// One request and what its response must look like. Path, header values and the text of the body
+/// may hold `${…}` placeholders.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -90,7 +90,7 @@ pub struct Step {
     #[schemars(with = "Option<TextOrBody>")]
     pub body: Option<Body>,
     /// Sends the head with `Expect: 100-continue`, and the body when the server asks for it, or
-    /// after a second without an answer.
+    /// after a second without a response.
     #[serde(default)]
     pub expect_continue: bool,
     /// Written as the `Authorization` header.
@@ -98,7 +98,7 @@ pub struct Step {
     pub auth: Option<Auth>,
     #[serde(default)]
     pub expect: Expect,
-    /// Values of the answer that later steps of the iteration use.
+    /// Values of the response that later steps of the iteration use.
     #[serde(default)]
     pub capture: Vec<Capture>,
     /// The pause after this step, in place of the load's.
@@ -110,7 +110,7 @@ pub struct Step {
     /// How often this step is sent before the next.
     #[serde(default = "one")]
     pub repeat: u32,
-    /// So many redirects, one after the other, are followed on the same host; 0: an answer that
+    /// So many redirects, one after the other, are followed on the same host; 0: a response that
     /// redirects is one like others.
     #[serde(default)]
     pub follow_redirects: u32,
@@ -123,7 +123,7 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// No whole answer came.
+    /// No whole response came.
     Unanswered,
     /// A value to capture was not there.
     Capture,
@@ -205,7 +205,7 @@ pub enum Auth {
     Bearer(String),
 }
 
-/// A value taken from an answer: exactly one of `json`, `jsonpath`, `header`, `cookie`, `regex`,
+/// A value taken from a response: exactly one of `json`, `jsonpath`, `header`, `cookie`, `regex`,
 /// `boundary`, `status`.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -221,7 +221,7 @@ pub struct Capture {
     /// The value of a header of this name.
     #[serde(default)]
     pub header: Option<String>,
-    /// The value of a cookie of this name that the answer sets.
+    /// The value of a cookie of this name that the response sets.
     #[serde(default)]
     pub cookie: Option<String>,
     /// A match in the body.
@@ -252,7 +252,7 @@ pub struct Capture {
     /// Nothing found is no error, and the value stays as it was.
     #[serde(default)]
     pub optional: bool,
-    /// Taken also from an answer that is not as expected.
+    /// Taken also from a response that is not as expected.
     #[serde(default)]
     pub always: bool,
     /// The value is kept as JSON: a text with its quotes, and of all that are found (`match`: -1)
@@ -273,7 +273,7 @@ pub struct Boundary {
     pub right: String,
 }
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -283,7 +283,7 @@ pub enum Part {
     Head,
 }
 
-/// What a right answer looks like; what is not set is not checked.
+/// What a right response looks like; what is not set is not checked.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -353,7 +353,8 @@ pub struct JsonExpect {
         skip_serializing_if = "Option::is_none"
     )]
     pub equals: Option<serde_json::Value>,
-    /// What the value must be, as JSON with placeholders that are filled in when the answer is looked at.
+    /// What the value must be, as JSON with placeholders that are filled in when the response is
+    /// looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equals_json: Option<String>,
     /// There must be nothing; the body must be JSON all the same.
@@ -478,7 +479,7 @@ pub enum AtEnd {
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CachePlan {
-    /// While an answer is fresh by its `Cache-Control` or `Expires` its request is passed over:
+    /// While a response is fresh by its `Cache-Control` or `Expires` its request is passed over:
     /// nothing is sent and nothing counted.
     #[serde(default)]
     pub fresh: bool,

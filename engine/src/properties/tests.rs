@@ -3,7 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Fragments of answers, right and wrong: random sequences of them come nearer to trouble than random bytes.
+/// Fragments of responses, right and wrong: random sequences of them come nearer to trouble than
+/// random bytes.
 const PARTS: &[&str] = &[
     "HTTP/1.1 200 OK\r\n",
     "HTTP/1.1 100 Continue\r\n\r\n",
@@ -79,12 +80,12 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn answers_do_not_depend_on_their_pieces(message in joined(PARTS, 12), cuts in vec(0usize..400, 0..6), head: bool) {
+    fn responses_do_not_depend_on_their_pieces(message in joined(PARTS, 12), cuts in vec(0usize..400, 0..6), head: bool) {
         response(message.as_bytes(), &cuts, head);
     }
 
     #[test]
-    fn any_bytes_are_an_answer_or_none(message in vec(any::<u8>(), 0..300), cuts in vec(0usize..300, 0..6), head: bool) {
+    fn any_bytes_are_a_response_or_none(message in vec(any::<u8>(), 0..300), cuts in vec(0usize..300, 0..6), head: bool) {
         response(&message, &cuts, head);
     }
 
@@ -159,7 +160,7 @@ fn a_corpus_reads_as_httparse_and_the_standard_say() {
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
-            Outcome::NoAnswer,
+            Outcome::NoResponse,
         ),
         ("HTTP/1.1 200 OK\r\n\r\nuntil the end", answered(200, 13)),
         (
@@ -168,9 +169,9 @@ fn a_corpus_reads_as_httparse_and_the_standard_say() {
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n",
-            Outcome::NoAnswer,
+            Outcome::NoResponse,
         ),
-        ("HTTP/1.1 100 Continue\r\n\r\n", Outcome::NoAnswer),
+        ("HTTP/1.1 100 Continue\r\n\r\n", Outcome::NoResponse),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
             answered(204, 0),
@@ -180,8 +181,8 @@ fn a_corpus_reads_as_httparse_and_the_standard_say() {
             answered(200, 0),
         ),
         ("HTTP/1.1 200 OK\nContent-Length: 0\n\n", answered(200, 0)),
-        ("HTTP/2 200 OK\r\n\r\n", Outcome::NoAnswer),
-        ("", Outcome::NoAnswer),
+        ("HTTP/2 200 OK\r\n\r\n", Outcome::NoResponse),
+        ("", Outcome::NoResponse),
     ];
     for (message, expected) in cases {
         for cut in 0..=message.len() {

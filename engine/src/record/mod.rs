@@ -46,7 +46,7 @@ pub struct Ended {
     pub users: u32,
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
     pub status: u16,
@@ -204,7 +204,7 @@ impl Record {
         self.begin_parts(index);
     }
 
-    /// No byte of the answer that comes next has come.
+    /// No byte of the response that comes next has come.
     #[inline]
     pub fn begin_parts(&mut self, index: u32) {
         if let Some(parts) = &mut self.parts {
@@ -217,14 +217,14 @@ impl Record {
         self.parts.is_some()
     }
 
-    /// Bytes have come that belong to the answer to a request sent at that time.
+    /// Bytes have come that belong to the response to a request sent at that time.
     pub fn first_byte(&mut self, index: u32, sent_ns: u64, accepted_ns: Option<u64>, now_ns: u64) {
         if let Some(parts) = &mut self.parts {
             parts.first_byte(index, sent_ns, accepted_ns, now_ns);
         }
     }
 
-    /// So many bytes of an answer have come.
+    /// So many bytes of a response have come.
     #[inline]
     pub fn received(&mut self, index: u32, bytes: usize, now_ns: u64) {
         if let Some(rows) = &mut self.rows {
@@ -232,12 +232,12 @@ impl Record {
         }
     }
 
-    /// A whole answer came; the mark that it reaches, to be handed to [`Self::judged`].
+    /// A whole response came; the mark that it reaches, to be handed to [`Self::judged`].
     #[inline]
-    pub fn answered(&mut self, ended: &Ended, answer: Answered, now_ns: u64) -> Option<usize> {
+    pub fn answered(&mut self, ended: &Ended, response: Answered, now_ns: u64) -> Option<usize> {
         let mark = self.number_completed(now_ns);
         self.recorder
-            .completed(now_ns, ended.start_ns, answer.status, answer.body_bytes);
+            .completed(now_ns, ended.start_ns, response.status, response.body_bytes);
         if let Some(rates) = &mut self.recorder.rates {
             rates.count(ended.index);
         }
@@ -255,12 +255,12 @@ impl Record {
         mark
     }
 
-    /// What is wrong with the answer that was recorded last.
+    /// What is wrong with the response that was recorded last.
     #[inline]
     pub fn judged(
         &mut self,
         ended: &Ended,
-        answer: Answered,
+        response: Answered,
         failed: Option<ErrorKind>,
         mark: Option<usize>,
         now_ns: u64,
@@ -272,13 +272,13 @@ impl Record {
             let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
             let service_ns = now_ns.saturating_sub(ended.start_ns);
             self.recorder
-                .step_completed(figure, service_ns, answer.status, failed.is_some());
+                .step_completed(figure, service_ns, response.status, failed.is_some());
         }
         if self.rows.is_some() {
             let outcome = Outcome {
-                status: Some(answer.status),
+                status: Some(response.status),
                 error: failed,
-                body_bytes: answer.body_bytes,
+                body_bytes: response.body_bytes,
             };
             self.row(ended, outcome, now_ns);
         }
@@ -291,7 +291,7 @@ impl Record {
         }
     }
 
-    /// A request in flight ended without an answer; a timeout keeps the time that it had.
+    /// A request in flight ended without a response; a timeout keeps the time that it had.
     pub fn lost(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
         let service_ns = if kind == ErrorKind::Timeout {
             self.recorder.timed_out(now_ns, ended.start_ns);

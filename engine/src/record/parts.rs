@@ -1,4 +1,4 @@
-//! The parts of a request's time: until the kernel has taken its last byte, until the answer's
+//! The parts of a request's time: until the kernel has taken its last byte, until the response's
 //! first byte, until its last. Only for plans that ask for them, since they cost readings of the
 //! clock, and with io_uring a call to the kernel, per request.
 
@@ -30,12 +30,12 @@ impl Parts {
         }
     }
 
-    /// A request went out, or the rest of it: no byte of its answer has come.
+    /// A request went out, or the rest of it: no byte of its response has come.
     pub(super) fn begin(&mut self, index: u32) {
         self.times[index as usize].first_ns = NOT;
     }
 
-    /// Bytes have come; the first of an answer are an instant to keep. `accepted_ns`: when the
+    /// Bytes have come; the first of a response are an instant to keep. `accepted_ns`: when the
     /// kernel had taken the whole request, if it has.
     pub(super) fn first_byte(
         &mut self,
@@ -50,13 +50,13 @@ impl Parts {
         }
         let first_ns = now_ns.max(sent_ns);
         *times = Times {
-            // An answer that came before the whole request was taken leaves nothing to wait for.
+            // A response that came before the whole request was taken leaves nothing to wait for.
             accepted_ns: accepted_ns.unwrap_or(first_ns).clamp(sent_ns, first_ns),
             first_ns,
         };
     }
 
-    /// The last byte has come. When the first came is not known of an answer whose bytes came
+    /// The last byte has come. When the first came is not known of a response whose bytes came
     /// together with the request for the body: its parts are left out.
     pub(super) fn end(&self, index: u32, sent_ns: u64, now_ns: u64, into: &mut PartTimes) {
         let times = self.times[index as usize];

@@ -13,8 +13,8 @@ use crate::net::address::Address;
 use crate::tls::{PROTOCOLS, Secured};
 use crate::units::seconds;
 
-/// Answers that are listed one by one.
-const ANSWERS_LISTED: usize = 32;
+/// Responses that are listed one by one.
+const RESPONSES_LISTED: usize = 32;
 
 /// The counters of the whole run or of the window.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -26,11 +26,11 @@ pub struct CounterReport {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// In words, the first reason found, of the kinds of error that have one.
     pub error_reasons: BTreeMap<ErrorKind, String>,
-    /// The head of an answer as it came, the first one of a thread.
+    /// The head of a response as it came, the first one of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_head: Option<String>,
     pub status: BTreeMap<u16, u64>,
-    pub answers: Vec<AnswerCount>,
+    pub answers: Vec<ResponseCount>,
     pub answers_other: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
@@ -127,7 +127,7 @@ impl TlsAgreed {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AnswerCount {
+pub struct ResponseCount {
     pub status: u16,
     pub body_bytes: u64,
     pub count: u64,
@@ -136,7 +136,7 @@ pub struct AnswerCount {
 impl CounterReport {
     /// `cycle_ns`: clipped cycles; `users`: alive at the end.
     pub fn new(counters: &Counters, cycle_ns: u128, users: u64) -> Self {
-        let (answers, answers_other) = counters.answers.most_frequent(ANSWERS_LISTED);
+        let (answers, answers_other) = counters.responses.most_frequent(RESPONSES_LISTED);
         Self {
             sent: counters.sent,
             completed: counters.completed,
@@ -145,10 +145,10 @@ impl CounterReport {
             errors: counters.errors().collect(),
             error_reasons: counters.reasons(),
             first_head: counters.first_head.clone(),
-            status: counters.answers.by_status(),
+            status: counters.responses.by_status(),
             answers: answers
                 .into_iter()
-                .map(|((status, body_bytes), count)| AnswerCount {
+                .map(|((status, body_bytes), count)| ResponseCount {
                     status,
                     body_bytes,
                     count,

@@ -33,13 +33,13 @@ pub struct WindowReport {
     /// Open load: from the intended send to the actual one, or to the attempt to connect where no
     /// connection was ready.
     pub send_lag: Option<HistogramReport>,
-    /// Open load of users who walk: from the intended arrival to the end of the last answer, of
+    /// Open load of users who walk: from the intended arrival to the end of the last response, of
     /// those who came to the end.
     pub session_time: Option<HistogramReport>,
     /// With `parts`: from the send to the moment when the kernel had taken the last byte of the
     /// request; of answered requests.
     pub send_time: Option<HistogramReport>,
-    /// With `parts`: from there to the first byte of the answer.
+    /// With `parts`: from there to the first byte of the response.
     pub wait_time: Option<HistogramReport>,
     /// With `parts`: from there to the last byte.
     pub receive_time: Option<HistogramReport>,

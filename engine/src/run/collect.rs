@@ -299,7 +299,7 @@ impl Collector {
                 .map(|(_, count)| count)
                 .sum()
         };
-        let statuses = counters.answers.by_status();
+        let statuses = counters.responses.by_status();
         let service_time = self.window.as_ref().map(Measured::service_time);
         let mut latency: BTreeMap<u64, u64> = BTreeMap::new();
         if let Some(histogram) = service_time.and_then(Durations::filled) {

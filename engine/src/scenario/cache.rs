@@ -1,5 +1,5 @@
-//! What one user remembers of answers, as a cache does (RFC 9111): validators, which go out with
-//! its next request for the same URL, and how long an answer stays fresh. It keeps no bodies.
+//! What one user remembers of responses, as a cache does (RFC 9111): validators, which go out with
+//! its next request for the same URL, and how long a response stays fresh. It keeps no bodies.
 //! `Vary` is looked at only where it is `*`: then nothing is kept.
 
 use std::collections::{HashMap, VecDeque};
@@ -11,18 +11,18 @@ use cookie::time::format_description::well_known::Rfc2822;
 use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, CacheRules};
 
-/// What JMeter takes for the life of an answer that says nothing of it.
+/// What JMeter takes for the life of a response that says nothing of it.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What one user's cache knows of answers, by URL.
+/// What one user's cache knows of responses, by URL.
 #[derive(Debug, Default)]
 pub struct Cache {
     kept: HashMap<Box<[u8]>, Kept>,
     /// The keys, the oldest first.
     order: VecDeque<Box<[u8]>>,
-    /// What the last request asked for, where its answer may be kept.
+    /// What the last request asked for, where its response may be kept.
     asked: Option<Box<[u8]>>,
-    /// The path of the next request, when it was written to look whether its answer is fresh.
+    /// The path of the next request, when it was written to look whether its response is fresh.
     pub drawn: Option<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl Cache {
         kept.is_some_and(|kept| kept.fresh_until.is_some_and(|until| until > then))
     }
 
-    /// Appends the validators of what stands at this path; `keeps`: the answer may be kept.
+    /// Appends the validators of what stands at this path; `keeps`: the response may be kept.
     pub fn write(&mut self, path: &[u8], keeps: bool, out: &mut Vec<u8>) {
         self.asked = keeps.then(|| path.into());
         let Some(kept) = self.kept.get(path) else {
@@ -64,17 +64,17 @@ impl Cache {
         }
     }
 
-    /// The answer that comes next is to this request for a path, and may be kept.
+    /// The response that comes next is to this request for a path, and may be kept.
     pub fn asks_for(&mut self, path: &[u8]) {
         self.asked = Some(path.into());
     }
 
-    /// Another request, whose answer is not kept.
+    /// Another request, whose response is not kept.
     pub fn passes(&mut self) {
         self.asked = None;
     }
 
-    /// Keeps what the answer to the last request says.
+    /// Keeps what the response to the last request says.
     pub fn keep(&mut self, seen: &CapturedResponse, plan: &CachePlan, now: SystemTime) {
         let Some(path) = self.asked.take() else {
             return;
@@ -134,8 +134,8 @@ impl Cache {
     }
 }
 
-/// Until when an answer is fresh. By RFC 9111 as long as it says; by JMeter's rules also as long as
-/// JMeter guesses.
+/// Until when a response is fresh. By RFC 9111 as long as it says; by JMeter's rules also as long
+/// as JMeter guesses.
 fn life(
     seen: &CapturedResponse,
     control: &str,
@@ -181,7 +181,7 @@ mod tests {
         moment(b"Thu, 01 Jan 2026 00:00:00 GMT").unwrap()
     }
 
-    /// What goes out after these answers, and for how many seconds nothing does.
+    /// What goes out after these responses, and for how many seconds nothing does.
     fn after(rules: &str, fresh: bool, heads: &[(&str, &str)]) -> (String, u64) {
         let plan = serde_json::json!({"rules": rules, "fresh": fresh, "most_urls": 2});
         let plan: CachePlan = serde_json::from_value(plan).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_fresh_as_long_as_it_says_and_by_jmeters_rules_longer() {
+    fn a_response_is_fresh_as_long_as_it_says_and_by_jmeters_rules_longer() {
         let seconds = |rules: &str, head: &str| after(rules, true, &[("200", head)]).1;
         let future = "Expires: Fri, 01 Jan 2027 00:00:00 GMT";
         for (head, rfc, jmeter) in [

@@ -1,5 +1,5 @@
-//! Values taken from an answer, and expectations that need the whole of it. One answer in, values
-//! of the user out; no I/O.
+//! Values taken from a response, and expectations that need the whole of it. One response in,
+//! values of the user out; no I/O.
 
 use rand::Rng;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
 /// The longest value: users keep theirs, and there may be many of them.
 pub const MOST_VALUE_BYTES: usize = 1024 * 1024;
 
-/// What a step does with a kept answer.
+/// What a step does with a kept response.
 #[derive(Debug, Default)]
 pub struct Look {
     captures: Vec<Compiled>,
@@ -24,9 +24,9 @@ pub struct Look {
     filled: Vec<(String, Template)>,
     /// Each with whether it must be found.
     regexes: Vec<(regex::bytes::Regex, bool)>,
-    /// Whether the user keeps the cookies that the answer sets.
+    /// Whether the user keeps the cookies that the response sets.
     pub cookies: bool,
-    /// Whether the user's cache keeps what the answer says of itself.
+    /// Whether the user's cache keeps what the response says of itself.
     pub cache: Option<CachePlan>,
 }
 
@@ -113,7 +113,7 @@ impl Look {
         self.cookies || self.cache.is_some()
     }
 
-    /// Keeps what the answer gives the user beside values. `target`: what its request asked for,
+    /// Keeps what the response gives the user beside values. `target`: what its request asked for,
     /// where that was not the last. Returns how many cookies were dropped.
     pub fn remember(&self, seen: &CapturedResponse, target: Option<&[u8]>, vars: &mut Vars) -> u64 {
         if let Some(target) = target {
@@ -182,13 +182,13 @@ impl Look {
         })
     }
 
-    /// Whether it holds the answer against values of the user.
+    /// Whether it holds the response against values of the user.
     pub fn compares_values(&self) -> bool {
         !self.filled.is_empty()
     }
 
-    /// Sets the user's values; the first thing that was not as declared. From an answer that is not
-    /// right already only what is captured always is taken.
+    /// Sets the user's values; the first thing that was not as declared. From a response that is
+    /// not right already only what is captured always is taken.
     pub fn take(
         &self,
         seen: &CapturedResponse,

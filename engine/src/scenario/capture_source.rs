@@ -1,5 +1,5 @@
-//! Where in an answer a value is found: its JSON, its head, its cookies, or between what stands
-//! around it. One answer in, texts out; it knows nothing of users.
+//! Where in a response a value is found: its JSON, its head, its cookies, or between what stands
+//! around it. One response in, texts out; it knows nothing of users.
 
 use memchr::memmem::Finder;
 use serde_json::Value;

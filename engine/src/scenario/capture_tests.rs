@@ -25,7 +25,7 @@ fn rng() -> SmallRng {
     SmallRng::seed_from_u64(1)
 }
 
-fn answer(body: &[u8]) -> CapturedResponse {
+fn response(body: &[u8]) -> CapturedResponse {
     let mut seen = CapturedResponse::new(true);
     seen.begin(b"HTTP/1.1 200 OK\r\nLocation: /people/7\r\n\r\n");
     seen.feed(body);
@@ -35,7 +35,7 @@ fn answer(body: &[u8]) -> CapturedResponse {
 fn taken(captures: Value, body: &str) -> (Option<Missed>, Vec<Option<String>>) {
     let (look, mut vars) = look(captures, json!({})).unwrap();
     let missed = look.take(
-        &answer(body.as_bytes()),
+        &response(body.as_bytes()),
         true,
         &Shared::default(),
         &mut vars,
@@ -139,8 +139,8 @@ fn what_is_expected_may_hold_values_of_the_run() {
         ("7", "{}", false),
     ] {
         vars.set(0, value.as_bytes().to_vec());
-        let answer = answer(body.as_bytes());
-        let missed = look.take(&answer, true, &Shared::default(), &mut vars, &mut rng());
+        let response = response(body.as_bytes());
+        let missed = look.take(&response, true, &Shared::default(), &mut vars, &mut rng());
         assert_eq!(missed.is_none(), met, "{value} {body}");
     }
     scope.visible.clear();
@@ -172,7 +172,7 @@ fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
     vars.set(0, b"before".to_vec());
     assert_eq!(
         look.take(
-            &answer(br#"{"id":7}"#),
+            &response(br#"{"id":7}"#),
             false,
             &Shared::default(),
             &mut vars,
@@ -191,7 +191,7 @@ fn what_is_optional_stays_as_it_was_and_what_is_always_taken_is() {
         [Some(b"before".to_vec()), Some(b"7".to_vec())]
     );
     look.take(
-        &answer(b"{}"),
+        &response(b"{}"),
         true,
         &Shared::default(),
         &mut vars,
@@ -205,7 +205,7 @@ fn json_and_regexes_are_expected_to_be_there_or_not() {
     let judged = |expect: Value, body: &str| {
         let (look, mut vars) = look(json!([]), expect).unwrap();
         look.take(
-            &answer(body.as_bytes()),
+            &response(body.as_bytes()),
             true,
             &Shared::default(),
             &mut vars,
@@ -289,6 +289,6 @@ proptest! {
     fn any_body_can_be_looked_at(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let (look, mut vars) = look(json!([{"name": "a", "json": "/a/0"}, {"name": "b", "regex": "a(b)?"}]),
             json!({"json": [{"pointer": "/x"}], "body_not_matches": ["^a"]})).unwrap();
-        look.take(&answer(&body), true, &Shared::default(), &mut vars, &mut rng());
+        look.take(&response(&body), true, &Shared::default(), &mut vars, &mut rng());
     }
 }

@@ -20,7 +20,7 @@ use crate::refusal::PlanError;
 #[derive(Debug)]
 pub struct CompiledStep {
     pub request: Request,
-    /// `None`: nothing of its answer is kept.
+    /// `None`: nothing of its response is kept.
     pub look: Option<Look>,
     /// The captured values without which it is not sent.
     pub needs: Vec<usize>,
@@ -189,7 +189,7 @@ impl Scenarios {
 }
 
 impl Scenarios {
-    /// Whether what a user does later may depend on the answer to this step.
+    /// Whether what a user does later may depend on the response to this step.
     pub fn depends_on(&self, step: &CompiledStep) -> bool {
         let Some(look) = &step.look else {
             return false;

@@ -44,7 +44,7 @@ const MAX_COOKIES: usize = 180;
 const MAX_JAR_BYTES: usize = 64 * 1024;
 
 impl Jar {
-    /// Keeps what the answer to the last request sets. Returns how many cookies were too long or
+    /// Keeps what the response to the last request sets. Returns how many cookies were too long or
     /// had to make room for others.
     pub fn keep(&mut self, seen: &CapturedResponse, now: SystemTime) -> u64 {
         let now = OffsetDateTime::from(now);
@@ -89,7 +89,7 @@ impl Jar {
         evicted as u64
     }
 
-    /// The answer that comes next is to a request for this path.
+    /// The response that comes next is to a request for this path.
     pub fn asks_for(&mut self, path: &[u8]) {
         let default = default_path(path);
         if *self.default_path != *default {

@@ -1,4 +1,4 @@
-//! Scenarios: which request a user sends next, what it fills in, and what it keeps of the answer.
+//! Scenarios: which request a user sends next, what it fills in, and what it keeps of the response.
 //! Pure: it must not know of sockets or drivers, and reads no clock.
 
 pub mod assemble;

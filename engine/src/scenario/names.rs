@@ -1,5 +1,5 @@
 //! The names of captured values: which are allowed, and which numbered ones something refers to.
-//! Text alone; nothing of answers.
+//! Text alone; nothing of responses.
 
 use crate::plan::Capture;
 

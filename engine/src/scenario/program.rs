@@ -102,23 +102,23 @@ pub enum Stop {
     Walked,
     /// Nothing was sent for too long.
     Lost,
-    /// What comes next depends on an answer that has not come.
+    /// What comes next depends on a response that has not come.
     Waits,
 }
 
-/// The requests of a user that were sent and have no answer yet.
+/// The requests of a user that were sent and have no response yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unanswered {
     /// There are such.
     pub any: bool,
-    /// An answer to one of them gives the user a value, or is held against one.
+    /// A response to one of them gives the user a value, or is held against one.
     pub captures: bool,
 }
 
 impl Op {
     /// Whether it cannot be passed yet: a transaction holds the requests within it and no others, a
-    /// pause begins with an answer, and a value that an answer may still change is neither read nor
-    /// set before.
+    /// pause begins with a response, and a value that a response may still change is neither read
+    /// nor set before.
     fn waits(&self, unanswered: Unanswered) -> bool {
         match self {
             Self::Begin(_) | Self::End | Self::Pause(_) | Self::Pace(..) => unanswered.any,

@@ -11,12 +11,12 @@ pub struct TargetOrigin {
     pub authority: String,
 }
 
-/// Whether an answer of this status asks the client to go elsewhere on its own.
+/// Whether a response of this status asks the client to go elsewhere on its own.
 pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether the request after this answer is a GET, whatever the one before was: as browsers do
+/// Whether the request after this response is a GET, whatever the one before was: as browsers do
 /// (WHATWG Fetch, HTTP-redirect fetch).
 pub fn becomes_get(status: u16, method: &[u8]) -> bool {
     match status {

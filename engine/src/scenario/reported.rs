@@ -1,5 +1,5 @@
 //! Captured values that the plan asks to be told of, for who goes on with them after the run. It
-//! knows nothing of answers.
+//! knows nothing of responses.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -174,8 +174,8 @@ impl Request {
         }
     }
 
-    /// Whether its answer is in the user's cache and still fresh after this time; if not, its path
-    /// stays as it was written for that.
+    /// Whether its response is in the user's cache and still fresh after this time; if not, its
+    /// path stays as it was written for that.
     pub fn is_fresh<R: Rng>(&self, context: &mut RenderContext<'_, R>, after: Duration) -> bool {
         if !self.cache.is_some_and(|plan| plan.fresh) || self.method != "GET" {
             return false;

@@ -1,5 +1,5 @@
 //! The requests in the bytes that a script returned: where each ends, and which are HEAD, whose
-//! answers have no body. It knows nothing of Lua.
+//! responses have no body. It knows nothing of Lua.
 
 /// More in one batch than these are a mistake in the script.
 pub const MOST_REQUESTS: usize = 10_000;

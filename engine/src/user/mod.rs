@@ -141,11 +141,11 @@ impl Action {
     }
 }
 
-/// The last heads of a step's answers.
+/// The last heads of a step's responses.
 #[derive(Default)]
 struct HeadCaches {
     usual: HeadCache,
-    /// Of answers to HEAD, where one step has them beside others.
+    /// Of responses to HEAD, where one step has them beside others.
     of_heads: HeadCache,
 }
 
@@ -192,7 +192,7 @@ pub struct Users {
     redirects: Redirects,
     /// Bodies that wait until the server asks for them.
     held: HashMap<u32, Outgoing>,
-    /// The answer that is looked at.
+    /// The response that is looked at.
     captured: CapturedResponse,
     allowance: Allowance,
     /// `None` in a closed load.
@@ -203,7 +203,7 @@ pub struct Users {
     next_address: usize,
     /// Users that have not ended; in an open load those that have arrived and not gone.
     alive: usize,
-    /// The first answer's head was noted.
+    /// The first response's head was noted.
     head_noted: bool,
 }
 

@@ -1,23 +1,23 @@
-//! How a request ends: with an answer, or without. It records what came of it and lets the user go
+//! How a request ends: with a response, or without. It records what came of it and lets the user go
 //! on.
 
 use super::phase::{NOT_SINCE, Phase};
 use super::{Action, Context, Users};
 use crate::fault::Fault;
-use crate::http::response::Answer;
+use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
 use crate::record::Answered;
 use crate::scenario::capture::{MOST_VALUE_BYTES, Missed};
 
 impl Users {
-    /// Records the answer that came next; whether the user's iteration ends with it.
+    /// Records the response that came next; whether the user's iteration ends with it.
     #[inline]
-    fn record_answer(&mut self, index: u32, answer: &Answer, cx: &mut Context<'_>) -> bool {
+    fn record_response(&mut self, index: u32, response: &Response, cx: &mut Context<'_>) -> bool {
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].sent_ns);
         let answered = Answered {
-            status: answer.status,
-            body_bytes: answer.body_bytes,
+            status: response.status,
+            body_bytes: response.body_bytes,
         };
         let mark = cx.record.answered(&ended, answered, cx.now_ns);
         let place = usize::from(ended.step);
@@ -28,11 +28,11 @@ impl Users {
             cx.record.recorder.counters.first_head = text;
         }
         let wrong = if self.job.steps[place].judges {
-            self.judge(index, answer, cx)
+            self.judge(index, response, cx)
         } else {
-            answer.unmet.map(ErrorKind::from)
+            response.unmet.map(ErrorKind::from)
         };
-        let failed = wrong.or(answer.surplus.then_some(ErrorKind::Protocol));
+        let failed = wrong.or(response.surplus.then_some(ErrorKind::Protocol));
         cx.record.judged(&ended, answered, failed, mark, cx.now_ns);
         if cx.record.recorder.counts_steps() {
             let service_ns = cx.now_ns.saturating_sub(ended.start_ns);
@@ -41,18 +41,23 @@ impl Users {
         failed.is_some_and(|kind| self.job.steps[place].ends(kind))
     }
 
-    /// What is wrong with an answer of a step for which more is asked than what is seen while it
+    /// What is wrong with a response of a step for which more is asked than what is seen while it
     /// comes.
     #[inline(never)]
-    fn judge(&mut self, index: u32, answer: &Answer, cx: &mut Context<'_>) -> Option<ErrorKind> {
+    fn judge(
+        &mut self,
+        index: u32,
+        response: &Response,
+        cx: &mut Context<'_>,
+    ) -> Option<ErrorKind> {
         let user = &self.all[index as usize];
         let step = usize::from(user.step);
         let mut took_ns = cx.now_ns.saturating_sub(user.sent_ns);
-        let mut wrong = answer.unmet.map(ErrorKind::from);
+        let mut wrong = response.unmet.map(ErrorKind::from);
         let chain_figure = self.job.scenarios.steps[step].chain_figure;
         if chain_figure.is_some() {
-            match self.follow(index, answer, cx) {
-                // Expectations and captures are for the last answer.
+            match self.follow(index, response, cx) {
+                // Expectations and captures are for the last response.
                 Ok(true) => {
                     self.remember(index, cx);
                     return None;
@@ -63,7 +68,7 @@ impl Users {
             took_ns = self.redirects.took_ns(index, took_ns);
         }
         if self.job.steps[step].looks {
-            let missed = self.look(index, (answer.status, wrong.is_none()), cx);
+            let missed = self.look(index, (response.status, wrong.is_none()), cx);
             wrong = wrong.or(missed);
         }
         let late = self.job.steps[step]
@@ -79,7 +84,7 @@ impl Users {
         wrong
     }
 
-    /// Keeps what the answer that was captured gives the user besides values.
+    /// Keeps what the response that was captured gives the user besides values.
     fn remember(&mut self, index: u32, cx: &mut Context<'_>) {
         let unix_ns = self.unix_ns(cx.now_ns);
         let step = usize::from(self.all[index as usize].step);
@@ -94,7 +99,7 @@ impl Users {
         }
     }
 
-    /// Takes what the step wants from the answer that was captured, `right` as far as is known;
+    /// Takes what the step wants from the response that was captured, `right` as far as is known;
     /// what was wrong with it.
     #[inline(never)]
     fn look(
@@ -128,10 +133,15 @@ impl Users {
         })
     }
 
-    /// An answer with others behind it.
-    pub(super) fn on_answer_amid(&mut self, index: u32, answer: Answer, cx: &mut Context<'_>) {
+    /// A response with others behind it.
+    pub(super) fn on_response_amid(
+        &mut self,
+        index: u32,
+        response: Response,
+        cx: &mut Context<'_>,
+    ) {
         // What ends an iteration is the last of its group.
-        let _ = self.record_answer(index, &answer, cx);
+        let _ = self.record_response(index, &response, cx);
         self.expect_next(index);
         cx.record.begin_parts(index);
     }
@@ -149,27 +159,27 @@ impl Users {
         next.is_some()
     }
 
-    /// The last answer that comes for now. `closed`: the server has ended the connection;
+    /// The last response that comes for now. `closed`: the server has ended the connection;
     /// `sending`: not all of what was sent has been taken.
     #[inline]
-    pub(super) fn on_answer(
+    pub(super) fn on_response(
         &mut self,
         index: u32,
-        answer: Answer,
+        response: Response,
         (closed, sending): (bool, bool),
         cx: &mut Context<'_>,
     ) -> Action {
-        let mut breaks_off = self.record_answer(index, &answer, cx);
+        let mut breaks_off = self.record_response(index, &response, cx);
         let behind = self.expect_next(index);
         let unsent = sending || self.holds(index);
         let user = &mut self.all[index as usize];
         cx.record.recorder.cycle(user.since_ns, cx.now_ns);
         user.since_ns = NOT_SINCE;
         let last = user.on_connection >= self.job.max_requests;
-        let closes = last || closed || !answer.keep_alive || unsent || behind;
+        let closes = last || closed || !response.keep_alive || unsent || behind;
         if closes {
             // Who ends it: the server when it announces or makes the end without being asked for it.
-            let by_server = closed || !(answer.keep_alive || last || answer.surplus);
+            let by_server = closed || !(response.keep_alive || last || response.surplus);
             if behind {
                 breaks_off = self.lose_rest(index, ErrorKind::PrematureClose, cx);
             }
@@ -182,7 +192,7 @@ impl Users {
         self.advance(index, breaks_off, cx).closing(closes)
     }
 
-    /// What was in flight ends without an answer; the connection is of no more use.
+    /// What was in flight ends without a response; the connection is of no more use.
     pub(super) fn lose(
         &mut self,
         index: u32,
@@ -201,8 +211,8 @@ impl Users {
         self.advance(index, breaks_off, cx).closing(true)
     }
 
-    /// Records the loss of all requests that have no answer. The user is then at the last of them;
-    /// whether its iteration ends with it.
+    /// Records the loss of all requests that have no response. The user is then at the last of
+    /// them; whether its iteration ends with it.
     fn lose_rest(&mut self, index: u32, kind: ErrorKind, cx: &mut Context<'_>) -> bool {
         loop {
             let breaks_off = self.record_lost(index, kind, cx);
@@ -212,8 +222,8 @@ impl Users {
         }
     }
 
-    /// Records that the request that is answered next, which was in flight, has no answer; whether
-    /// the iteration ends with it.
+    /// Records that the request that is answered next, which was in flight, has no response;
+    /// whether the iteration ends with it.
     fn record_lost(&mut self, index: u32, kind: ErrorKind, cx: &mut Context<'_>) -> bool {
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].sent_ns);

@@ -39,7 +39,7 @@ pub(super) enum Move {
     Walked,
     /// It has ended before: a value was missing, or no row is left for it.
     Stuck,
-    /// What comes next depends on an answer that has not come.
+    /// What comes next depends on a response that has not come.
     Waits,
 }
 
@@ -99,7 +99,7 @@ impl User {
     }
 
     /// Since when a part of a cycle is open: residence from the first attempt to connect or the
-    /// send, think from the answer.
+    /// send, think from the response.
     pub fn open_since_ns(&self) -> Option<u64> {
         let within = matches!(
             self.phase,

@@ -1,6 +1,6 @@
 //! The requests that users have under way together: what was sent on a connection and is not
 //! answered, in its order, and where a user goes from there when that was decided before its last
-//! answer. Only where several may be under way.
+//! response. Only where several may be under way.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ pub(super) struct Pending {
     pub step: u16,
     /// Whether it is HEAD, where that is not the same for all requests of a step.
     pub head: Option<bool>,
-    /// What it asked for, where the user keeps something of its answer by that.
+    /// What it asked for, where the user keeps something of its response by that.
     pub target: Option<Box<[u8]>>,
 }
 

@@ -1,10 +1,10 @@
-//! What comes on a connection, and its end: bytes are read as answers, a close as the end of one,
+//! What comes on a connection, and its end: bytes are read as responses, a close as the end of one,
 //! or as its loss.
 
 use super::phase::Phase;
 use super::{Action, Bytes, Context, Next, Users};
-use crate::http::head::BadAnswer;
-use crate::http::response::{Answer, Exchange};
+use crate::http::head::BadResponse;
+use crate::http::response::{Exchange, Response};
 use crate::measure::counters::ErrorKind;
 
 /// How a record begins with which a TLS server refuses what it was sent.
@@ -12,16 +12,16 @@ const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
 /// What was made of some bytes.
 struct Read {
-    result: Result<Option<Answer>, BadAnswer>,
+    result: Result<Option<Response>, BadResponse>,
     /// The server asked for the body.
     continues: bool,
-    /// So many bytes belong to the answers behind this one.
+    /// So many bytes belong to the responses behind this one.
     behind: usize,
 }
 
 impl Users {
-    /// Whether answers are expected behind the next one, and whether that is to HEAD where the step
-    /// does not say it.
+    /// Whether responses are expected behind the next one, and whether that is to HEAD where the
+    /// step does not say it.
     #[inline]
     pub(super) fn expected(&self, index: u32) -> (bool, Option<bool>) {
         match &self.queues {
@@ -33,7 +33,7 @@ impl Users {
         }
     }
 
-    /// Reads bytes of the next answer, or with none the end of what comes.
+    /// Reads bytes of the next response, or with none the end of what comes.
     #[inline]
     fn read(&mut self, index: u32, bytes: Option<&[u8]>) -> Read {
         let (more, head) = self.expected(index);
@@ -82,19 +82,19 @@ impl Users {
             let read = self.read(index, Some(piece));
             cx.record
                 .received(index, piece.len() - read.behind, cx.now_ns);
-            let answer = match read.result {
-                Ok(Some(answer)) => answer,
+            let response = match read.result {
+                Ok(Some(response)) => response,
                 Ok(None) if read.continues && self.holds(index) => {
                     return Action::next(Next::SendHeld { until_ns: None });
                 }
                 Ok(None) => return Action::STAY,
                 Err(bad) => return self.on_bad(index, bad, received.bytes, cx),
             };
-            // Behind an answer that ends its connection nothing comes.
-            if self.unanswered(index) <= 1 || !answer.keep_alive {
-                return self.on_answer(index, answer, (false, received.sending), cx);
+            // Behind a response that ends its connection nothing comes.
+            if self.unanswered(index) <= 1 || !response.keep_alive {
+                return self.on_response(index, response, (false, received.sending), cx);
             }
-            self.on_answer_amid(index, answer, cx);
+            self.on_response_amid(index, response, cx);
             if read.behind == 0 {
                 return Action::STAY;
             }
@@ -102,18 +102,24 @@ impl Users {
         }
     }
 
-    /// What came is no answer.
+    /// What came is no response.
     #[cold]
-    fn on_bad(&mut self, index: u32, bad: BadAnswer, bytes: &[u8], cx: &mut Context<'_>) -> Action {
-        if bad == BadAnswer::Malformed && bytes.starts_with(&TLS_ALERT) {
-            let reason = "the answer is a TLS alert; does the server speak https on this port?";
+    fn on_bad(
+        &mut self,
+        index: u32,
+        bad: BadResponse,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) -> Action {
+        if bad == BadResponse::Malformed && bytes.starts_with(&TLS_ALERT) {
+            let reason = "the response is a TLS alert; does the server speak https on this port?";
             let counters = &mut cx.record.recorder.counters;
             counters.explain(ErrorKind::Protocol, reason.to_owned());
         }
         self.lose(index, bad.into(), true, cx)
     }
 
-    /// Bytes on a connection without a request: the framing of the answer before was broken.
+    /// Bytes on a connection without a request: the framing of the response before was broken.
     fn on_unasked(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         cx.record.recorder.counters.fail(ErrorKind::Protocol);
         self.lose_idle(index, true, cx)
@@ -124,7 +130,7 @@ impl Users {
             return self.lose_idle(index, false, cx);
         }
         match self.read(index, None).result {
-            Ok(Some(answer)) => self.on_answer(index, answer, (true, sending), cx),
+            Ok(Some(response)) => self.on_response(index, response, (true, sending), cx),
             _ => self.lose(index, ErrorKind::PrematureClose, false, cx),
         }
     }

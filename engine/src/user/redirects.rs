@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Context, Users};
-use crate::http::response::Answer;
+use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
 use crate::payload::Outgoing;
 use crate::record::Record;
@@ -24,7 +24,7 @@ struct Chain {
     to: Option<(String, bool)>,
 }
 
-/// The users who were led elsewhere, or may be by their next answer.
+/// The users who were led elsewhere, or may be by their next response.
 #[derive(Debug, Default)]
 pub(super) struct Redirects(HashMap<u32, Chain>);
 
@@ -90,15 +90,15 @@ impl Users {
         outgoing
     }
 
-    /// Whether the answer leads elsewhere; then the user goes there next. The error: it does, and
+    /// Whether the response leads elsewhere; then the user goes there next. The error: it does, and
     /// must not be followed.
     pub(super) fn follow(
         &mut self,
         index: u32,
-        answer: &Answer,
+        response: &Response,
         cx: &mut Context<'_>,
     ) -> Result<bool, ErrorKind> {
-        if !is_redirect(answer.status) {
+        if !is_redirect(response.status) {
             return Ok(false);
         }
         let user = &self.all[index as usize];
@@ -121,7 +121,7 @@ impl Users {
             Ok(path) => {
                 chain.hops += 1;
                 chain.spent_ns += cx.now_ns.saturating_sub(user.sent_ns);
-                chain.to = Some((path, becomes_get(answer.status, sent.method)));
+                chain.to = Some((path, becomes_get(response.status, sent.method)));
                 Ok(true)
             }
             Err(why) => {
@@ -133,7 +133,7 @@ impl Users {
         }
     }
 
-    /// A request of a step that follows redirects ended without an answer, and its chain with it;
+    /// A request of a step that follows redirects ended without a response, and its chain with it;
     /// with the time that a timeout took.
     pub(super) fn chain_lost(&mut self, index: u32, service_ns: Option<u64>, record: &mut Record) {
         let step = usize::from(self.all[index as usize].step);

@@ -1,6 +1,6 @@
 //! Users of a closed load who end at times that follow from their numbers: those of a ramp-down,
 //! from the last to the first, and those of a population whose time is over. A user whose request
-//! is under way ends after the answer.
+//! is under way ends after the response.
 
 use std::ops::Range;
 

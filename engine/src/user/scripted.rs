@@ -84,7 +84,7 @@ impl Users {
         }
     }
 
-    /// Gives the script an answer that was kept.
+    /// Gives the script a response that was kept.
     pub(super) fn show_script(&mut self, index: u32, status: u16, record: &mut Record) {
         let Some(script) = &self.job.script else {
             return;

@@ -1,5 +1,5 @@
 //! What a user sends when its turn has come: one request, or with pipelining and scripts several in
-//! one piece, as far as they do not depend on an answer that has not come.
+//! one piece, as far as they do not depend on a response that has not come.
 
 use super::phase::{Move, NOT_SINCE, Phase};
 use super::queue::Pending;
@@ -199,7 +199,7 @@ impl Users {
         self.wait_for(index, step, written);
     }
 
-    /// A request was written whose answer comes behind those to the others.
+    /// A request was written whose response comes behind those to the others.
     pub(super) fn wait_for(&mut self, index: u32, step: u16, written: &[u8]) {
         let look = &self.job.scenarios.steps[usize::from(step)].look;
         let remembers = look.as_ref().is_some_and(|look| look.remembers());

@@ -93,7 +93,7 @@ impl Alone {
     }
 }
 
-fn answer(body: &str) -> String {
+fn response(body: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
@@ -108,10 +108,10 @@ fn a_user_connects_sends_and_ends_and_a_plain_one_carries_nothing() {
     assert!(matches!(action.next, Next::Connect { address: 0, .. }));
     assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
     assert!(matches!(alone.send(), Payload::Fixed(0)));
-    let action = alone.receive(answer("x").as_bytes());
+    let action = alone.receive(response("x").as_bytes());
     assert_eq!((action.next, action.close), (Next::Send, false));
     alone.send();
-    let action = alone.receive(answer("x").as_bytes());
+    let action = alone.receive(response("x").as_bytes());
     assert_eq!((action.next, action.close), (Next::End, true));
     assert_eq!((alone.completed(), alone.users.alive()), (2, 0));
 }
@@ -190,7 +190,7 @@ fn a_request_that_waits_for_those_before_it_is_offered_once() {
             assert!(alone.users.take_held(0, &mut alone.record).is_some());
         }
         let count = text.matches(" HTTP/1.1").count();
-        let _ = alone.receive(answer("x").repeat(count).as_bytes());
+        let _ = alone.receive(response("x").repeat(count).as_bytes());
     }
     assert_eq!((alone.completed(), alone.users.alive()), (4, 0));
 }
@@ -236,7 +236,7 @@ fn what_the_clients_kernel_refuses_between_two_requests_is_the_clients() {
     let _ = alone.timer();
     let _ = alone.on(UserEvent::Connected);
     alone.send();
-    let _ = alone.receive(answer("x").as_bytes());
+    let _ = alone.receive(response("x").as_bytes());
     let action = alone.on(UserEvent::Refused("no memory".to_owned()));
     assert_eq!((action.next, action.close), (Next::Stay, true));
     let counters = &alone.record.recorder.counters;
@@ -260,7 +260,7 @@ fn a_connection_for_nobody_that_the_clients_kernel_refuses_is_the_clients() {
 }
 
 #[test]
-fn an_answer_that_came_with_the_request_for_the_body_has_no_parts() {
+fn a_response_that_came_with_the_request_for_the_body_has_no_parts() {
     let mut alone = Alone::new(|plan| {
         plan["parts"] = true.into();
         plan["scenarios"][0]["steps"] =
@@ -278,7 +278,7 @@ fn an_answer_that_came_with_the_request_for_the_body_has_no_parts() {
 }
 
 /// A user with three requests in a piece, of which the third needs what the first answers; its
-/// pieces, after these pieces of answers.
+/// pieces, after these pieces of responses.
 fn walk(cuts: &[usize]) -> (Vec<String>, u64) {
     let mut alone = Alone::new(|plan| {
         plan["connection"] = json!({"pipeline": 4});
@@ -292,18 +292,18 @@ fn walk(cuts: &[usize]) -> (Vec<String>, u64) {
         let text = alone.sent_text();
         let targets = text.lines().filter_map(|line| line.strip_prefix("GET "));
         let targets: Vec<&str> = targets.filter_map(|rest| rest.split(' ').next()).collect();
-        let answers: String = targets
+        let responses: String = targets
             .iter()
-            .map(|target| answer(if *target == "/a" { "{\"id\":7}" } else { "x" }))
+            .map(|target| response(if *target == "/a" { "{\"id\":7}" } else { "x" }))
             .collect();
         sent.push(targets.join(" "));
-        let mut rest = answers.as_bytes();
+        let mut rest = responses.as_bytes();
         let mut next = Next::Stay;
-        for cut in cuts.iter().chain([&answers.len()]) {
+        for cut in cuts.iter().chain([&responses.len()]) {
             let (piece, behind) = rest.split_at(rest.len().min(*cut));
             rest = behind;
             if !piece.is_empty() {
-                assert_eq!(next, Next::Stay, "it went on before its last answer");
+                assert_eq!(next, Next::Stay, "it went on before its last response");
                 next = alone.receive(piece).next;
             }
         }
@@ -315,9 +315,9 @@ fn walk(cuts: &[usize]) -> (Vec<String>, u64) {
 }
 
 proptest! {
-    /// However the answers come in pieces, what is sent is the same.
+    /// However the responses come in pieces, what is sent is the same.
     #[test]
-    fn the_cuts_of_answers_do_not_matter(cuts in proptest::collection::vec(0usize..60, 0..8)) {
+    fn the_cuts_of_responses_do_not_matter(cuts in proptest::collection::vec(0usize..60, 0..8)) {
         let (sent, completed) = walk(&cuts);
         prop_assert_eq!(sent, ["/a /b", "/c/7 /a /b", "/c/7"]);
         prop_assert_eq!(completed, 6);

@@ -35,7 +35,7 @@ pub(super) enum Following {
     Walked,
     /// It cannot go on without a value that was not captured.
     Stuck,
-    /// It depends on an answer that has not come.
+    /// It depends on a response that has not come.
     Waits,
 }
 
@@ -144,7 +144,7 @@ impl UserValues {
         Some(step)
     }
 
-    /// What follows in a scenario with blocks or loops, behind requests that have no answer yet.
+    /// What follows in a scenario with blocks or loops, behind requests that have no response yet.
     pub(super) fn next_in_program<'a>(
         &mut self,
         job: &Job,
@@ -250,7 +250,7 @@ fn captures<'a>(job: &Job, mut pending: impl Iterator<Item = &'a Pending>) -> bo
     pending.any(|pending| job.steps[usize::from(pending.step)].captures)
 }
 
-/// Whether the values that a step needs are there: it waits for those that an answer may still
+/// Whether the values that a step needs are there: it waits for those that a response may still
 /// bring or change.
 fn needs<'a>(
     job: &Job,
@@ -312,7 +312,7 @@ impl Users {
         request.write_again(again, last, vars, spare)
     }
 
-    /// Where the answer of this step is copied to, if it is looked at.
+    /// Where the response of this step is copied to, if it is looked at.
     #[inline]
     pub(super) fn wanted<'a>(
         captured: &'a mut CapturedResponse,

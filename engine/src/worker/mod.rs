@@ -30,7 +30,7 @@ use arrivals::OpenArrivals;
 pub use messages::{MessageSink, WorkerCommand, WorkerLink, WorkerMessage};
 pub use start::run;
 
-/// Users whose timers fired are dealt with in portions of this size, so that answers do not wait
+/// Users whose timers fired are dealt with in portions of this size, so that responses do not wait
 /// behind a crowd of starters.
 const TIMERS_PER_LOOP: usize = 256;
 
@@ -296,9 +296,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Sends the requests that are queued. Returns whether there were any.
     ///
-    /// In the middle of a batch the clock of events stands still: answers that are handled after a
-    /// group of sends had come before it. Where the sends would fall behind a cut that those
-    /// answers belong before, they wait for the end of the batch.
+    /// In the middle of a batch the clock of events stands still: responses that are handled after
+    /// a group of sends had come before it. Where the sends would fall behind a cut that those
+    /// responses belong before, they wait for the end of the batch.
     fn flush(&mut self) -> io::Result<bool> {
         if self.queued.is_empty() || self.stopped {
             return Ok(false);

@@ -8,7 +8,7 @@ use super::pool::Free;
 use crate::net::Driver;
 use crate::user::Context;
 
-/// Arrivals taken in one turn, so that answers do not wait behind a crowd of them.
+/// Arrivals taken in one turn, so that responses do not wait behind a crowd of them.
 const ARRIVALS_PER_LOOP: usize = 64;
 
 impl<D: Driver> Worker<'_, D> {

@@ -39,9 +39,9 @@ const NO_SCRIPTS: Language = Language {
 const MS: u64 = 1_000_000;
 const START_NS: u64 = 1_000 * MS;
 const CONNECT_NS: u64 = MS;
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// When the answer to a request sent at this time (after the start) comes.
+/// When the response to a request sent at this time (after the start) comes.
 type Service = fn(u64) -> u64;
 
 /// What the kernel says to an attempt to connect at this time (after the start); `None`: it lets it
@@ -149,7 +149,7 @@ impl Driver for Simulated {
                 Due::Connected(conn) => NetEvent::Connected(conn),
                 Due::Refused(conn, code) => NetEvent::ConnectFailed(conn, code),
                 Due::NotSent(conn, code) => NetEvent::Refused(conn, code),
-                Due::Answered(conn) => NetEvent::Received(Received::whole(conn, ANSWER)),
+                Due::Answered(conn) => NetEvent::Received(Received::whole(conn, RESPONSE)),
             });
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Driver for Simulated {
     }
 
     fn bytes(&self, _received: &Received) -> &[u8] {
-        ANSWER
+        RESPONSE
     }
 
     fn release(&mut self, _received: Received) {}
@@ -288,7 +288,7 @@ fn simulate_thread(
 #[test]
 fn a_fixed_service_time_gives_exactly_that() {
     let recorded = simulate(|sent_ns| sent_ns + 5 * MS, (0, 1000), |_| {});
-    // Connected at 1 ms, then an answer every 5 ms: the 199th at 996 ms.
+    // Connected at 1 ms, then a response every 5 ms: the 199th at 996 ms.
     assert_eq!(recorded.counters.completed, 4 * 199);
     assert_eq!(recorded.counters.sent, 4 * 200);
     assert_eq!(recorded.service_time.count(), 4 * 199);
@@ -302,7 +302,7 @@ fn a_fixed_service_time_gives_exactly_that() {
         u128::from(4 * 199 * 5 * MS)
     );
     assert_eq!(recorded.gaps.finish(), (vec![], 0));
-    // 99 ms of answers in the first row, 20 answers of each user in the others.
+    // 99 ms of responses in the first row, 20 responses of each user in the others.
     assert_eq!(recorded.rows[..3], [(0, 76), (1, 80), (2, 80)]);
 }
 
@@ -341,11 +341,11 @@ fn thinking_belongs_to_the_cycle_and_not_to_what_is_in_flight() {
 fn a_stall_is_one_gap_of_its_exact_length_even_over_the_ends_of_rows() {
     // Nobody is answered from 250 ms to 420 ms; a row ends at 300 ms and another at 400 ms.
     let service = |sent_ns: u64| {
-        let answer_ns = sent_ns + 2 * MS;
-        if (250 * MS..420 * MS).contains(&answer_ns) {
+        let response_ns = sent_ns + 2 * MS;
+        if (250 * MS..420 * MS).contains(&response_ns) {
             420 * MS
         } else {
-            answer_ns
+            response_ns
         }
     };
     let recorded = simulate(service, (100, 900), |_| {});

@@ -302,19 +302,19 @@ impl Server {
     }
 
     /// Answers every request with the same bytes and keeps the connection.
-    pub fn answering(answer: &'static str) -> Self {
+    pub fn answering(response: &'static str) -> Self {
         Self::start(move |peer| {
             while peer.request().is_some() {
-                peer.send(answer);
+                peer.send(response);
             }
         })
     }
 
     /// Answers the first request of each connection with the same bytes and closes.
-    pub fn answering_once(answer: &'static str) -> Self {
+    pub fn answering_once(response: &'static str) -> Self {
         Self::start(move |peer| {
             if peer.request().is_some() {
-                peer.send(answer);
+                peer.send(response);
             }
         })
     }

@@ -68,7 +68,7 @@ fn keep_alive_can_be_ignored() {
     for _ in 0..3 {
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(client.answer().header("Connection"), "close");
+        assert_eq!(client.response().header("Connection"), "close");
         assert_eq!(client.next(), End::Closed);
     }
     let finished = server.stop();
@@ -113,12 +113,12 @@ fn wrong_bodies_say_200() {
     let server = Server::start("--wrong-body share=1 --content-type application/json");
     let mut client = server.connect();
     for _ in 0..2 {
-        let answer = client.get("/");
+        let response = client.get("/");
         assert_eq!(
-            (answer.status, answer.header("Content-Type")),
+            (response.status, response.header("Content-Type")),
             (200, "text/html")
         );
-        assert!(answer.text().contains("Something went wrong"));
+        assert!(response.text().contains("Something went wrong"));
     }
     assert_eq!(server.stop()["faults"]["wrong-body"], 2);
 }
@@ -185,7 +185,7 @@ fn an_endless_header_has_no_end() {
 }
 
 #[test]
-fn chunked_answers_come_in_chunks() {
+fn chunked_responses_come_in_chunks() {
     let server = Server::start("--chunked --body-bytes 100");
     let mut client = server.connect();
     client.ask("/");

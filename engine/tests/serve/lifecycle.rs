@@ -11,7 +11,7 @@ fn says_where_it_listens_and_what_it_did() {
     assert!(server.listening["pid"].as_u64().unwrap() > 0);
     assert_eq!(server.listening["seed"], 9);
     assert_eq!(server.listening["threads"][0]["cpu"], 0);
-    let answer = server.get("/");
+    let response = server.get("/");
     let finished = server.stop();
     assert_eq!(
         (finished["reason"].as_str(), finished["requests"].as_u64()),
@@ -19,7 +19,7 @@ fn says_where_it_listens_and_what_it_did() {
     );
     assert_eq!(
         finished["bytes_sent"].as_u64().unwrap(),
-        (answer.head.len() + answer.body.len()) as u64
+        (response.head.len() + response.body.len()) as u64
     );
     assert_eq!(
         finished["bytes_received"].as_u64().unwrap(),

@@ -12,10 +12,10 @@ fn answers_one_request_after_the_other_on_one_connection() {
     let server = Server::start("--body-bytes 100 --content-type text/html");
     let mut client = server.connect();
     for _ in 0..3 {
-        let answer = client.get("/any/path");
-        assert_eq!((answer.status, answer.body.len()), (200, 100));
-        assert_eq!(answer.header("Content-Type"), "text/html");
-        assert_eq!(answer.header("Connection"), "");
+        let response = client.get("/any/path");
+        assert_eq!((response.status, response.body.len()), (200, 100));
+        assert_eq!(response.header("Content-Type"), "text/html");
+        assert_eq!(response.header("Connection"), "");
     }
     let finished = server.stop();
     assert_eq!(
@@ -37,7 +37,7 @@ fn answers_pipelined_requests_in_order() {
         .collect();
     client.send(asked);
     for number in 1..=500 {
-        assert_eq!(client.answer().body.len(), number);
+        assert_eq!(client.response().body.len(), number);
     }
     assert_eq!(server.stop()["requests"], 500);
 }
@@ -48,7 +48,7 @@ fn pipelined_requests_wait_for_a_delayed_one() {
     let mut client = server.connect();
     client.send("GET /?delay=100ms&bytes=1 HTTP/1.1\r\n\r\nGET /?bytes=2 HTTP/1.1\r\n\r\nGET /?delay=10ms&bytes=3 HTTP/1.1\r\n\r\n");
     for number in 1..=3 {
-        assert_eq!(client.answer().body.len(), number);
+        assert_eq!(client.response().body.len(), number);
     }
 }
 
@@ -60,7 +60,7 @@ fn a_request_may_come_byte_by_byte() {
     for byte in request.bytes() {
         client.send([byte]);
     }
-    assert_eq!(client.answer().text(), "hello");
+    assert_eq!(client.response().text(), "hello");
     assert_eq!(server.stop()["requests"], 1);
 }
 
@@ -84,9 +84,9 @@ fn request_bodies_are_read_and_thrown_away() {
         "POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     ));
-    assert_eq!(client.answer().status, 200);
+    assert_eq!(client.response().status, 200);
     client.send("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n5;x=y\r\npedia\r\n0\r\nSum: 1\r\n\r\n");
-    assert_eq!(client.answer().status, 200);
+    assert_eq!(client.response().status, 200);
     let finished = server.stop();
     assert_eq!(
         (
@@ -102,17 +102,17 @@ fn echo_answers_the_body_with_its_type() {
     let server = Server::start("");
     let mut client = server.connect();
     client.send("POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{\"a\": 1}");
-    let answer = client.answer();
+    let response = client.response();
     assert_eq!(
-        (answer.text().as_str(), answer.header("Content-Type")),
+        (response.text().as_str(), response.header("Content-Type")),
         ("{\"a\": 1}", "application/json")
     );
     client.send(
         "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
     );
-    let answer = client.answer();
+    let response = client.response();
     assert_eq!(
-        (answer.text().as_str(), answer.header("Content-Type")),
+        (response.text().as_str(), response.header("Content-Type")),
         ("abcde", "application/octet-stream")
     );
     assert_eq!(client.get("/echo").body, b"");
@@ -125,10 +125,10 @@ fn a_client_that_asks_first_is_told_to_continue() {
     client.send("POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
     assert_eq!(client.head(), "HTTP/1.1 100 Continue\r\n\r\n");
     client.send("ok");
-    assert_eq!(client.answer().text(), "ok");
+    assert_eq!(client.response().text(), "ok");
     // Whoever sends the body at once need not be told.
     client.send("POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nok");
-    assert_eq!(client.answer().text(), "ok");
+    assert_eq!(client.response().text(), "ok");
 }
 
 #[test]
@@ -136,18 +136,18 @@ fn old_clients_get_keep_alive_only_when_they_ask() {
     let server = Server::start("");
     let mut client = server.connect();
     client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    let answer = client.answer();
-    assert_eq!(answer.header("Connection"), "keep-alive");
+    let response = client.response();
+    assert_eq!(response.header("Connection"), "keep-alive");
     // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
     client.send("GET /?chunked&bytes=50 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    let answer = client.answer();
+    let response = client.response();
     assert_eq!(
-        (answer.header("Transfer-Encoding"), answer.body.len()),
+        (response.header("Transfer-Encoding"), response.body.len()),
         ("", 50)
     );
     let mut client = server.connect();
     client.send("GET / HTTP/1.0\r\n\r\n");
-    assert_eq!(client.answer().header("Connection"), "close");
+    assert_eq!(client.response().header("Connection"), "close");
     assert_eq!(client.next(), End::Closed);
 }
 
@@ -156,7 +156,7 @@ fn connection_close_is_honoured() {
     let server = Server::start("");
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
-    assert_eq!(client.answer().header("Connection"), "close");
+    assert_eq!(client.response().header("Connection"), "close");
     assert_eq!(client.next(), End::Closed);
 }
 
@@ -170,9 +170,9 @@ fn what_is_not_http_gets_400_and_the_end() {
     ] {
         let mut client = server.connect();
         client.send(request);
-        let answer = client.answer();
+        let response = client.response();
         assert_eq!(
-            (answer.status, answer.header("Connection")),
+            (response.status, response.header("Connection")),
             (400, "close"),
             "{request:?}"
         );
@@ -183,7 +183,7 @@ fn what_is_not_http_gets_400_and_the_end() {
         "GET / HTTP/1.1\r\nX: {}\r\n\r\n",
         "a".repeat(70_000)
     ));
-    assert_eq!(client.answer().status, 431);
+    assert_eq!(client.response().status, 431);
     let finished = server.stop();
     assert_eq!(
         (
@@ -195,29 +195,29 @@ fn what_is_not_http_gets_400_and_the_end() {
 }
 
 #[test]
-fn a_client_that_has_ended_its_side_still_gets_its_answer() {
+fn a_client_that_has_ended_its_side_still_gets_its_response() {
     let server = Server::start("");
     let mut client = server.connect();
     client.ask("/?delay=50ms");
     client.stream().shutdown(Shutdown::Write).unwrap();
-    assert_eq!(client.answer().status, 200);
+    assert_eq!(client.response().status, 200);
     assert_eq!(client.next(), End::Closed);
 }
 
 #[test]
-fn long_answers_reach_a_slow_reader_whole() {
+fn long_responses_reach_a_slow_reader_whole() {
     let server = Server::start("");
     let mut client = server.connect();
     client
         .send("GET /?bytes=20000000 HTTP/1.1\r\n\r\nGET /?bytes=3000000&chunked HTTP/1.1\r\n\r\n");
     // Long enough for the socket's buffers to fill up.
     std::thread::sleep(Duration::from_millis(200));
-    let body = client.answer().body;
+    let body = client.response().body;
     assert_eq!(body.len(), 20_000_000);
     assert!(body.chunks(64).all(|line| {
         b"The reference server repeats this line of sixty-four characters\n".starts_with(line)
     }));
-    assert_eq!(client.answer().body.len(), 3_000_000);
+    assert_eq!(client.response().body.len(), 3_000_000);
     assert_eq!(client.get("/").status, 200);
 }
 
@@ -227,7 +227,7 @@ fn a_flood_of_requests_without_reading_stops_nobody() {
     let mut flood = server.connect();
     flood.stream().set_nonblocking(true).unwrap();
     let requests = b"GET / HTTP/1.1\r\n\r\n".repeat(1000);
-    // Until the server no longer takes any: its answers are not read.
+    // Until the server no longer takes any: its responses are not read.
     while flood.stream().write(&requests).is_ok() {}
     assert_eq!(server.get("/").status, 200);
 }
@@ -270,9 +270,9 @@ fn a_body_from_a_file() {
     file.write_all(b"{\"from\": \"file\"}").unwrap();
     let path = file.path().to_str().unwrap();
     let server = Server::start_words(&["--body-file", path, "--content-type", "application/json"]);
-    let answer = server.get("/");
+    let response = server.get("/");
     assert_eq!(
-        (answer.text().as_str(), answer.header("Content-Type")),
+        (response.text().as_str(), response.header("Content-Type")),
         ("{\"from\": \"file\"}", "application/json")
     );
 }
@@ -307,12 +307,12 @@ fn stats_meet_no_trouble() {
     );
     let mut client = server.connect();
     for _ in 0..3 {
-        let answer = client.get("/__prony/stats");
+        let response = client.get("/__prony/stats");
         assert_eq!(
             (
-                answer.status,
-                answer.header("Connection"),
-                answer.header("Transfer-Encoding")
+                response.status,
+                response.header("Connection"),
+                response.header("Transfer-Encoding")
             ),
             (200, "", "")
         );

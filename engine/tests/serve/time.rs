@@ -38,7 +38,7 @@ fn delays_are_waited_for_side_by_side() {
         clients.iter_mut().for_each(|client| client.ask("/"));
         clients
             .iter_mut()
-            .for_each(|client| assert_eq!(client.answer().status, 200));
+            .for_each(|client| assert_eq!(client.response().status, 200));
     });
     // One after the other would be 40 s.
     assert!(
@@ -56,7 +56,7 @@ fn random_delays_have_their_mean() {
             clients.iter_mut().for_each(|client| client.ask("/"));
             clients
                 .iter_mut()
-                .for_each(|client| assert_eq!(client.answer().status, 200));
+                .for_each(|client| assert_eq!(client.response().status, 200));
         }
     });
     // The largest of 20 exponential draws is 3.6 times the mean on average, so 20 rounds take 1.4 s
@@ -85,7 +85,7 @@ fn only_n_workers_serve_at_once() {
         clients.iter_mut().for_each(|client| client.ask("/"));
         clients
             .iter_mut()
-            .for_each(|client| assert_eq!(client.answer().status, 200));
+            .for_each(|client| assert_eq!(client.response().status, 200));
     });
     assert!(took >= Duration::from_millis(400), "{took:?}");
     assert!(server.stop()["longest_queue"].as_u64().unwrap() >= 1);
@@ -100,7 +100,7 @@ fn workers_are_shared_by_all_threads() {
             clients.iter_mut().for_each(|client| client.ask("/"));
             clients
                 .iter_mut()
-                .for_each(|client| assert_eq!(client.answer().status, 200));
+                .for_each(|client| assert_eq!(client.response().status, 200));
         }
     });
     assert!(took >= Duration::from_millis(600), "{took:?}");
@@ -125,7 +125,7 @@ fn a_client_that_leaves_gives_its_place_back() {
         rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
     }
     drop(leaving);
-    assert_eq!(first.answer().status, 200);
+    assert_eq!(first.response().status, 200);
     assert_eq!(server.get("/").status, 200);
     let finished = server.stop();
     assert_eq!(
@@ -177,14 +177,14 @@ fn a_slow_start_is_slow_for_good() {
 }
 
 #[test]
-fn a_dripped_answer_comes_byte_by_byte() {
+fn a_dripped_response_comes_byte_by_byte() {
     let server = Server::start("--drip 3ms --body-bytes 20");
     let mut client = server.connect();
     let mut length = 0;
     let took = elapsed(|| {
-        let answer = client.get("/");
-        assert_eq!(answer.text(), "The reference server");
-        length = answer.head.len() + answer.body.len();
+        let response = client.get("/");
+        assert_eq!(response.text(), "The reference server");
+        length = response.head.len() + response.body.len();
     });
     assert!(
         took >= Duration::from_millis(3 * (length as u64 - 1)),

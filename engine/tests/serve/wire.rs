@@ -66,7 +66,7 @@ fn connect(server: &Server, config: &Arc<ClientConfig>) -> TlsClient {
 }
 
 #[test]
-fn tls_of_both_versions_carries_long_answers_and_delays() {
+fn tls_of_both_versions_carries_long_responses_and_delays() {
     let identity = Identity::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let server = Server::start(&identity.options());
@@ -82,9 +82,9 @@ fn tls_of_both_versions_carries_long_answers_and_delays() {
         assert_eq!(client.get("/?delay=20ms&status=404").status, 404);
         client.send("POST /echo HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
         client.send(vec![b'x'; 100_000]);
-        assert_eq!(client.answer().body.len(), 100_000);
+        assert_eq!(client.response().body.len(), 100_000);
         client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
-        client.answer();
+        client.response();
         // With TLS's own farewell: without it the end would be an error.
         assert_eq!(client.next(), End::Closed);
         let finished = server.stop();
@@ -213,7 +213,7 @@ fn records_the_requests_as_they_came() {
     let mut client = server.connect();
     let first = "POST / HTTP/1.1\r\nhOST: x\r\nContent-Length: 2\r\n\r\nhi";
     client.send(first);
-    client.answer();
+    client.response();
     client.get("/second");
     server.stop();
     let record = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();

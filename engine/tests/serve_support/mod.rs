@@ -64,7 +64,7 @@ impl Server {
     }
 
     /// One request on a connection of its own.
-    pub fn get(&self, target: &str) -> Answer {
+    pub fn get(&self, target: &str) -> Response {
         self.connect().get(target)
     }
 
@@ -119,13 +119,13 @@ pub fn refused(args: &str) -> Output {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     /// The value of a header; an empty string when it is not there.
     pub fn header(&self, name: &str) -> &str {
         self.head
@@ -175,9 +175,9 @@ impl<S: Read + Write> Client<S> {
         self.send(format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n"));
     }
 
-    pub fn get(&mut self, target: &str) -> Answer {
+    pub fn get(&mut self, target: &str) -> Response {
         self.ask(target);
-        self.answer()
+        self.response()
     }
 
     /// Reads a head up to its empty line.
@@ -192,24 +192,24 @@ impl<S: Read + Write> Client<S> {
         head
     }
 
-    /// Reads a whole answer to anything but HEAD.
-    pub fn answer(&mut self) -> Answer {
+    /// Reads a whole response to anything but HEAD.
+    pub fn response(&mut self) -> Response {
         let head = self.head();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut answer = Answer {
+        let mut response = Response {
             status,
             head,
             body: Vec::new(),
         };
-        if answer.header("Transfer-Encoding") == "chunked" {
-            answer.body = self.chunks();
-        } else if let Ok(length) = answer.header("Content-Length").parse() {
-            answer.body = vec![0; length];
-            self.stream.read_exact(&mut answer.body).unwrap();
+        if response.header("Transfer-Encoding") == "chunked" {
+            response.body = self.chunks();
+        } else if let Ok(length) = response.header("Content-Length").parse() {
+            response.body = vec![0; length];
+            self.stream.read_exact(&mut response.body).unwrap();
         } else if status != 204 && status != 304 {
-            self.stream.read_to_end(&mut answer.body).unwrap();
+            self.stream.read_to_end(&mut response.body).unwrap();
         }
-        answer
+        response
     }
 
     fn chunks(&mut self) -> Vec<u8> {

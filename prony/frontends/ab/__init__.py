@@ -160,13 +160,13 @@ def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
 
 
 def _log(asked: Arguments, ran: Ran, out: IO[str]) -> None:
-    """What -v asks for of the answers: the head of one, and how often each status came."""
+    """What -v asks for of the responses: the head of one, and how often each status came."""
     totals = ran.report.totals
     if asked.verbosity >= 2 and totals.first_head is not None:
         out.write(f"LOG: header received:\n{totals.first_head}")
     if asked.verbosity >= 3:
         for code, count in sorted(totals.status.items()):
-            out.write(f"LOG: Response code = {code} ({count} answers)\n")
+            out.write(f"LOG: Response code = {code} ({count} responses)\n")
 
 
 def _broken(asked: Arguments, ran: Ran, found: Figures) -> tuple[str, int] | None:
@@ -215,7 +215,7 @@ def _report(asked: Arguments, ran: Ran, found: Figures, times: Times | None) -> 
 
 
 def _header(head: str | None, wanted: str) -> str:
-    """The value of a header in the head of an answer; nothing when it has none."""
+    """The value of a header in the head of a response; nothing when it has none."""
     for line in (head or "").splitlines()[1:]:
         name, _, value = line.partition(":")
         if name.strip().lower() == wanted:

@@ -27,7 +27,7 @@ How much:
     -n requests     Requests in all (default 1)
     -c concurrency  Connections at once (default 1)
     -t seconds      End after so long at the latest; implies -n 50000
-    -s seconds      Longest wait for an answer (default 30)
+    -s seconds      Longest wait for a response (default 30)
 What is sent:
     -i              HEAD in place of GET
     -m method       Another method
@@ -44,7 +44,7 @@ What is sent:
     -E file         Client certificate and key (PEM)
     -f protocol     TLS1.2, TLS1.3 or ALL
 How it is counted and shown:
-    -l              The length of answers may vary
+    -l              The length of responses may vary
     -r              Go on after a connection broke
     -e file         Percentiles as CSV
     -g file         A line per request, for gnuplot
@@ -52,7 +52,7 @@ How it is counted and shown:
     -d              No table of percentiles
     -S              No standard deviations, medians and warnings
     -q              No progress
-    -v level        2 shows the request, 3 the answers' status codes
+    -v level        2 shows the request, 3 the responses' status codes
     -V              The version
     -h              This text
 Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.

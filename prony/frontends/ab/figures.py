@@ -116,7 +116,7 @@ class Figures:
     exceptions: int
     write_errors: int
     other_status: int
-    """Answers that were not 2xx."""
+    """Responses that were not 2xx."""
     kept_alive: int
     document_bytes: int
     transferred_bytes: int
@@ -158,28 +158,28 @@ def figures(asked: Arguments, window: Window, totals: Counters) -> Figures:
 
 
 def lost(totals: Counters) -> int:
-    """Requests that went out and got no whole answer; ab counts them among the complete ones."""
+    """Requests that went out and got no whole response; ab counts them among the complete ones."""
     return _sum(totals.errors, (*RECEIVE_KINDS, *LENGTH_KINDS, "write"))
 
 
 def length_lost(totals: Counters) -> int:
-    """Answers that ended too early: ab counts them among those of another length."""
+    """Responses that ended too early: ab counts them among those of another length."""
     return _sum(totals.errors, LENGTH_KINDS)
 
 
 def kept_alive(totals: Counters) -> int:
-    """Answers after which the connection stayed: all but the last one of each connection that was closed."""
+    """Responses after which the connection stayed: all but the last of each connection that was closed."""
     return max(0, totals.completed - (totals.connections_closed_by_server or 0))
 
 
-def _document_bytes(answers: Sequence[ResponseCount]) -> int:
+def _document_bytes(responses: Sequence[ResponseCount]) -> int:
     """The usual length; ab takes the first one's, which is the same wherever lengths do not vary."""
-    return max(answers, key=lambda answer: answer.count).body_bytes if answers else 0
+    return max(responses, key=lambda response: response.count).body_bytes if responses else 0
 
 
 def _body_bytes(totals: Counters) -> int:
-    listed = sum(answer.count * answer.body_bytes for answer in totals.answers)
-    counted = sum(answer.count for answer in totals.answers)
+    listed = sum(response.count * response.body_bytes for response in totals.answers)
+    counted = sum(response.count for response in totals.answers)
     if not counted or not totals.answers_other:
         return listed
     return round(listed * (counted + totals.answers_other) / counted)

@@ -65,8 +65,8 @@ def times(requests: list[LoggedTimes]) -> Times | None:
 
 
 def with_lengths(figures: Figures, requests: list[LoggedTimes], any_length: bool, lost: int) -> Figures:
-    """The lengths as ab sees them: the first answer's is the right one. `lost`: requests without an answer,
-    which have no length either.
+    """The lengths as ab sees them: the first response's is the right one. `lost`: requests without a
+    response, which have no length either.
     """
     if not requests:
         return figures

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from prony.frontends.artillery.answers import Expected
 from prony.frontends.artillery.conditions import decided
 from prony.frontends.artillery.loops import (
     captured_list,
@@ -21,6 +20,7 @@ from prony.frontends.artillery.loops import (
     uses_turn,
 )
 from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
+from prony.frontends.artillery.responses import Expected
 from prony.frontends.artillery.script import Node
 from prony.frontends.artillery.templates import USER_UUID, FeederColumn, Scope, UsedFeatures, constant, str_of
 from prony.frontends.artillery.thinks import is_constant, jitter_of, think_of

@@ -183,7 +183,7 @@ def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:
 
 
 def _created(scenarios: Sequence[TranslatedScenario], window: Window) -> list[int | None]:
-    """Users of each scenario: of one, all; of several, by the answers to their first steps where that is a
+    """Users of each scenario: of one, all; of several, by the responses to their first steps where that is a
     whole number of users, else None.
     """
     if len(scenarios) == 1:
@@ -198,7 +198,7 @@ def _created(scenarios: Sequence[TranslatedScenario], window: Window) -> list[in
         count = sum(step.completed for step in rows)
         found.append(count // sends if rows and sends and count % sends == 0 else None)
     if None not in found and sum(count or 0 for count in found) != window.sessions_begun:
-        return [None] * len(found)  # some had no answer to their first request
+        return [None] * len(found)  # some had no response to their first request
     return found
 
 
@@ -228,12 +228,12 @@ def _key(row: Counters | StepFigures) -> tuple[str, str]:
 
 
 def _last(status: Mapping[str, int], follows: bool) -> dict[str, int]:
-    """The answers that the plugins are shown: where redirects are followed, none that redirects."""
+    """The responses that the plugins are shown: where redirects are followed, none that redirects."""
     return {code: count for code, count in status.items() if not follows or code[0] != "3"}
 
 
 def _missed(judged: int, status: Mapping[str, int], allowed: Sequence[int] | None) -> int:
-    """Answers with another status."""
+    """Responses with another status."""
     if allowed is None:
         return 0
     return judged - sum(count for code, count in status.items() if int(code) in allowed)
@@ -258,7 +258,7 @@ def _by_endpoint(read: TranslatedScript, window: Window) -> dict[str, list[Count
 
 
 def _by_family(window: Window) -> dict[str, dict[str, float | None]]:
-    """2xx, 4xx …: only where all answers are of one family, since times are not kept by status."""
+    """2xx, 4xx …: only where all responses are of one family, since times are not kept by status."""
     families = {f"{code[0]}xx" for code, count in window.status.items() if count}
     answered = _answered(window)
     return {families.pop(): answered} if len(families) == 1 and answered is not None else {}
@@ -269,7 +269,7 @@ def _time_of(row: Counters | StepFigures) -> Histogram | None:
 
 
 def _answered(window: Window) -> dict[str, float | None] | None:
-    """Of answered requests, from the last byte of the request to the first of the answer."""
+    """Of answered requests, from the last byte of the request to the first of the response."""
     times = window.wait_time
     return summary(_decoded([times])) if times is not None and times.count else None
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from prony.frontends.artillery.answers import (
+from prony.frontends.artillery.responses import (
     NOTHING,
     STATUS_200,
     Expected,
@@ -173,7 +173,7 @@ def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[End
 
 
 def _hops(params: Node, scope: Scope) -> int | None:
-    """So many redirects are followed; None: they are answers as others."""
+    """So many redirects are followed; None: they are responses as others."""
     follows = params.children.get("followRedirect")
     if follows is not None and not isinstance(follows.value, bool):
         raise follows.wrong("true or false")

@@ -48,7 +48,7 @@ DRAIN_S = 3600.0
 timeout.
 """
 REPORTED_DIFFERENCES = (
-    "redirects are followed on the target only, and one to another server is an error; answers other than "
+    "redirects are followed on the target only, and one to another server is an error; responses other than "
     "2xx are wrong for the verdict, unless the script expects them"
 )
 

@@ -36,7 +36,7 @@ USAGE = """\
 usage: prony fhb [options] URL
     -c clients            Clients at once (default 1)
     -r up/steady/down     Seconds of each part of the run (default 300/300/120); steady is measured
-    -W milliseconds       Pause between an answer and the next request (default 0)
+    -W milliseconds       Pause between a response and the next request (default 0)
     -t seconds            Target for the 90th percentile (default 1.0)
     -p file               POST the data of this file
     -b                    ... as application/octet-stream
@@ -275,7 +275,7 @@ class Figures:
 
 
 def figures(window: Window) -> Figures:
-    """Of the steady part. A request without an answer in time or with a status from 400 on has failed."""
+    """Of the steady part. A request without a response in time or with a status from 400 on has failed."""
     decoded = None if window.service_time is None else decode(window.service_time)
     if decoded is None or not decoded.count:
         raise EnvironmentFault("nothing was answered in the steady part; look at the server, then try again")

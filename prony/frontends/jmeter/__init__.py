@@ -77,7 +77,7 @@ def _of(rows: Sequence[IntervalRow]) -> Count:
 
 
 def _lost(errors: Mapping[str, int]) -> int:
-    """Requests without an answer: not those whose answer was another than expected."""
+    """Requests without a response: not those whose response was another than expected."""
     return sum(count for kind, count in errors.items() if not kind.startswith("expect") and kind != "capture")
 
 
@@ -97,7 +97,7 @@ def total(ran: Ran) -> Count:
 
 
 def _whole(window: Window) -> Count:
-    """One run, an error being an answer that is wrong, or none."""
+    """One run, an error being a response that is wrong, or none."""
     wrong = sum(window.errors.values())
     times = window.service_time
     requests = window.completed + _lost(window.errors)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from prony.frontends.jmeter.answers import JAVA_ONLY, pointer_of
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
-from prony.plan.answer import Capture
+from prony.frontends.jmeter.responses import JAVA_ONLY, pointer_of
+from prony.plan.response import Capture
 
 EXTRACTORS = frozenset({"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor"})
 SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
@@ -43,7 +43,7 @@ def names(node: Node) -> list[tuple[str, bool]]:
 
 
 def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
-    """What later requests may use. As in JMeter it is taken from every answer, a wrong one too."""
+    """What later requests may use. As in JMeter it is taken from every response, a wrong one too."""
     found: dict[str, Capture] = {}
     for node in extractors:
         if node.value("Sample.scope") not in ("", "parent"):

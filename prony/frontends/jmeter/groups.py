@@ -87,7 +87,7 @@ def populations(
     if begins_s:
         values.note(
             "groups one after the other: each begins when the duration of the one before is over "
-            "(JMeter also waits for its last answers)"
+            "(JMeter also waits for its last responses)"
         )
     return tuple(found)
 

@@ -91,9 +91,9 @@ def fields(row: LoggedRequest, base: str, thread_names: ThreadNames) -> tuple[st
 
 
 def _outcome(row: LoggedRequest) -> tuple[str, str, str]:
-    """Code, message, and why an answer that came was not taken for right."""
+    """Code, message, and why a response that came was not taken for right."""
     if row.status is None:
-        name, words = JAVA.get(row.error or "", (OTHER, row.error or "no answer"))
+        name, words = JAVA.get(row.error or "", (OTHER, row.error or "no response"))
         return f"Non HTTP response code: {name}", f"Non HTTP response message: {words}", ""
     phrase = responses.get(row.status, "")
     failure = ""

@@ -14,11 +14,11 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
 
-from prony.frontends.jmeter.answers import expectation
 from prony.frontends.jmeter.extractors import captures
 from prony.frontends.jmeter.functions import Part, Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.multipart import Multipart, multipart
+from prony.frontends.jmeter.responses import expectation
 from prony.frontends.jmeter.scope import Scope, Shared
 from prony.plan.workload import Step
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prony.frontends.jmeter import answers, extractors, rows, timers
+from prony.frontends.jmeter import extractors, responses, rows, timers
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.plan.workload import Auth, Basic, Cache, Feeder
@@ -145,7 +145,7 @@ def inner(scope: Scope, nodes: Sequence[Node], values: Values, shared: Shared, r
             if node.below and any(below.enabled for below in node.below):
                 raise node.refused("elements stand below it", "move them beside it")
             scope = _with(scope, node, values, shared, rows_at)
-        elif node.tag in answers.ASSERTIONS:
+        elif node.tag in responses.ASSERTIONS:
             scope = replace(scope, assertions=(*scope.assertions, node))
         elif node.tag in extractors.EXTRACTORS:
             scope = replace(scope, extractors=(*scope.extractors, node))

@@ -33,7 +33,7 @@ class ThreadGroup:
 
 
 class ThreadNames:
-    """Who is at work. Users are numbered group by group; one is there from its start to its last answer."""
+    """Who is at work. Users are numbered group by group; one is there from its start to its last response."""
 
     def __init__(self, thread_groups: Sequence[ThreadGroup], rows: Iterable[LoggedRequest]) -> None:
         """`rows` are those of the whole run; of an open model they are not looked at."""

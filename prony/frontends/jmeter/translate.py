@@ -26,7 +26,7 @@ from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Block, Cache, Entry, Scenario, Step, Workload
 
 UNLIMITED_MS = 60_000
-"""For an answer, where the plan names no time: JMeter would wait for ever."""
+"""For a response, where the plan names no time: JMeter would wait for ever."""
 CONNECT_MS = 20_000
 
 
@@ -142,7 +142,7 @@ def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) ->
 def _test_plan(top: Node, values: Values) -> bool:
     """Whether its groups run one after the other."""
     if top.flag("TestPlan.functional_mode"):
-        raise top.refused("the functional test mode, which keeps every answer", "untick it")
+        raise top.refused("the functional test mode, which keeps every response", "untick it")
     if top.value("TestPlan.user_define_classpath"):
         raise top.refused("a class path of its own", "Prony runs no Java; remove it")
     consecutive = top.flag("TestPlan.serialize_threadgroups")
@@ -356,7 +356,7 @@ def _always_sent(entries: Sequence[Entry]) -> int | None:
 def _longest(requests: Sequence[Request], values: Values) -> int:
     if any(one.response_ms is None for one in requests):
         values.note(
-            f"where a sampler has no response timeout, an answer that takes longer than "
+            f"where a sampler has no response timeout, a response that takes longer than "
             f"{UNLIMITED_MS // 1000} s is an error (JMeter would wait for ever)"
         )
     known = {UNLIMITED_MS if one.response_ms is None else one.response_ms for one in requests}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from prony.frontends.jmeter import answers, calls, extractors, timers
+from prony.frontends.jmeter import calls, extractors, responses, timers
 from prony.frontends.jmeter.functions import Text, Values
 from prony.frontends.jmeter.jmx import Node
 from prony.frontends.jmeter.requests import SAMPLERS, Request, request
@@ -20,7 +20,7 @@ MOST_REQUESTS = 10_000
 DEEPEST = 30
 """Blocks within blocks; the engine takes 32."""
 NOT_REQUESTS = frozenset(
-    {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *answers.ASSERTIONS, *extractors.EXTRACTORS}
+    {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *responses.ASSERTIONS, *extractors.EXTRACTORS}
 )
 INSTEAD = {
     "RunTime": "use a Loop Controller",

@@ -23,7 +23,7 @@ Usage: prony wrk <options> <url> [-- script arguments]
   -s, --script      S   A script in Lua
   -H, --header      H   A header of the request, 'Name: value' (repeatable)
   -L, --latency         Print the latency distribution
-      --timeout     T   Longest wait for an answer (default 2s)
+      --timeout     T   Longest wait for a response (default 2s)
   -v, --version         Print the version
 
 Numbers may have a unit (1k, 1M, 1G), times too (2s, 2m, 2h).

@@ -9,9 +9,9 @@ from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding, Status
 
 CHECK = "conformance"
-SOURCE = "a wrong answer can be fast; docs/conformance.md"
+SOURCE = "a wrong response can be fast; docs/conformance.md"
 LIMIT = "every check passed, or its deviation declared in the server.yaml; wrong responses are invalid"
-WRONG_ANSWERS = frozenset({"prepare", "answers"})
+WRONG_RESPONSES = frozenset({"prepare", "answers"})
 """A failure of these leaves nothing to measure; a failure of others leaves a figure that needs explaining."""
 
 
@@ -34,7 +34,7 @@ def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
             reason=said,
             source=SOURCE,
         )
-    wrong = any(failed.check in WRONG_ANSWERS for failed in facts.failed)
+    wrong = any(failed.check in WRONG_RESPONSES for failed in facts.failed)
     name = evidence.server.name
     return Finding(
         check=CHECK,

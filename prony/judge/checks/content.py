@@ -10,7 +10,7 @@ from prony.judge.finding import Finding, Status
 from prony.judge.words import measured, no_window, number, percent, unknown
 
 CHECK = "content"
-SOURCE = "a fast wrong answer is not an answer"
+SOURCE = "a fast wrong response is not a response"
 HOW_TO_DECLARE = (
     "inspect a response and declare the correct one in the workload "
     "(expect: status, body_contains, body_bytes)"
@@ -81,20 +81,20 @@ def _undeclared(window: Window, evidence: Evidence, limit: str) -> Finding:
     if not evidence.probes and evidence.load.preflight is False:
         return _among_themselves(window)
     known = {(probe.status, probe.body_bytes) for probe in evidence.probes}
-    counted = sum(answer.count for answer in window.answers) + window.answers_other
+    counted = sum(response.count for response in window.answers) + window.answers_other
     if not known or counted == 0:
         reason = (
             "no preflight response to compare with" if not known else "responses were not counted by status"
         )
         return unknown(CHECK, reason, limit=limit, source=SOURCE, advice=HOW_TO_DECLARE)
     odd = [a for a in window.answers if (a.status, a.body_bytes) not in known]
-    different = sum(answer.count for answer in odd) + window.answers_other
+    different = sum(response.count for response in odd) + window.answers_other
     share = different / counted
     failing = next((probe for probe in evidence.probes if not 200 <= probe.status < 300), None)
     if different:
         reason = f"{percent(share)} of the responses differ from the preflight response in status or length"
         if odd:
-            most = max(odd, key=lambda answer: answer.count)
+            most = max(odd, key=lambda response: response.count)
             reason += f" (most often {most.status} with {number(most.body_bytes)} bytes)"
     elif failing is not None:
         reason = f"the preflight response itself had status {failing.status}"
@@ -115,10 +115,10 @@ def _undeclared(window: Window, evidence: Evidence, limit: str) -> Finding:
 def _among_themselves(window: Window) -> Finding:
     """No preflight response and nothing declared: every response against the most frequent one."""
     limit = "every response with the status and length of the most frequent one, below status 400"
-    counted = sum(answer.count for answer in window.answers) + window.answers_other
+    counted = sum(response.count for response in window.answers) + window.answers_other
     if counted == 0:
         return unknown(CHECK, "responses were not counted by status", limit=limit, source=SOURCE)
-    usual = max(window.answers, key=lambda answer: answer.count)
+    usual = max(window.answers, key=lambda response: response.count)
     share = (counted - usual.count) / counted
     what = f"status {usual.status} with {number(usual.body_bytes)} bytes"
     failing = usual.status >= 400

@@ -143,7 +143,7 @@ def _advice(kinds: dict[str, int]) -> str:
         return "the load generator's fault, not the server's: more memory or CPUs for it, or fewer users"
     if most == "answer_memory":
         return (
-            "the client holds no more of answers that do not end: look at what the server sends, or capture "
+            "the client holds no more of responses without an end: look at what the server sends, or capture "
             "less of it"
         )
     if most == "address_unavailable":

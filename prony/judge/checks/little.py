@@ -82,7 +82,7 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
     simulated = window.clipped_cycle_s / window.duration_s
     deviation = simulated / asked - 1
     lacking = limits.little_deviation + _tail_allowance(window, report)
-    beyond = limits.little_deviation + _last_answers(window, evidence) / asked
+    beyond = limits.little_deviation + _last_responses(window, evidence) / asked
     broken = deviation > beyond or deviation < -lacking
     text = f"{number(simulated)} of {number(asked)} users simulated{note}"
     if (
@@ -168,7 +168,7 @@ def planned_users(window: Window, load: LoadFacts) -> float | None:
     return user_s / window.duration_s
 
 
-def _last_answers(window: Window, evidence: Evidence) -> float:
+def _last_responses(window: Window, evidence: Evidence) -> float:
     """By how much the mean number of users may be higher: a user whose group ends waits for its last
     response.
     """

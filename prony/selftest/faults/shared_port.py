@@ -17,15 +17,15 @@ WORK_S = 0.001 if "works" in sys.argv else 0.0
 END = b"\r\n\r\n"
 
 
-class Answers(asyncio.Protocol):
-    """The same answer to every request without a body."""
+class SameResponse(asyncio.Protocol):
+    """The same response to every request without a body."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._read = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Answers go where the requests come from."""
+        """Responses go where the requests come from."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -50,7 +50,7 @@ def _work() -> None:
 async def serve(host: str, port: int) -> None:
     """Until it is ended."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Answers, host, port, reuse_port=True, backlog=1024)
+    server = await loop.create_server(SameResponse, host, port, reuse_port=True, backlog=1024)
     await server.serve_forever()
 
 

@@ -36,7 +36,7 @@ from prony.store import Store
 DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 P99 = "p99_ms"
 CROWD = ClosedLoad(users=40)
-"""Enough answers in a second and a half for a p99, even of the slow start."""
+"""Enough responses in a second and a half for a p99, even of the slow start."""
 FEW = ClosedLoad(users=8)
 WINDOW = WholeRun(duration_s=1.5)
 NEAR = 0.005

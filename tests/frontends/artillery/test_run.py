@@ -206,7 +206,7 @@ def test_the_real_artillery_sends_the_same(
         for changing in (
             "host",
             "accept-encoding",
-        ):  # the port; and an answer that is read is asked for plain
+        ):  # the port; and a response that is read is asked for plain
             headers.pop(changing, None), its_headers.pop(changing, None)
         assert headers == its_headers, line
     for name, value in counted(its)["counters"].items():

@@ -1,4 +1,4 @@
-//! Answers that were fetched together, and a client whose sends take time: what an answer is
+//! Responses that were fetched together, and a client whose sends take time: what a response is
 //! charged with must not depend on its place in the batch.
 
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const SEND_COST_NS: u64 = 1_000;
 const USERS: u64 = 64;
 
-/// All answers come together, every 10 ms, so long before a multiple of 10 ms.
+/// All responses come together, every 10 ms, so long before a multiple of 10 ms.
 fn together<const EARLY_NS: u64>(sent_ns: u64) -> u64 {
     let shifted_ns = sent_ns + EARLY_NS;
     shifted_ns - shifted_ns % (10 * MS) + 10 * MS - EARLY_NS
@@ -30,8 +30,9 @@ fn service_of_a_batch_ns() -> u64 {
 }
 
 #[test]
-fn answers_of_one_batch_came_when_it_was_fetched_whatever_was_sent_since() {
-    // Four groups of 16 sends follow each batch, the first of them before most of its answers are handled.
+fn responses_of_one_batch_came_when_it_was_fetched_whatever_was_sent_since() {
+    // Four groups of 16 sends follow each batch, the first of them before most of its responses are
+    // handled.
     let recorded = with_slow_sends(together::<{ 5 * MS }>, |_| {});
     assert_eq!(recorded.counters.completed, 80 * USERS);
     let expected_ns = 80 * service_of_a_batch_ns();
@@ -47,7 +48,7 @@ fn answers_of_one_batch_came_when_it_was_fetched_whatever_was_sent_since() {
 #[test]
 fn the_parts_of_a_request_do_not_hold_the_sends_of_others() {
     let recorded = with_slow_sends(together::<{ 5 * MS }>, |plan| plan["parts"] = true.into());
-    // Each answer comes in one piece: there is nothing between its first and its last byte (a
+    // Each response comes in one piece: there is nothing between its first and its last byte (a
     // histogram holds no less than 1 ns).
     assert_eq!(recorded.parts.receive.max_ns(), Some(1));
     let expected_ns = 80 * service_of_a_batch_ns();
@@ -55,7 +56,7 @@ fn the_parts_of_a_request_do_not_hold_the_sends_of_others() {
 }
 
 #[test]
-fn answers_that_came_before_a_cut_are_counted_before_it_however_slow_the_client() {
+fn responses_that_came_before_a_cut_are_counted_before_it_however_slow_the_client() {
     // Every tenth batch comes 20 µs before the end of a row, and the sends after it take 64 µs.
     let recorded = with_slow_sends(together::<20_000>, |_| {});
     assert_eq!(recorded.counters.completed, 80 * USERS);

@@ -49,7 +49,7 @@ fn a_full_table_of_open_files_is_backed_off_from_counted_and_said() {
                 _ => (0, 0),
             }
         );
-        // Connected at 311 ms, then an answer every 10 ms.
+        // Connected at 311 ms, then a response every 10 ms.
         assert_eq!(counters.completed, 4 * 68, "{kind:?}");
     }
 }

@@ -46,7 +46,7 @@ fn each_group_starts_when_it_is_due_and_ends_after_its_iterations_or_its_time() 
             );
         },
     );
-    // Two connect at 201 ms and send until 300 ms: from 201 to 291 ms, the last answer at 301 ms.
+    // Two connect at 201 ms and send until 300 ms: from 201 to 291 ms, the last response at 301 ms.
     assert_eq!(answered(&recorded), [3 * 4, 2 * 10]);
     assert_eq!(recorded.counters.sent, 32);
     assert_eq!(recorded.counters.abandoned, 0);

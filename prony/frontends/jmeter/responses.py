@@ -10,7 +10,7 @@ from typing import Any
 
 from prony.frontends.jmeter.functions import Values
 from prony.frontends.jmeter.jmx import Node
-from prony.plan.answer import Expectation
+from prony.plan.response import Expectation
 
 ASSERTIONS = frozenset({"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion"})
 FINAL = (200, 201, 202, 203, 204, 205, 206, 207, 208, 226)
@@ -52,9 +52,9 @@ class _Expected:
 
 
 def expectation(assertions: Sequence[Node], follows: bool, values: Values) -> Expectation:
-    """What a right answer of a sampler is: JMeter's own rule (a status below 400), and the assertions.
+    """What a right response of a sampler is: JMeter's own rule (a status below 400), and the assertions.
 
-    `follows`: redirects are followed, so that one of them is not the last answer.
+    `follows`: redirects are followed, so that one of them is not the last response.
     """
     usual = {*FINAL, *REDIRECTS} - (set(FOLLOWED) if follows else set())
     found = _Expected(usual)
@@ -63,7 +63,7 @@ def expectation(assertions: Sequence[Node], follows: bool, values: Values) -> Ex
         assertion.finish()
     if not found.status:
         raise assertions[-1].refused(
-            "no answer can be right with these statuses",
+            "no response can be right with these statuses",
             "tick 'ignore status' where a status from 400 on is right",
         )
     least, most = found.least_bytes, found.most_bytes
@@ -222,7 +222,7 @@ def _json(node: Node, found: _Expected, values: Values) -> None:
     null = node.flag("EXPECT_NULL")
     inverse = node.flag("INVERT")
     if inverse and compares:
-        raise node.refused("'Invert assertion' of a value", "say what a right answer holds")
+        raise node.refused("'Invert assertion' of a value", "say what a right response holds")
     if not compares:
         (found.absent if inverse else found.exists).append(pointer)
         return

@@ -1,4 +1,4 @@
-"""What a right answer looks like, and what is taken from it.
+"""What a right response looks like, and what is taken from it.
 
 Must not know requests or how they are offered.
 """
@@ -37,7 +37,7 @@ Codes = Annotated[tuple[int, ...], BeforeValidator(_codes)]
 
 
 class Expectation(Record):
-    """What a right answer looks like. Everything given must hold."""
+    """What a right response looks like. Everything given must hold."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
@@ -65,7 +65,7 @@ class Expectation(Record):
     json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
     """JSON pointer (RFC 6901) -> the value that must be there."""
     json_filled: dict[str, str] = Field(default_factory=dict)
-    """JSON pointer -> the value that must be there, as JSON with placeholders, filled in when the answer is
+    """JSON pointer -> the value that must be there, as JSON with placeholders, filled in when the response is
     looked at. Only under load.
     """
     json_exists: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Expectation(Record):
         return self
 
     def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:
-        """None when the answer is right, else one sentence. `headers` has lower-case names."""
+        """None when the response is right, else one sentence. `headers` has lower-case names."""
         if self.status and status not in self.status:
             return f"status {status}, expected {_in_words(self.status)}"
         if status in self.not_status:
@@ -195,7 +195,7 @@ class Boundary(Record):
 
 
 class Capture(Record):
-    """A value taken from an answer, for `${name}` in later steps: exactly one of json (a pointer), jsonpath,
+    """A value taken from a response, for `${name}` in later steps: exactly one of json (a pointer), jsonpath,
     header, cookie, regex, boundary and status.
     """
 
@@ -206,7 +206,7 @@ class Capture(Record):
     """RFC 9535, such as `$.items[*].id`."""
     header: str | None = None
     cookie: str | None = None
-    """One that the answer sets."""
+    """One that the response sets."""
     regex: str | None = None
     group: int | None = Field(default=None, ge=0)
     template: str | None = None
@@ -222,7 +222,7 @@ class Capture(Record):
     optional: bool = False
     """Nothing found is no error, and the value stays as it was."""
     always: bool = False
-    """Taken also from an answer that is not as expected."""
+    """Taken also from a response that is not as expected."""
     as_json: bool = False
     """Kept as JSON: a text with its quotes, and of all that are found (`match`: -1) the list."""
 

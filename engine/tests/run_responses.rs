@@ -1,5 +1,5 @@
-//! Answers of every form, and every way an answer can go wrong: a counted kind, a finished report,
-//! no hang. On both drivers.
+//! Responses of every form, and every way a response can go wrong: a counted kind, a finished
+//! report, no hang. On both drivers.
 
 mod run_support;
 
@@ -18,7 +18,7 @@ fn offer(server: &Server, driver: &str, count: u64, edit: impl FnOnce(&mut Value
 }
 
 #[test]
-fn answers_of_every_framing_are_read() {
+fn responses_of_every_framing_are_read() {
     let cases: [(&str, &str, u16, u64); 7] = [
         (
             "GET",
@@ -59,8 +59,8 @@ fn answers_of_every_framing_are_read() {
         ),
     ];
     for driver in drivers() {
-        for (method, answer, status, body_bytes) in cases {
-            let server = Server::answering(answer);
+        for (method, response, status, body_bytes) in cases {
+            let server = Server::answering(response);
             let totals = offer(&server, driver, 3, |plan| {
                 plan["scenarios"][0]["steps"][0]["method"] = method.into();
             });
@@ -74,7 +74,7 @@ fn answers_of_every_framing_are_read() {
 }
 
 #[test]
-fn an_answer_until_the_close_is_complete() {
+fn a_response_until_the_close_is_complete() {
     for driver in drivers() {
         let server = Server::answering_once("HTTP/1.1 200 OK\r\n\r\nuntil the end");
         let totals = offer(&server, driver, 3, |_| {});
@@ -87,7 +87,7 @@ fn an_answer_until_the_close_is_complete() {
 }
 
 #[test]
-fn answers_in_many_pieces_and_large_ones_are_read() {
+fn responses_in_many_pieces_and_large_ones_are_read() {
     for driver in drivers() {
         let server = Server::start(|peer| {
             while peer.request().is_some() {
@@ -130,15 +130,15 @@ fn a_large_request_is_sent_whole() {
 }
 
 #[test]
-fn an_answer_before_the_request_is_sent_is_taken_and_the_connection_given_up() {
+fn a_response_before_the_request_is_sent_is_taken_and_the_connection_given_up() {
     for driver in drivers() {
         let server = Server::start(|peer| {
             let mut some = [0; 100];
             std::io::Read::read_exact(&mut peer.stream, &mut some).unwrap();
             peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
             // Reads no further, so that the rest of the request cannot go out. A close with bytes
-            // unread would be a reset, which can overtake the answer: the client must have it, and
-            // have closed, first. Its close shows as an error of the socket, or as hanging up.
+            // unread would be a reset, which can overtake the response: the client must have it,
+            // and have closed, first. Its close shows as an error of the socket, or as hanging up.
             let closed = rustix::event::PollFlags::HUP
                 | rustix::event::PollFlags::ERR
                 | rustix::event::PollFlags::RDHUP;
@@ -161,7 +161,7 @@ fn an_answer_before_the_request_is_sent_is_taken_and_the_connection_given_up() {
 }
 
 #[test]
-fn every_broken_answer_has_its_kind() {
+fn every_broken_response_has_its_kind() {
     let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(200_000)).leak();
     let cases: [(&'static str, &str); 7] = [
         ("", "premature_close"),
@@ -182,8 +182,8 @@ fn every_broken_answer_has_its_kind() {
         (endless, "header_too_long"),
     ];
     for driver in drivers() {
-        for (answer, kind) in cases {
-            let server = Server::answering_once(answer);
+        for (response, kind) in cases {
+            let server = Server::answering_once(response);
             let totals = offer(&server, driver, 3, |_| {});
             assert_counts(
                 &totals,
@@ -194,7 +194,7 @@ fn every_broken_answer_has_its_kind() {
 }
 
 #[test]
-fn more_body_than_declared_is_a_completed_answer_and_a_broken_protocol() {
+fn more_body_than_declared_is_a_completed_response_and_a_broken_protocol() {
     for driver in drivers() {
         let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, world");
         let totals = offer(&server, driver, 3, |_| {});
@@ -265,8 +265,8 @@ fn a_connection_that_is_not_accepted_times_out() {
 }
 
 #[test]
-fn what_was_expected_and_did_not_come_is_counted_beside_the_answer() {
-    const ANSWER: &str = "HTTP/1.1 200 OK\r\nX-Kind: a\r\nContent-Length: 5\r\n\r\nhello";
+fn what_was_expected_and_did_not_come_is_counted_beside_the_response() {
+    const RESPONSE: &str = "HTTP/1.1 200 OK\r\nX-Kind: a\r\nContent-Length: 5\r\n\r\nhello";
     let cases = [
         (
             json!({"status": [200, 201], "headers": [["x-kind", "a"]], "body_equals": "hello", "body_bytes": 5}),
@@ -300,7 +300,7 @@ fn what_was_expected_and_did_not_come_is_counted_beside_the_answer() {
     ];
     for driver in drivers() {
         for (expect, kind) in &cases {
-            let server = Server::answering(ANSWER);
+            let server = Server::answering(RESPONSE);
             let totals = offer(&server, driver, 4, |plan| {
                 plan["scenarios"][0]["steps"][0]["expect"] = expect.clone();
             });

@@ -1,4 +1,4 @@
-"""What a request does with its answer: capture, match and the expect plugin. Must not know how it is sent."""
+"""What a request does with its response: capture, match, the expect plugin. Must not know how it is sent."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ EXPECTATIONS = frozenset({
     "notHasProperty", "matchesRegexp",
 })  # fmt: skip
 ANSWERED = tuple(range(200, 600))
-"""Statuses that an answer can have."""
+"""Statuses that a response can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFromResponse:
-    """What is read from an answer."""
+    """What is read from a response."""
 
     captures: dict[str, Capture]
     """By the name in the plan."""
@@ -201,7 +201,7 @@ def expected(params: Node, scope: Scope, otherwise: Expected) -> Expected:
 
 
 def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Expectation:
-    """What a right answer is, for the engine and the verdict."""
+    """What a right response is, for the engine and the verdict."""
     statuses = wanted.statuses or (RIGHT if follows else NOT_FOLLOWED)
     return Expectation(
         status=statuses,

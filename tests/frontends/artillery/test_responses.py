@@ -1,4 +1,4 @@
-"""What is done with answers: redirects, captures and expectations, on a server that answers by the path."""
+"""What is done with responses: redirects, captures and expectations, on a server that answers by the path."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_redirects_are_followed_and_every_hop_is_a_request(site: Quick) -> None:
     )}  # fmt: skip
     assert list(ends.values()) == [6, 6, 3, 1, 1, 1, 1, 3, 1, 1, 1, 1]
     assert not [key for key in found if "expect.failed" in key or key.startswith("errors.")]
-    assert not [key for key in found if "by-endpoint" in key and ".codes.3" in key]  # only last answers
+    assert not [key for key in found if "by-endpoint" in key and ".codes.3" in key]  # only last responses
 
 
 def test_what_is_not_followed(site: Quick) -> None:

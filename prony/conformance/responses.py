@@ -22,7 +22,7 @@ NOT_COMPARED = {"content-length", "transfer-encoding", "connection", "keep-alive
 """Headers that may differ between HEAD and GET, or that have a check of their own."""
 
 
-def answers(subject: Subject) -> Outcome:
+def responses(subject: Subject) -> Outcome:
     """Every step of every scenario, on one connection each."""
     workload = subject.afresh()
     wrong: list[str] = []
@@ -37,10 +37,10 @@ def answers(subject: Subject) -> Outcome:
                     wrong.append(f"{step.name}: {why}")
                     if step.capture:
                         break  # the steps after it need the captured value
-    return _of(wrong, _answers(asked), "every response as the workload declares")
+    return _of(wrong, _responses(asked), "every response as the workload declares")
 
 
-def _answers(count: int) -> str:
+def _responses(count: int) -> str:
     return "1 response" if count == 1 else f"all {count} responses"
 
 
@@ -59,7 +59,7 @@ def further(subject: Subject) -> Outcome:
             if why is not None:
                 wrong.append(f"{step.name}: {why}")
     count = len(workload.conformance)
-    return _of(wrong, _answers(count), "every response as the workload declares")
+    return _of(wrong, _responses(count), "every response as the workload declares")
 
 
 def unknown_path(subject: Subject) -> Outcome:
@@ -67,10 +67,10 @@ def unknown_path(subject: Subject) -> Outcome:
     expected = "404"
     try:
         with Wire(subject.address) as wire:
-            answer = wire.ask(_unknown())
+            response = wire.ask(_unknown())
     except WireError as fault:
         return Outcome.of(False, str(fault), expected)
-    return Outcome.of(answer.status == 404, f"status {answer.status}", expected)
+    return Outcome.of(response.status == 404, f"status {response.status}", expected)
 
 
 def head(subject: Subject) -> Outcome:
@@ -131,15 +131,15 @@ def close(subject: Subject) -> Outcome:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
             headers = {**request.headers, "Connection": "close"}
-            answer = wire.ask(Request(request.method, request.path, headers, request.body, request.chunked))
-            why = why_wrong(step, answer)
+            response = wire.ask(Request(request.method, request.path, headers, request.body, request.chunked))
+            why = why_wrong(step, response)
             if why is None and not wire.ended(CLOSE_PATIENCE_S):
                 why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
     except WireError as fault:
         why = str(fault)
     else:
         if why is None:
-            said = "announced" if answer.announces_close else "without announcing it"
+            said = "announced" if response.announces_close else "without announcing it"
             return Outcome.of(True, f"closed, {said}", expected)
     return Outcome.of(False, why, expected)
 
@@ -150,19 +150,17 @@ def http_1_0(subject: Subject) -> Outcome:
     try:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
-            answer = wire.ask(
+            response = wire.ask(
                 Request(request.method, request.path, request.headers, request.body, version="1.0")
             )
-            why = why_wrong(step, answer)
-            if why is None and "transfer-encoding" in answer.headers:
-                why = (
-                    f"Transfer-Encoding: {answer.headers['transfer-encoding']}, which HTTP/1.0 does not have"
-                )
+            why = why_wrong(step, response)
+            if why is None and "transfer-encoding" in response.headers:
+                why = f"Transfer-Encoding: {response.headers['transfer-encoding']}, unknown to HTTP/1.0"
             if why is None and not wire.ended(CLOSE_PATIENCE_S):
                 why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
     except WireError as fault:
         why = str(fault)
-    found = why or f"answered as HTTP/{answer.version}, closed"
+    found = why or f"answered as HTTP/{response.version}, closed"
     return Outcome.of(why is None, found, expected)
 
 
@@ -193,12 +191,12 @@ def headers(subject: Subject) -> Outcome:
     try:
         _, request = subject.sample()
         with Wire(subject.address) as wire:
-            answer = wire.ask(request)
+            response = wire.ask(request)
     except WireError as fault:
         return _noted(str(fault), expected)
-    date = "Date" if "date" in answer.headers else "no Date"
-    server = f"Server: {answer.headers['server']}" if "server" in answer.headers else "no Server"
-    others = sorted(set(answer.headers) - {"date", "server"})
+    date = "Date" if "date" in response.headers else "no Date"
+    server = f"Server: {response.headers['server']}" if "server" in response.headers else "no Server"
+    others = sorted(set(response.headers) - {"date", "server"})
     return _noted(f"{date}, {server}; also {', '.join(others) or 'nothing'}", expected)
 
 
@@ -210,10 +208,10 @@ def oversized_header(subject: Subject) -> Outcome:
         found = "accepted"
         refused = False
         for size in OVERSIZED_BYTES:
-            answer = _with_filler(subject, request, size)
+            response = _with_filler(subject, request, size)
             shown = f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
-            found = f"status {answer.status} at {shown}"
-            refused = answer.status >= 400
+            found = f"status {response.status} at {shown}"
+            refused = response.status >= 400
             if refused:
                 break
         with Wire(subject.address) as wire:
@@ -226,8 +224,8 @@ def oversized_header(subject: Subject) -> Outcome:
 
 
 def _with_filler(subject: Subject, request: Request, size: int) -> Response:
-    """The answer to a request with such a header. A refusal may be lost in the reset that follows it when the
-    server closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
+    """The response to a request with such a header. A refusal may be lost in the reset that follows it when
+    the server closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
     """
     filled = Request(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
     for attempt in range(1, RESET_ATTEMPTS + 1):
@@ -251,15 +249,15 @@ class _Connection:
     def ask(self, request: Request) -> Response:
         used = self._wire is not None
         try:
-            answer = self._connected().ask(request)
+            response = self._connected().ask(request)
         except WireError as fault:
             self.drop()
             if not (used and fault.hung_up):
                 raise
-            answer = self._connected().ask(request)
-        if answer.announces_close:
+            response = self._connected().ask(request)
+        if response.announces_close:
             self.drop()
-        return answer
+        return response
 
     def unasked(self) -> bytes:
         """Bytes that arrived without a request."""

@@ -1,4 +1,4 @@
-"""samples and content: enough answers, and right ones."""
+"""samples and content: enough responses, and right ones."""
 
 from __future__ import annotations
 
@@ -66,23 +66,23 @@ class TestContent:
         assert content(self.declared(), LIMITS).status is Status.VALID
 
     @pytest.mark.parametrize(("wrong", "status"), [(1, Status.SUSPECT), (1600, Status.INVALID)])
-    def test_answers_that_miss_the_declaration(self, wrong: int, status: Status) -> None:
+    def test_responses_that_miss_the_declaration(self, wrong: int, status: Status) -> None:
         finding = content(self.declared(failed=wrong, errors={"expect_body": wrong}), LIMITS)
         assert finding.status is status
         assert "expect_body" in finding.reason
 
     def test_an_error_page_with_200_differs_from_the_probe(self) -> None:
-        answers = (
+        responses = (
             ResponseCount(status=200, body_bytes=f.BODY, count=79_200),
             ResponseCount(status=200, body_bytes=512, count=800),
         )
-        finding = content(f.window(f.healthy(), answers=answers), LIMITS)
+        finding = content(f.window(f.healthy(), answers=responses), LIMITS)
         assert finding.status is Status.SUSPECT
         assert finding.value == pytest.approx(0.01)
         assert "512 bytes" in finding.reason
         assert "expect" in finding.advice
 
-    def test_answers_beyond_the_table_count_as_different(self) -> None:
+    def test_responses_beyond_the_table_count_as_different(self) -> None:
         assert content(f.window(f.healthy(), answers_other=5), LIMITS).status is Status.SUSPECT
 
     def test_each_step_has_its_own_probe(self) -> None:
@@ -94,11 +94,11 @@ class TestContent:
                 )
             }
         )
-        answers = (
+        responses = (
             ResponseCount(status=200, body_bytes=f.BODY, count=40_000),
             ResponseCount(status=201, body_bytes=20, count=40_000),
         )
-        assert content(f.window(two, answers=answers), LIMITS).status is Status.VALID
+        assert content(f.window(two, answers=responses), LIMITS).status is Status.VALID
 
     def test_a_probe_that_was_redirected_proves_nothing(self) -> None:
         away = f.healthy().model_copy(
@@ -142,7 +142,7 @@ class TestConformance:
         assert finding.status is Status.VALID
         assert finding.reason.startswith("passed 3 of 3")
 
-    def test_wrong_answers_make_every_figure_invalid(self) -> None:
+    def test_wrong_responses_make_every_figure_invalid(self) -> None:
         finding = self.found(failed=(self.WRONG,))
         assert finding is not None
         assert finding.status is Status.INVALID

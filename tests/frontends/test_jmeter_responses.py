@@ -172,7 +172,7 @@ def test_what_cannot_be_taken_is_refused(below: str) -> None:
 
 
 def values(port: int) -> bytes:
-    """Two requests whose answers are known, each before one that says what was taken from it."""
+    """Two requests whose responses are known, each before one that says what was taken from it."""
     none = prop("BoundaryExtractor.default", "no")
     kind = regex("kind", "(?i)content-length: (.)", prop("RegexExtractor.useHeaders", "true"))
     taken = boundary("second", 2) + boundary("all", -1) + boundary("none", 9, none) + kind
@@ -190,7 +190,7 @@ def values(port: int) -> bytes:
 VALUES = ["/echo", "/b-c/a-d/3/no/1", "/echo?json", "/1/x/d3/x/2"] * 2
 
 
-def test_values_are_those_of_the_answer(serve: Callable[..., Served], tmp_path: Path) -> None:
+def test_values_are_those_of_the_response(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     report = offered(read(values(server.port), tmp_path))
     assert report.totals.errors == {}
