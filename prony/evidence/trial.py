@@ -95,14 +95,34 @@ class Ceiling(Record):
 
 
 class Calibration(Record):
-    """What the engine reached against the reference server with this request and response size, on
-    these CPUs.
+    """What the engine reached against the reference server under the same load: requests, users, connections,
+    TLS, response length, driver, and both sides on the same CPUs.
     """
 
     ceiling_per_s: float
+    """The rate that the pair reached. With few users the round trip bounds it, not the client."""
     body_bytes: int
     duration_s: float
     client_cpu: float | None = None
+    """CPU share of the busiest engine thread at that rate."""
+    exceeded: bool = False
+    """A trial was faster than the client's ceiling, and so again after a second measurement: it is none."""
+
+    @property
+    def client_ceiling_per_s(self) -> float | None:
+        """The rate at which the busiest engine thread would have no CPU time left, at the same CPU time per
+        request; None when that was not read.
+        """
+        return self.ceiling_per_s / self.client_cpu if self.client_cpu and self.ceiling_per_s > 0 else None
+
+    def share_of(self, rate_per_s: float) -> float | None:
+        """A rate ÷ the client's ceiling; None where that is not known, or is not one: more than 100 % of a
+        ceiling means that the ceiling is wrong.
+        """
+        ceiling = self.client_ceiling_per_s
+        if ceiling is None or self.exceeded or rate_per_s > ceiling:
+            return None
+        return rate_per_s / ceiling
 
 
 class ServerCount(Record):

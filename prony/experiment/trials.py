@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from prony.evidence.trial import Calibration, Evidence, TrialRecord
+from prony.evidence.trial import Evidence, TrialRecord
+from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
-from prony.load.reference import MOST_CONNECTIONS, calibrate
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.targets import ServerUnderTest
-from prony.trial.run import run_trial, usual_bytes
+from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
 FROM_OUTSIDE = frozenset({"isolation", "host"})
@@ -53,7 +53,7 @@ class Trials:
     store: Store
     testbed: Testbed
     progress: Progress
-    _calibrations: dict[tuple[int, int, int], Calibration] = field(default_factory=dict)
+    _calibrations: Calibrations = field(default_factory=Calibrations)
 
     def run(
         self,
@@ -98,7 +98,7 @@ class Trials:
             started_at=started_at,
             ended_at=ended_at,
             evidence=evidence.model_copy(
-                update={"calibration": self._known_calibration(trial, evidence), "conformance": conformance}
+                update={"calibration": self._calibrations.known(trial, evidence), "conformance": conformance}
             ),
             failure=outcome.failure,
             notes=outcome.notes,
@@ -135,7 +135,7 @@ class Trials:
         """
         record = ended.record
         try:
-            found = self._calibration(trial, record.evidence)
+            found = self._calibrations.measure(trial, record.evidence, self.progress)
             if found is None:
                 return ended, False
             evidence = record.evidence.model_copy(update={"calibration": found})
@@ -148,38 +148,6 @@ class Trials:
         except KeyboardInterrupt:
             return ended, True
         return ended, False
-
-    def _known_calibration(self, trial: TrialPlan, evidence: Evidence) -> Calibration | None:
-        """One of this experiment for so many connections and responses of about this length (within a
-        quarter).
-        """
-        body_bytes, shape = usual_bytes(evidence), _shape(trial)
-        if body_bytes is None or evidence.load.tls:
-            return None
-        for (length, *kind), calibration in self._calibrations.items():
-            if tuple(kind) == shape and abs(length - body_bytes) <= max(64, length // 4):
-                return calibration
-        return None
-
-    def _calibration(self, trial: TrialPlan, evidence: Evidence) -> Calibration | None:
-        """Measured now, between trials; the reference server speaks plain HTTP, so over TLS nothing is
-        known.
-        """
-        body_bytes = usual_bytes(evidence)
-        if body_bytes is None or evidence.load.tls:
-            return None
-        connections, depth = _shape(trial)
-        self.progress.phase("calibrate", 2.5)
-        found = calibrate(
-            self.testbed.partition, trial.workload, connections, body_bytes, trial.driver, depth
-        )
-        self._calibrations[body_bytes, connections, depth] = found
-        return found
-
-
-def _shape(trial: TrialPlan) -> tuple[int, int]:
-    """Connections at once and requests in flight on each, as the reference server is asked for them."""
-    return min(trial.load.at_once, MOST_CONNECTIONS), trial.connections.pipeline
 
 
 def _measured(evidence: Evidence) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from prony.errors import EnvironmentFault
-from prony.evidence.host import CpuPartition
+from prony.evidence.base import Record
 from prony.evidence.trial import Calibration
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.response import Capture
+from prony.plan.target import TlsOptions
 from prony.plan.workload import Expectation, Step, Workload
 
 WARM_S = 0.5
@@ -23,37 +26,63 @@ MOST_CONNECTIONS = 1024
 """The ceiling depends on the number of connections, but hardly from here on; the reference server needs a
 descriptor for each.
 """
+LIKE_BYTES = 64
+"""Responses whose lengths differ by no more than this, or by a quarter, cost the client the same."""
+
+
+class ReferenceLoad(Record):
+    """A load as the reference server gets it: whatever of it decides what a request costs the client."""
+
+    workload: Workload
+    users: int
+    connections: Connections = Connections()
+    body_bytes: int
+    tls: bool = False
+    driver: Literal["auto", "io_uring", "epoll"] = "auto"
+    client_cpus: tuple[int, ...]
+    server_cpus: tuple[int, ...] = ()
+    """Those of the server that was measured; empty: where the kernel puts it."""
+    closes_after: int | None = None
+    """The server closes a connection after so many requests."""
+
+    def like(self, other: ReferenceLoad) -> bool:
+        """Whether the ceiling of one is that of the other."""
+        near = abs(self.body_bytes - other.body_bytes) <= max(LIKE_BYTES, self.body_bytes // 4)
+        return near and self == other.model_copy(update={"body_bytes": self.body_bytes})
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The reference server's, for TLS: PEM files."""
+
+    ca: Path
+    cert: Path
+    key: Path
 
 
 def calibrate(
-    partition: CpuPartition,
-    workload: Workload,
-    users: int,
-    body_bytes: int,
-    driver: Literal["auto", "io_uring", "epoll"] = "auto",
-    pipeline: int = 1,
+    asked: ReferenceLoad, certificate: Certificate | None = None, measured_s: float = MEASURED_S
 ) -> Calibration:
-    """The rate that the engine reaches with this request and a response of this length, on these CPUs.
-
-    The reference server runs on the server's CPUs, so the ceiling is that of the pair: what the engine could
-    have measured with a server as cheap as the reference server. Raises EnvironmentFault.
+    """The rate that the engine reaches with this load against the reference server, and what it cost it.
+    With TLS the server needs a `certificate`. Raises EnvironmentFault.
     """
-    server = _start(partition, body_bytes)
+    server = _start(asked, certificate)
     try:
-        url = f"http://{_address(server)}"
+        scheme = "http" if certificate is None else "https"
         run = EngineRun(
             EngineLoad(
-                url=url,
-                workload=_for_reference(workload),
-                load=ClosedLoad(users=min(users, MOST_CONNECTIONS)),
-                connections=Connections(pipeline=pipeline),
-                cpus=partition.client,
-                driver=driver,
-                after_s=WARM_S + MEASURED_S + 3,
+                url=f"{scheme}://{_address(server)}",
+                tls=TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca),
+                workload=_for_reference(asked.workload),
+                load=ClosedLoad(users=asked.users),
+                connections=asked.connections,
+                cpus=asked.client_cpus,
+                driver=asked.driver,
+                after_s=WARM_S + measured_s + 3,
             )
         )
         try:
-            return _measure(run, body_bytes)
+            return _measure(run, asked.body_bytes, measured_s)
         finally:
             run.close()
     finally:
@@ -79,11 +108,11 @@ def _for_reference(workload: Workload) -> Workload:
     return given.knowing(workload, prepared).with_steps(step, pausing=False)
 
 
-def _measure(run: EngineRun, body_bytes: int) -> Calibration:
+def _measure(run: EngineRun, body_bytes: int, measured_s: float) -> Calibration:
     while run.ready is None and not run.finished:
         run.next_event(5.0)
     run.next_event(WARM_S) if WARM_S else None
-    run.open_window(MEASURED_S)
+    run.open_window(measured_s)
     while not run.finished:
         event = run.next_event(10.0)
         if event is None or event.get("event") == "window_closed":
@@ -92,28 +121,24 @@ def _measure(run: EngineRun, body_bytes: int) -> Calibration:
     window = run.report().window
     if window is None or window.completed == 0:
         raise EnvironmentFault("calibration against the reference server failed: no request completed")
-    cpu = max((t.cpu_s / t.wall_s for t in window.threads if t.cpu_s is not None and t.wall_s), default=None)
+    shares = [share for t in window.threads if (share := t.busy_share) is not None]
     return Calibration(
         ceiling_per_s=window.completed / window.duration_s,
         body_bytes=body_bytes,
         duration_s=window.duration_s,
-        client_cpu=cpu,
+        client_cpu=max(shares) if shares and len(shares) == len(window.threads) else None,
     )
 
 
-def _start(partition: CpuPartition, body_bytes: int) -> subprocess.Popen[str]:
-    cpus = partition.server if not partition.shared else ()
-    command = [
-        str(find_engine()),
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--stdin-guard",
-        "--body-bytes",
-        str(body_bytes),
-    ]
-    if cpus:
-        command += ["--cpus", ",".join(map(str, cpus))]
+def _start(asked: ReferenceLoad, certificate: Certificate | None) -> subprocess.Popen[str]:
+    command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard"]
+    command += ["--body-bytes", str(asked.body_bytes)]
+    if asked.server_cpus:
+        command += ["--cpus", ",".join(map(str, asked.server_cpus))]
+    if asked.closes_after is not None:
+        command += ["--close-after", str(asked.closes_after)]
+    if certificate is not None:
+        command += ["--tls", "--cert", str(certificate.cert), "--key", str(certificate.key)]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

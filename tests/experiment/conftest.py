@@ -14,7 +14,7 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.trial import Calibration, Phase
-from prony.experiment import recording, trials
+from prony.experiment import calibrating, recording, trials
 from prony.experiment.conclude import Conclusion
 from prony.experiment.experiment import Experiment
 from prony.experiment.testbed import Testbed
@@ -121,7 +121,9 @@ class Bench:
     targets: FakeTargets = field(default_factory=FakeTargets)
     progress: Notes = field(default_factory=Notes)
     current: Cell | None = None
-    calibrate: Callable[[], Calibration | None] = lambda: None
+    calibrate: Callable[[], Calibration] = lambda: Calibration(
+        ceiling_per_s=60_000, body_bytes=12, duration_s=1.5
+    )
 
     def experiment(self, plan: Plan, **more: Any) -> Experiment:
         testbed = Testbed(
@@ -177,7 +179,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(trials.Trials, "run", remembering)
     monkeypatch.setattr(trials, "run_trial", run_trial)
     monkeypatch.setattr(trials, "conclude", conclude)
-    monkeypatch.setattr(trials, "calibrate", lambda *_: made.calibrate())
+    monkeypatch.setattr(calibrating, "calibrate", lambda *_: made.calibrate())
     monkeypatch.setattr(recording, "pin_self", lambda _: None)
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NoReturn
 
 import pytest
 
@@ -276,7 +277,7 @@ def test_what_ends_the_calibration_does_not_lose_the_trial(
 ) -> None:
     """The calibration comes after the load; the trial is whole by then."""
 
-    def calibrate() -> None:
+    def calibrate() -> NoReturn:
         raise end
 
     bench.calibrate = calibrate

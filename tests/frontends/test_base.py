@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prony.cli import frontends, importing
 from prony.cli.frontends import divided
 from prony.errors import EnvironmentFault, UsageError
-from prony.experiment import trials
+from prony.experiment import calibrating
 from prony.frontends.base import Refused, Translated, exit_code, explain
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
@@ -72,7 +72,7 @@ def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trials, "calibrate", interrupted)
+    monkeypatch.setattr(calibrating, "calibrate", interrupted)
     server = serve()
     ran = front.context().measure(translated(server.url), SilentProgress())
     assert ran.interrupted

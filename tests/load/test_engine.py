@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.evidence.host import CpuPartition
 from prony.load import engine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
-from prony.load.reference import calibrate
+from prony.load.reference import Certificate, ReferenceLoad, calibrate
 from prony.load.request_log import read_log
+from prony.plan.load import Connections
 from prony.plan.workload import Expectation, Step, Workload
+from prony.server import certificates
 from prony.server.address import Address
 from prony.trial.preflight import probe_workload
 
@@ -139,8 +140,10 @@ def test_a_scenario_is_calibrated_although_the_reference_server_knows_nothing_of
     people.write_text("name\nAda\n")
     feeder = CRUD.feeders["people"].model_copy(update={"file": str(people)})
     workload = CRUD.model_copy(update={"feeders": {"people": feeder}})
-    cpus = CpuPartition(server=(0,), client=(0,), shared=True)
-    assert calibrate(cpus, workload, 2, 10).ceiling_per_s > 0
+    assert (
+        calibrate(ReferenceLoad(workload=workload, users=2, body_bytes=10, client_cpus=(0,))).ceiling_per_s
+        > 0
+    )
 
 
 def test_the_window_opens_when_the_lab_says_so(reference: Reference) -> None:
@@ -215,10 +218,51 @@ def test_the_engine_ends_when_its_laboratory_is_gone(reference: Reference) -> No
     assert time.monotonic() - begun < 50  # of the 60 s that it would have gone on
 
 
-def test_calibration_measures_the_engine_against_the_reference_server() -> None:
-    found = calibrate(CpuPartition(server=(0,), client=(0,), shared=True), HELLO, 4, 100)
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    "connections", [Connections(), Connections(keep_alive=False), Connections(pipeline=4)]
+)
+def test_calibration_measures_the_engine_against_the_reference_server(
+    connections: Connections, tls: bool, tmp_path: Path
+) -> None:
+    """Under the same load: connections, pipelining, TLS, a server that closes."""
+    made = certificates.make(tmp_path / "tls") if tls else None
+    asked = ReferenceLoad(
+        workload=HELLO,
+        users=4,
+        connections=connections,
+        body_bytes=100,
+        tls=tls,
+        client_cpus=(0,),
+        closes_after=50,
+    )
+    pem = None if made is None else Certificate(made.ca, made.cert, made.key)
+    found = calibrate(asked, pem, measured_s=0.3)
     assert found.ceiling_per_s > 0
     assert found.body_bytes == 100
+    assert found.client_cpu is not None
+    ceiling = found.client_ceiling_per_s
+    assert ceiling is not None
+    assert found.share_of(ceiling / 2) == pytest.approx(0.5)
+    assert found.share_of(ceiling * 1.01) is None, "more than a ceiling: it is none"
+    assert found.model_copy(update={"exceeded": True}).share_of(1.0) is None
+    assert found.model_copy(update={"client_cpu": None}).share_of(1.0) is None
+
+
+def test_a_ceiling_is_that_of_one_load_only() -> None:
+    asked = ReferenceLoad(workload=HELLO, users=4, body_bytes=1000, client_cpus=(1,), server_cpus=(0,))
+    assert asked.like(asked.model_copy(update={"body_bytes": 1200}))
+    for other in (
+        {"users": 5},
+        {"tls": True},
+        {"connections": Connections(keep_alive=False)},
+        {"driver": "epoll"},
+        {"server_cpus": ()},
+        {"client_cpus": (0,)},
+        {"closes_after": 100},
+        {"body_bytes": 2000},
+    ):
+        assert not asked.like(asked.model_copy(update=other)), other
 
 
 def test_a_missing_engine_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

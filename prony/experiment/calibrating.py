@@ -1,0 +1,107 @@
+"""The calibrations of one experiment: the engine against the reference server, under the load of a trial.
+
+A ceiling is one only for the same load, so it is measured for each. Must not know what is concluded from it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prony.evidence.trial import Calibration, Evidence
+from prony.experiment.testbed import Progress
+from prony.load.reference import MEASURED_S, MOST_CONNECTIONS, WARM_S, Certificate, ReferenceLoad, calibrate
+from prony.plan.trial import TrialPlan
+from prony.server import certificates
+from prony.trial.run import usual_bytes
+
+START_S = 0.5
+AGAIN_S = 2 * MEASURED_S
+"""Of a ceiling that a trial exceeded."""
+
+
+@dataclass(slots=True)
+class Calibrations:
+    """Measured once for each load, and again where a trial was faster."""
+
+    _known: list[tuple[ReferenceLoad, Calibration]] = field(default_factory=list)
+
+    def known(self, trial: TrialPlan, evidence: Evidence) -> Calibration | None:
+        """One that was measured for the load of this trial, and that the trial did not exceed."""
+        asked = reference_load(trial, evidence)
+        if asked is None:
+            return None
+        found = next((one for load, one in reversed(self._known) if load.like(asked)), None)
+        return None if found is None or (_over(found, evidence) and not found.exceeded) else found
+
+    def measure(self, trial: TrialPlan, evidence: Evidence, progress: Progress) -> Calibration | None:
+        """Measured now; None where the reference server cannot stand in for this load. One that the trial
+        exceeded is measured a second time, and marked where that changes nothing. Raises EnvironmentFault.
+        """
+        asked = reference_load(trial, evidence)
+        if asked is None:
+            return None
+        progress.phase("calibrate", WARM_S + MEASURED_S + START_S)
+        found = _calibrate(asked, MEASURED_S)
+        if _over(found, evidence):
+            progress.note("the trial was faster than the load generator's ceiling: measuring that again")
+            found = _calibrate(asked, AGAIN_S)
+            if _over(found, evidence):
+                progress.note("faster again: the ceiling is none, and says nothing of the load generator")
+                found = found.model_copy(update={"exceeded": True})
+        self._known.append((asked, found))
+        return found
+
+
+def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None:
+    """The load of a trial as the reference server gets it; None where it cannot: nothing was answered, a
+    script says what is sent, the transport is a Unix socket, or the server's CPUs are not known.
+    """
+    body_bytes, cpus = usual_bytes(evidence), _server_cpus(evidence)
+    sides = evidence.partition
+    if body_bytes is None or cpus is None or sides is None:
+        return None
+    if trial.script is not None or evidence.load.transport == "unix":
+        return None
+    return ReferenceLoad(
+        workload=trial.workload,
+        users=min(trial.load.at_once, MOST_CONNECTIONS),
+        connections=trial.connections,
+        body_bytes=body_bytes,
+        tls=evidence.load.tls,
+        driver=trial.driver,
+        client_cpus=sides.client if trial.rate_groups is None else sides.client[: trial.rate_groups],
+        server_cpus=cpus,
+        closes_after=evidence.load.server_closes_after,
+    )
+
+
+def _server_cpus(evidence: Evidence) -> tuple[int, ...] | None:
+    """Those that the server had; empty where it may also run on the client's, None where not known."""
+    sides, window = evidence.partition, evidence.server_window
+    if sides is None:
+        return None
+    theirs = sides.server
+    if not evidence.server.owned:
+        theirs = () if window is None else window.cpus
+        if not theirs:
+            return None
+    return () if set(theirs) & set(sides.client) else theirs
+
+
+def _over(found: Calibration, evidence: Evidence) -> bool:
+    """Whether the trial was faster than the client's ceiling."""
+    window = evidence.engine.window if evidence.engine is not None else None
+    ceiling = found.client_ceiling_per_s
+    if window is None or ceiling is None or window.duration_s <= 0:
+        return False
+    return window.completed / window.duration_s > ceiling
+
+
+def _calibrate(asked: ReferenceLoad, measured_s: float) -> Calibration:
+    if not asked.tls:
+        return calibrate(asked, None, measured_s)
+    with tempfile.TemporaryDirectory(prefix="prony-calibration-") as folder:
+        made = certificates.make(Path(folder) / "tls")
+        return calibrate(asked, Certificate(made.ca, made.cert, made.key), measured_s)
