@@ -78,7 +78,11 @@ class ServerIdentity(Record):
     owns_port: bool | None = None
     """Whether the listening socket belongs to the process that was started; None: could not be told."""
     owns_port_at_end: bool | None = None
-    """The same when the load had ended; None: it was not looked at, could not be told, or nobody listened."""
+    """The same under load, each second, and when it had ended; False once another process listened. None: it
+    was not looked at, could not be told, or nobody listened.
+    """
+    other_listener: str | None = None
+    """Who that was, as a clause."""
     owned: bool = True
     """False when Prony did not start this server (prony load URL)."""
     descriptor_limit_soft: int | None = None
@@ -174,3 +178,9 @@ class Probe(Record):
     meets_expectation: bool
     why_not: str | None = None
     keeps_alive: bool | None = None
+    body_digest: str | None = None
+    """Of the body, of JSON with its keys in order, so that equal content is equal; None in older results."""
+    via: str | None = None
+    """The header Via: a proxy stood between."""
+    server_header: str | None = None
+    """The header Server."""

@@ -80,6 +80,8 @@ class LoadFacts(Record):
     """What the figure is used for: a capacity claim needs a bound, a latency claim does not."""
     content_declared: bool = False
     """True when the workload says what a right response looks like."""
+    length_from_preflight: bool = False
+    """True when it says so of the status only, and every request is the same each time."""
     preflight: bool = Field(default=True, validation_alias=AliasChoices("preflight", "asked_first"))
     """False: no request was sent before the load, as with the tool whose script was run. Results of schema 1
     call it `asked_first`.

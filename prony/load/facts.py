@@ -39,6 +39,7 @@ def load_facts(
         duration_s=duration_s,
         claim=claim or ("capacity" if capacity else "latency"),
         content_declared=workload.content_declared,
+        length_from_preflight=workload.length_from_preflight,
     )
     if isinstance(load, ClosedLoad):
         known = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}

@@ -84,6 +84,15 @@ class Expectation(Record):
             raise ValueError("min_bytes is above max_bytes")
         return self
 
+    @property
+    def declares_body(self) -> bool:
+        """Whether a body that is cut short, or another one, would be noticed."""
+        return any(
+            getattr(self, name) not in (None, (), {})
+            for name in type(self).model_fields
+            if name.startswith(("body_", "json_")) or name in ("min_bytes", "max_bytes")
+        )
+
     def why_not(self, status: int, headers: dict[str, str], body: bytes) -> str | None:
         """None when the response is right, else one sentence. `headers` has lower-case names."""
         if self.status and status not in self.status:

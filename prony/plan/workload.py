@@ -446,6 +446,19 @@ class Workload(Record):
         """Whether every step says what a right response looks like."""
         return all(step.expect is not None for step in self.all_steps)
 
+    @property
+    def length_from_preflight(self) -> bool:
+        """Whether every step declares a status and no body, and sends the same request every time: then a
+        response of another length than the preflight's is another response.
+        """
+        return all(
+            step.expect is not None
+            and len(step.expect.status) == 1
+            and not step.expect.declares_body
+            and PLACEHOLDER.search(step.used) is None
+            for step in self.all_steps
+        )
+
 
 def _settled(step: Step, settings: Mapping[str, str]) -> Step:
     """The step with the settings' placeholders replaced: the engine does not know them."""

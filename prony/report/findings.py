@@ -70,8 +70,23 @@ def finding_groups(part: PartView, *, only: Status | None = None) -> tuple[Findi
                 if finding.status is only if only else finding.status is not Status.VALID and not dull:
                     found = gathered.setdefault((finding.check, finding.status), [])
                     found.append((cell.label, finding))
-    groups = (_group(part, check, status, found) for (check, status), found in gathered.items())
+    groups = [_group(part, check, status, found) for (check, status), found in gathered.items()]
+    shown = (f for f in part.findings if (f.status is only if only else f.status is not Status.VALID))
+    groups += [_of_all(finding) for finding in shown]
     return tuple(sorted(groups, key=lambda group: SEVERITY[group.status]))
+
+
+def _of_all(finding: Finding) -> FindingGroup:
+    """A finding about the trials of a part together has no cell of its own."""
+    return FindingGroup(
+        check=finding.check,
+        status=finding.status,
+        limit=finding.limit,
+        source=finding.source,
+        places=(),
+        reasons=(finding.reason,),
+        advice=(finding.advice,) if finding.advice else (),
+    )
 
 
 def _group(part: PartView, check: str, status: Status, found: Sequence[tuple[str, Finding]]) -> FindingGroup:

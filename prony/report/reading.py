@@ -17,6 +17,8 @@ from prony.compare.scaling import Point, Scaling, scaling
 from prony.experiment.clear import compared_figure, questions
 from prony.experiment.stored import cell_of_record, plan_of
 from prony.judge.cell_figures import cell_figures
+from prony.judge.finding import Finding, Status
+from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.plan import Cell, Part, Plan, Search
@@ -111,7 +113,9 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
         case "capacity" if part.search is not None:
             return replace(made, search=search_view(part.search, made))
         case "comparison" | "matrix":
-            return replace(made, pairs=tuple(_pairs(made)))
+            findings = _together(made)
+            different = any(finding.status is Status.INVALID for finding in findings)
+            return replace(made, pairs=() if different else tuple(_pairs(made)), findings=findings)
         case _:
             return made
 
@@ -185,6 +189,22 @@ def search_view(asked: Search, part: PartView) -> SearchView:
         search.tell(rate, outcome, share)
         tried.append(Tried(trial, rate, outcome, share))
     return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda one: one.rate_per_s)))
+
+
+def _together(part: PartView) -> tuple[Finding, ...]:
+    """What the trials that are compared with each other say about each other; each sentence once."""
+    found: dict[tuple[str, str], Finding] = {}
+    groups = _questions(part)
+    for where, group in groups.items():
+        trials = [
+            JudgedTrial(cell.cell.server, trial.record.block, trial.record.evidence)
+            for cell in group
+            for trial in cell.counting
+        ]
+        for one in together(trials):
+            reason = f"{where}: {one.reason}" if len(groups) > 1 else one.reason
+            found.setdefault((one.check, reason), one.model_copy(update={"reason": reason}))
+    return tuple(found.values())
 
 
 def _pairs(part: PartView) -> list[PairView]:

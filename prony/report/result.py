@@ -15,7 +15,7 @@ from prony.compare.capacity import Found, Outcome
 from prony.compare.scaling import Scaling
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Finding, Judgement, Status
 from prony.plan.load import ClosedLoad
 from prony.plan.objective import Objective
 from prony.plan.plan import Cell, Part, Plan, Shape, Skipped
@@ -234,6 +234,8 @@ class PartView:
     """Of a capacity search."""
     failure: str = ""
     """Why a part that had to follow another was not run: one sentence."""
+    findings: tuple[Finding, ...] = ()
+    """About trials that are compared with each other; each trial has its own beside these."""
 
     @property
     def trials(self) -> tuple[TrialView, ...]:
@@ -299,6 +301,7 @@ class PartView:
             ends = {found.held_per_s, found.failed_per_s} if found.held_per_s is not None else set()
             return worst(t.trial.status for t in self.search.tried if t.rate_per_s in ends and t.trial.counts)
         known = [status for view in self.cells if (status := view.status) is not None]
+        known += [f.status for f in self.findings if f.status in {Status.SUSPECT, Status.INVALID}]
         if self.part.shape == "sweep" and self.counting:
             known = [Status.SUSPECT if status is Status.INVALID else status for status in known]
         return worst(known)

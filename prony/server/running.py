@@ -26,7 +26,7 @@ from prony.evidence.server import (
 from prony.host.affinity import granted_cpus
 from prony.host.cgroup import cpu_quota
 from prony.plan.target import TlsOptions
-from prony.server import proc, throttle
+from prony.server import proc, sockets, throttle
 from prony.server.address import Address
 from prony.server.agent import AgentClient
 from prony.server.build import Built
@@ -58,7 +58,10 @@ class RunningServer(GuardedProcess):
     services: Sequence[RunningService] = ()
     """Its backing services: started before it and stopped after it; they are not among its processes."""
     _owned_at_ready: bool | None = None
-    _owned_at_end: bool | None = None
+    _owned_under_load: bool | None = None
+    _own_sockets: frozenset[int] = frozenset()
+    """The listening sockets that were all its own when they were last looked at."""
+    _other: str | None = None
     _limit_at_ready: int | None = None
 
     @property
@@ -84,7 +87,7 @@ class RunningServer(GuardedProcess):
     @property
     def identity(self) -> ServerIdentity:
         """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
-        own limit), `owns_port_at_end` is that of `check_port_again`.
+        own limit), `owns_port_at_end` and `other_listener` are those of `check_port`.
         """
         return identity_of(self.built).model_copy(
             update={
@@ -92,7 +95,8 @@ class RunningServer(GuardedProcess):
                 "pid": self.pid,
                 "port": self.port,
                 "owns_port": self._owned_at_ready,
-                "owns_port_at_end": self._owned_at_end,
+                "owns_port_at_end": self._owned_under_load,
+                "other_listener": self._other,
                 "descriptor_limit_soft": self._limit_at_ready,
             }
         )
@@ -134,11 +138,22 @@ class RunningServer(GuardedProcess):
             process=self.sample(),
         )
 
-    def check_port_again(self) -> None:
-        """When the load has ended: another process may have come to listen on the same port, and the kernel
-        gives it its share of the new connections (SO_REUSEPORT).
+    def check_port(self) -> None:
+        """Each second under load and at its end: another process may have come to listen on the same port,
+        and the kernel gives it its share of the new connections (SO_REUSEPORT). Once seen it is not
+        forgotten. Descriptors are read only when a socket is new.
         """
-        self._owned_at_end = self.owns_port()
+        if self._owned_under_load is False:
+            return
+        inodes = frozenset(one.inode for one in sockets.listeners(self.port, self.host))
+        if not inodes or inodes == self._own_sockets:
+            return
+        owned = sockets.owned_by(inodes, self.pids())
+        self._owned_under_load = None if owned is None else len(owned) == len(inodes)
+        if self._owned_under_load:
+            self._own_sockets = inodes
+        elif owned is not None:
+            self._other = self._other_listener() or None
 
     @staticmethod
     def _ask(probe: Callable[[], Probe | None]) -> Probe | None:

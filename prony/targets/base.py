@@ -164,9 +164,9 @@ class RunningTarget(Protocol):
     def ended_service(self) -> str | None:
         """Which backing service ended, and how; None while all of them live."""
 
-    def check_port_again(self) -> None:
-        """When the load has ended: another process may have come to listen on the same port, and the kernel
-        gives it its share of the new connections (SO_REUSEPORT).
+    def check_port(self) -> None:
+        """Each second under load and at its end: another process may have come to listen on the same port,
+        and the kernel gives it its share of the new connections (SO_REUSEPORT). Must cost next to nothing.
         """
 
     def stop(self) -> bool | None:

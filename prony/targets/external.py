@@ -248,7 +248,7 @@ class RunningExternal:
         """None: its backing services are not known."""
         return None
 
-    def check_port_again(self) -> None:
+    def check_port(self) -> None:
         """Who owned the port when it was found is all that is known."""
 
     def stop(self) -> None:

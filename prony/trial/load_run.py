@@ -97,6 +97,7 @@ class LoadRun:
             if event.get("event") == "interval":
                 self._listener.row(self.engine.last_row)
                 self._still_alive()
+                self.server.check_port()
             return event
 
     def until(self, name: str, timeout_s: float) -> dict[str, Any]:

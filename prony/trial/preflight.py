@@ -7,8 +7,11 @@ Must not be used while a window is open: measured requests are the engine's alon
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import mmap
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -130,7 +133,18 @@ def _probe(address: Address, step: Step, values: Values) -> Probe:
         meets_expectation=why_not is None,
         why_not=why_not,
         keeps_alive=response.keeps_alive,
+        body_digest=body_digest(response.body, headers.get("content-type")),
+        via=headers.get("via"),
+        server_header=headers.get("server"),
     )
+
+
+def body_digest(body: bytes, content_type: str | None) -> str:
+    """A short SHA-256 of a response's body. Of JSON whatever its spaces and the order of its keys."""
+    if content_type is not None and "json" in content_type.lower():
+        with suppress(ValueError):
+            body = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(body).hexdigest()[:16]
 
 
 def rendered_headers(step: Step, values: Values) -> dict[str, str]:

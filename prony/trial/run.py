@@ -154,7 +154,7 @@ class _Trial:
         self._get_ready(server)
         self._prepare(server)
         failure = self._offer(server)
-        server.check_port_again()
+        server.check_port()
         self._follow_up(server)
         return failure
 

@@ -24,7 +24,15 @@ from prony.evidence.engine import (
     Window,
 )
 from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange
-from prony.evidence.server import JvmSnapshot, Probe, ProcessSample, ServerIdentity, ServerWindow, StartUp
+from prony.evidence.server import (
+    CgroupThrottle,
+    JvmSnapshot,
+    Probe,
+    ProcessSample,
+    ServerIdentity,
+    ServerWindow,
+    StartUp,
+)
 from prony.evidence.trial import Calibration, ConformanceFacts, Evidence, LoadFacts, WarmUp
 
 USERS = 10
@@ -194,6 +202,7 @@ def healthy() -> Evidence:
             descriptors_end=60,
             jvm_open=snapshot(40, 20.0),
             jvm_close=snapshot(50, 20.03, classes=9004),
+            throttle=CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0),
         ),
         host_window=HostWindow(
             wall_s=WINDOW_S,

@@ -15,6 +15,8 @@ from prony.judge.checks.samples import SamplesLimits, samples
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
+from prony.plan.response import Expectation
+from prony.plan.workload import Step, Workload
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
@@ -163,3 +165,34 @@ class TestConformance:
 
     def test_nobody_asked(self) -> None:
         assert conformance(f.by_url(), LIMITS) is None
+
+
+class TestStatusOnly:
+    """Only the status is declared: a page that is cut short is still another page."""
+
+    def judged(self, sizes: dict[int, int], **load: bool) -> Status:
+        counts = tuple(
+            ResponseCount(status=200, body_bytes=size, count=count) for size, count in sizes.items()
+        )
+        base = f.part(f.healthy(), "load", content_declared=True, **load)
+        found = content(f.window(base, answers=counts), LIMITS)
+        assert found is not None
+        return found.status
+
+    def test_cut_pages_are_seen(self) -> None:
+        sizes = {f.BODY: 9_800, f.BODY // 2: 200}
+        assert self.judged(sizes, length_from_preflight=True) is Status.SUSPECT
+        assert self.judged(sizes) is Status.VALID, "a body that is declared may have any length"
+
+    def test_whole_pages_pass(self) -> None:
+        assert self.judged({f.BODY: 10_000}, length_from_preflight=True) is Status.VALID
+
+    def test_a_workload_knows_when_its_lengths_are_fixed(self) -> None:
+        def one(**step: Any) -> bool:
+            return Workload(name="w", steps=(Step(path="/", **step),)).length_from_preflight
+
+        assert one(expect=Expectation(status=(200,)))
+        assert not one(expect=Expectation(status=(200,), body_contains=("x",)))
+        assert not one(expect=Expectation(status=(200, 304)))
+        assert not one(expect=Expectation(status=(200,)), headers={"X": "${name}"})
+        assert not one()

@@ -22,7 +22,7 @@ from prony.evidence.engine import (
     Window,
 )
 from prony.evidence.host import CpuPartition, CpuUse, Fingerprint, HostWindow
-from prony.evidence.server import JvmSnapshot, ProcessSample, ServerIdentity, ServerWindow, StartUp
+from prony.evidence.server import JvmSnapshot, Probe, ProcessSample, ServerIdentity, ServerWindow, StartUp
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.conclude import conclude
 from prony.judge.finding import Finding, Judgement, Status
@@ -181,6 +181,7 @@ def evidence(server: str, seed: int, level: float, *, with_histogram: bool = Tru
     total = sum(row.completed for row in made)
     return Evidence(
         load=LoadFacts(model="closed", users=USERS, duration_s=WINDOW_S, content_declared=True),
+        probes=(Probe(step="hello", status=200, body_bytes=13, meets_expectation=True, body_digest="0f"),),
         engine=EngineReport(
             ready=Ready(
                 version="0.1.0",

@@ -49,7 +49,14 @@ def content(evidence: Evidence, limits: ContentLimits) -> Finding:
         )
     if window.completed == 0:
         return unknown(CHECK, "no responses", limit=limit, source=SOURCE)
-    return _declared(window, limits, limit) if declared else _undeclared(window, evidence, limit)
+    if not declared:
+        return _undeclared(window, evidence, limit)
+    told = _declared(window, limits, limit)
+    if told.status is Status.VALID and evidence.load.length_from_preflight and evidence.probes:
+        # A status alone does not notice a page that is cut short.
+        length = _undeclared(window, evidence, limit)
+        return told if length.status is Status.VALID else length
+    return told
 
 
 def _declared(window: Window, limits: ContentLimits, limit: str) -> Finding:

@@ -33,7 +33,9 @@ def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         advice = "stop that process (`ss -ltnp` names it) or let Prony choose a free port"
     elif server.owns_port_at_end is False:
         status = Status.INVALID
-        reason = f"another process began to listen on port {server.port} under load"
+        reason = f"another process listened on port {server.port} under load"
+        if server.other_listener:
+            reason += f": {server.other_listener}"
         advice = "it may have sent part of the responses: stop it, or let Prony choose a free port"
     elif died is not None:
         status = Status.INVALID

@@ -146,9 +146,10 @@ def _neighbours(evidence: Evidence, limits: IsolationLimits) -> list[Part]:
 
 def _quota(evidence: Evidence, limits: IsolationLimits) -> Part | None:
     window = evidence.server_window
-    if window is None or window.throttle is None or window.wall_s <= 0:
-        # No quota is set, or it cannot be read: the server's CPU share shows its effect.
-        return None
+    if window is None or window.wall_s <= 0:
+        return None  # no window: said by every other check
+    if window.throttle is None:
+        return Status.UNKNOWN, "whether a CPU quota throttled the server could not be read", None
     share = window.throttle.throttled_s / window.wall_s
     return _graded(
         share, limits.isolation_throttled, limits, "a CPU quota throttled the server for {} of the window"

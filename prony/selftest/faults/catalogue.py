@@ -11,12 +11,14 @@ from functools import partial
 from prony.experiment.requirements import forecasts, refusals
 from prony.host.resource_limits import limits
 from prony.judge.finding import Status
+from prony.judge.together import JudgedTrial, clock
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
 from prony.selftest.faults.disturbances import burner, cpu_quota, port_range
+from prony.selftest.faults.edited import clock_dips, clock_level, clock_low, quota_unreadable
 from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
-from prony.selftest.faults.other_process import SHARED
+from prony.selftest.faults.other_process import SHARED, VISITED
 from prony.selftest.faults.trial import run_setup
 
 LONG = SteadyWindow(window_s=9.0)
@@ -83,6 +85,19 @@ def _open_loop_shows(closed: SetupResult) -> ExtraCase:
     elif outcome.status("stall") is not Status.VALID:
         fault = f"of the open loop, stall says '{outcome.reason('stall')}'"
     return ExtraCase(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
+
+
+def _one_slow_clock(dips: SetupResult) -> ExtraCase:
+    """A clock that is low all through one trial is level there: trials are held against each other."""
+    trials = [JudgedTrial("a", block, clock_level(dips.evidence)) for block in range(3)]
+    slow = JudgedTrial("b", 0, clock_low(dips.evidence))
+    found, clean = clock([*trials, slow]), clock(trials)
+    failure = None
+    if found is None or found.status is not Status.SUSPECT:
+        failure = "a trial with a clock 30 % lower than the others was not detected"
+    elif clean is None or clean.status is not Status.VALID:
+        failure = "trials of one clock were accused"
+    return ExtraCase(f"between trials: {found.reason if found is not None else 'nothing'}", failure)
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -289,4 +304,40 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(),
         other_tools=False,
     ),
+    Entry(
+        31,
+        "the CPU clock falls",
+        "the clock is 30 % lower for half of the window, and back at its end (edited: a guest cannot set it)",
+        Setup(edited=clock_dips, measured=LONG),
+        ("host",),
+        Setup(edited=clock_level, measured=LONG),
+        partial(_says, "host", "CPU clock"),
+        beside=_one_slow_clock,
+        other_tools=False,
+    ),
+    Entry(
+        33,
+        "pages cut short, and only the status is checked",
+        "2 % of the responses have half of the page, with a length that says so",
+        Setup(
+            command=(*SHARED, "{host}", "{port}", "works", "halves"),
+            workload=hello(status_only=True),
+        ),
+        ("content",),
+        Setup(command=(*SHARED, "{host}", "{port}", "works"), workload=hello(status_only=True)),
+        partial(_says, "content", "length"),
+        other_tools=False,
+    ),
+    Entry(
+        41,
+        "CPU quota that cannot be read",
+        "the counters of the server's control group are hidden (edited)",
+        Setup(edited=quota_unreadable),
+        ("isolation",),
+        Setup(),
+        partial(_says, "isolation", "could not be read"),
+        unknown=True,
+        other_tools=False,
+    ),
+    VISITED,
 )

@@ -17,9 +17,9 @@ BODY = "x" * 64
 SECONDS = 3.0
 
 
-def hello(expect: bool = True, delay_ms: float | None = None) -> Workload:
-    """One GET; `expect` declares the correct response."""
-    right = Expectation(status=(200,), body_bytes=len(BODY)) if expect else None
+def hello(expect: bool = True, delay_ms: float | None = None, *, status_only: bool = False) -> Workload:
+    """One GET; `expect` declares the correct response, `status_only` nothing but its status."""
+    right = Expectation(status=(200,), body_bytes=None if status_only else len(BODY)) if expect else None
     return Workload(name="hello", delay_ms=delay_ms, steps=(Step(name="hello", path="/", expect=right),))
 
 
@@ -63,6 +63,8 @@ class Setup:
     """Entered when the server is started."""
     in_window: bool = False
     """The disturbance begins when the window opens."""
+    edited: Callable[[Evidence], Evidence] | None = None
+    """For what no machine can stage: applied to the evidence of a real trial before it is judged."""
     needs: tuple[str, ...] = ()
     """Of the host: `root`, `cgroup`, `two-cpus`."""
 
@@ -82,6 +84,12 @@ class SetupResult:
     def reason(self, check: str) -> str:
         """What this check's finding says."""
         return next((f.reason for f in self.judgement.findings if f.check == check), "")
+
+    @property
+    def unread(self) -> dict[str, Status]:
+        """The checks that could not tell, and without which the trial cannot be valid."""
+        known = self.judgement.findings
+        return {f.check: f.status for f in known if f.status is Status.UNKNOWN and f.essential}
 
     @property
     def fired(self) -> dict[str, Status]:
@@ -115,5 +123,7 @@ class Entry:
     """What else must hold of the faulty trial; a sentence when it does not."""
     beside: Callable[[SetupResult], ExtraCase | None] = lambda _: None
     """The second case of an entry that one trial cannot show."""
+    unknown: bool = False
+    """Whether the finding is to be unknown: it must not pass, and nobody can be accused."""
     other_tools: bool = True
     """Whether wrk and ab can be pointed at this set-up."""

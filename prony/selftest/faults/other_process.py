@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,38 @@ BESIDE = Entry(
     other_tools=False,
 )
 """Each process has a listening socket; the kernel spreads new connections over them."""
+VISIT_S = 1.5
+"""Longer than a second, at which the port is looked at under load."""
+
+
+def _visits(running: RunningSetup) -> Iterator[None]:
+    """Joins the port when the window opens and leaves before it closes."""
+    assert running.port is not None
+    process = subprocess.Popen([*SHARED, HOST, str(running.port)])
+    leaves = threading.Timer(VISIT_S, process.kill)
+    leaves.start()
+    try:
+        yield
+    finally:
+        leaves.cancel()
+        process.kill()
+        process.wait()
+
+
+VISITED = Entry(
+    42,
+    "another process answers for a while",
+    "a process joins the server's port within the window and has left when the load ends",
+    Setup(
+        command=SHARES_ITS_PORT.command,
+        connections=SHARES_ITS_PORT.connections,
+        disturbance=contextmanager(_visits),
+        in_window=True,
+    ),
+    ("identity",),
+    SHARES_ITS_PORT,
+    other_tools=False,
+)
 
 
 def another_process(_tools: bool) -> EntryResult:

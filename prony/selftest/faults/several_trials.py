@@ -16,6 +16,7 @@ from prony.compare.ratio import Verdict
 from prony.host.partition import partition
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
+from prony.selftest.faults.different_responses import different_responses
 from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.other_process import another_process
 from prony.selftest.faults.other_tools import run_tools
@@ -166,4 +167,5 @@ MANY: dict[int, Callable[[bool], EntryResult]] = {
     23: same_twice,
     25: averaged_percentiles,
     27: two_machines,
+    32: different_responses,
 }

@@ -1,6 +1,7 @@
 """A small web server that listens with SO_REUSEPORT, as servers with one socket per worker do, so that
 another process can join its port. Run by its path with host, port, `patient` (never the first to close),
-`works` (1 ms of CPU per response). Must not know Prony.
+`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses).
+Must not know Prony.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import time
 from typing import cast
 
 BODY = b"x" * 64
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n"
+HALF = BODY[:32] if "halves" in sys.argv else BODY
+EVERY = 50
 PATIENT = "patient" in sys.argv
 WORK_S = 0.001 if "works" in sys.argv else 0.0
 END = b"\r\n\r\n"
@@ -23,6 +25,7 @@ class SameResponse(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._read = b""
+        self._count = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Responses go where the requests come from."""
@@ -36,7 +39,10 @@ class SameResponse(asyncio.Protocol):
             request, _, self._read = self._read.partition(END)
             _work()
             closes = not PATIENT and b"connection: close" in request.lower()
-            self._transport.write(HEAD + (b"Connection: close\r\n" if closes else b"") + b"\r\n" + BODY)
+            self._count += 1
+            body = HALF if self._count % EVERY == 0 else BODY
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n".encode()
+            self._transport.write(head + (b"Connection: close\r\n" if closes else b"") + b"\r\n" + body)
             if closes:
                 self._transport.close()
 

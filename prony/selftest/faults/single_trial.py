@@ -62,9 +62,10 @@ def with_(told: EntryResult, **changes: object) -> EntryResult:
 
 
 def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
-    if any(check in outcome.fired for check in entry.named_by):
+    found_by = {**outcome.unread, **outcome.fired} if entry.unknown else outcome.fired
+    if any(check in found_by for check in entry.named_by):
         return None
-    found = ", ".join(outcome.fired) or "nothing"
+    found = ", ".join(found_by) or "nothing"
     return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
 
 
@@ -86,10 +87,11 @@ def _false_alarms(clean: CleanResult) -> str | None:
 
 
 def _finding(entry: Entry, outcome: SetupResult) -> str:
-    check = next((c for c in entry.named_by if c in outcome.fired), None)
+    found_by = {**outcome.unread, **outcome.fired} if entry.unknown else outcome.fired
+    check = next((c for c in entry.named_by if c in found_by), None)
     if check is None:
         return outcome.judgement.verdict.value
-    return f"{outcome.fired[check].value}, {check}: {outcome.reason(check)}"
+    return f"{found_by[check].value}, {check}: {outcome.reason(check)}"
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:

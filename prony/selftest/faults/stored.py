@@ -71,13 +71,14 @@ class Shown:
 
 
 @contextmanager
-def _shown() -> Iterator[Shown]:
+def shown() -> Iterator[Shown]:
+    """A store that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="prony-selftest-") as folder:
-        shown = Shown(Path(folder))
+        made = Shown(Path(folder))
         try:
-            yield shown
+            yield made
         finally:
-            shown.store.close()
+            made.store.close()
 
 
 def keep(
@@ -139,12 +140,12 @@ def averaged_percentiles(_tools: bool) -> EntryResult:
     ]
     own = [value for _, outcome in trials if (value := outcome.figures.get(P99)) is not None]
     mean = sum(own) / max(1, len(own))
-    with _shown() as shown:
-        identifier = keep(shown.store, trials, fingerprint({}), CROWD)
-        (cell,) = shown.json("results", "show", identifier)["parts"][0]["cells"]
+    with shown() as commands:
+        identifier = keep(commands.store, trials, fingerprint({}), CROWD)
+        (cell,) = commands.json("results", "show", identifier)["parts"][0]["cells"]
         texts = {
-            "table": shown.command("results", "show", identifier).stdout,
-            "page": shown.page(identifier),
+            "table": commands.command("results", "show", identifier).stdout,
+            "page": commands.page(identifier),
         }
     summary = cell["figures"].get(P99)
     failures = [] if summary is None else _not_their_own(summary, own)
@@ -203,15 +204,15 @@ def two_machines(_tools: bool) -> EntryResult:
     here = fingerprint({})
     other = here.model_copy(update={"hostname": "another-host", "cpus": 2 * here.cpus})
     there = other.model_copy(update={"key": key_of(other)})
-    with _shown() as shown:
-        whole = [keep(shown.store, trials, machine, FEW) for machine in (here, there)]
+    with shown() as commands:
+        whole = [keep(commands.store, trials, machine, FEW) for machine in (here, there)]
         apart = [
-            keep(shown.store, [trial], machine, FEW)
+            keep(commands.store, [trial], machine, FEW)
             for trial, machine in zip(trials, (here, there), strict=True)
         ]
-        found = shown.json("compare-results", *whole)
-        table = shown.command("compare-results", *whole).stdout
-        one_each = shown.command("compare-results", *apart)
+        found = commands.json("compare-results", *whole)
+        table = commands.command("compare-results", *whole).stdout
+        one_each = commands.command("compare-results", *apart)
     rates = [outcome.figures["requests_per_s"] for _, outcome in trials]
     pair = compare(
         Sample(name, block, rate, machine=machine.key)

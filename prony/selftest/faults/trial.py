@@ -118,7 +118,8 @@ def _run(setup: Setup, seed: int) -> SetupResult:
         outcome = run_trial(plan, target, surroundings, listener, seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
-    return SetupResult(outcome.evidence, judge(outcome.evidence), figures(outcome.evidence).numbers())
+    evidence = outcome.evidence if setup.edited is None else setup.edited(outcome.evidence)
+    return SetupResult(evidence, judge(evidence), figures(evidence).numbers())
 
 
 def spec_of(setup: Setup) -> ServerSpec:

@@ -1,0 +1,138 @@
+"""What the trials of one comparison say about each other: a slower clock in one of them, servers that send
+different responses. Pure; must not know ratios, or how a finding is shown.
+
+A check judges one trial and cannot see these: every trial may be right by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from prony.evidence.server import Probe
+from prony.evidence.trial import Evidence
+from prony.judge.checks.host import HostLimits, window_mhz
+from prony.judge.finding import Finding, Status
+from prony.judge.words import number, percent
+
+LENGTH_APART = 0.1
+"""Bodies whose lengths differ by more than this share are different work, whatever they say."""
+
+
+class JudgedTrial(NamedTuple):
+    """A trial that counts: its server, its block and its evidence."""
+
+    server: str
+    block: int
+    evidence: Evidence
+
+
+def together(trials: Sequence[JudgedTrial]) -> tuple[Finding, ...]:
+    """Findings about trials that are compared with each other: those of one workload and load."""
+    found = (clock(trials), responses(trials))
+    return tuple(finding for finding in found if finding is not None)
+
+
+def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Finding | None:
+    """The median CPU clock of each window against the highest. None where it was read in less than two
+    trials: `host` says so in each of them.
+    """
+    allowed = (limits or HostLimits()).host_frequency_drop
+    read = [(median(rows), trial) for trial in trials if (rows := window_mhz(trial.evidence))]
+    if len(read) < 2:
+        return None
+    highest = max(mhz for mhz, _ in read)
+    lowest, _ = min(read, key=lambda one: one[0])
+    slow = [(mhz, trial) for mhz, trial in read if mhz < (1 - allowed) * highest]
+    named = ", ".join(f"{t.server} in block {t.block + 1} {number(mhz)} MHz" for mhz, t in slow[:3])
+    more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
+    return Finding(
+        check="clock",
+        status=Status.SUSPECT if slow else Status.VALID,
+        value=1 - lowest / highest,
+        limit=f"median CPU clock of all trials within {percent(allowed)}",
+        reason=f"CPU clock lower in {named}{more}; {number(highest)} MHz in others"
+        if slow
+        else f"{number(lowest)} to {number(highest)} MHz",
+        advice="fix the clock (governor performance, no turbo) or check cooling, then repeat" if slow else "",
+        source="krun",
+    )
+
+
+def responses(trials: Sequence[JudgedTrial]) -> Finding | None:
+    """The preflight responses of the servers against each other, step by step. None with a single server.
+
+    What one server's own trials do not agree on (a date, an identifier) is not compared between servers.
+    """
+    by_server: dict[str, list[Mapping[str, Probe]]] = {}
+    for trial in trials:
+        by_server.setdefault(trial.server, []).append({p.step: p for p in trial.evidence.probes})
+    asked = {server: known for server, known in by_server.items() if any(known)}
+    if len(by_server) < 2:
+        return None
+    limit = f"one status, media type and body for all servers (length beyond {percent(LENGTH_APART)} invalid)"
+    if len(asked) < 2:
+        return _responses(Status.UNKNOWN, "no preflight responses to compare", limit)
+    steps = list(dict.fromkeys(step for known in asked.values() for probes in known for step in probes))
+    worst, said = Status.VALID, []
+    for step in steps:
+        mine = {
+            server: [probes[step] for probes in known if step in probes] for server, known in asked.items()
+        }
+        status, text = _step({server: probes for server, probes in mine.items() if probes})
+        if text:
+            said.append(f"{step}: {text}")
+        if status is Status.INVALID or (status is Status.SUSPECT and worst is Status.VALID):
+            worst = status
+    return _responses(worst, "; ".join(said[:3]) or "all servers sent the same", limit)
+
+
+def _responses(status: Status, reason: str, limit: str) -> Finding:
+    accused = status in {Status.SUSPECT, Status.INVALID}
+    return Finding(
+        check="responses",
+        status=status,
+        limit=limit,
+        reason=f"the servers' responses differ: {reason}" if accused else reason,
+        advice="the ratio compares different work: make the servers send the same" if accused else "",
+        source="TechEmpower's rules: every implementation sends the same response",
+    )
+
+
+def _step(by_server: Mapping[str, Sequence[Probe]]) -> tuple[Status, str]:
+    """Status and words about one step; no words where the servers agree."""
+    if len(by_server) < 2:
+        return Status.VALID, ""
+    status = {server: _one({probe.status for probe in probes}) for server, probes in by_server.items()}
+    if _differ(status):
+        return Status.INVALID, _values(status, "status {}")
+    length = {server: median(probe.body_bytes for probe in probes) for server, probes in by_server.items()}
+    shortest, longest = min(length.values()), max(length.values())
+    if longest - shortest > LENGTH_APART * longest:
+        return Status.INVALID, _values({s: number(v) for s, v in length.items()}, "{} bytes")
+    media = {server: _one({_media(probe) for probe in probes}) for server, probes in by_server.items()}
+    if _differ(media):
+        return Status.SUSPECT, _values(media, "{}")
+    body = {server: _one({probe.body_digest for probe in probes}) for server, probes in by_server.items()}
+    if _differ(body):
+        return Status.SUSPECT, f"bodies of {number(shortest)} to {number(longest)} bytes with other content"
+    return Status.VALID, ""
+
+
+def _one(values: set[str | None] | set[int]) -> str | None:
+    """The value that all trials of a server agree on; None where they do not."""
+    return str(next(iter(values))) if len(values) == 1 and None not in values else None
+
+
+def _differ(by_server: Mapping[str, str | None]) -> bool:
+    return len({value for value in by_server.values() if value is not None}) > 1
+
+
+def _values(by_server: Mapping[str, str | None], words: str) -> str:
+    return ", ".join(f"{s} {words.format(v)}" for s, v in by_server.items() if v is not None)
+
+
+def _media(probe: Probe) -> str | None:
+    """The media type without parameters: `text/plain; charset=utf-8` and `text/plain` are one."""
+    return None if probe.content_type is None else probe.content_type.partition(";")[0].strip().lower()
