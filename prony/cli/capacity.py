@@ -52,7 +52,7 @@ def command(
     from prony.experiment.growth import first_open_load
     from prony.plan.load import ClosedLoad
     from prony.plan.objective import objectives
-    from prony.plan.plan import MAIN, Part, Plan, Search
+    from prony.plan.plan import Search, one_part
 
     if slo is None:
         raise UsageError("name what must hold with --slo, such as 'p99<50ms' (quote it)")
@@ -75,14 +75,13 @@ def command(
     )
     closed = ClosedLoad(users=options.users(USERS if users is None else users))
     chosen = t.chosen(target, workload, window, warmup, warm_up_cap, quick)
-    title = f"capacity of {chosen.title} with {slo}"
-    plan = Plan(
-        name="capacity",
-        command="capacity",
-        title=title,
-        parts=(Part(name=MAIN, title=title, shape="capacity", search=search),),
-        cells=(chosen.cell(closed if start is None else first_open_load(start, search)),),
+    plan = one_part(
+        "capacity",
+        f"capacity of {chosen.title} with {slo}",
+        [chosen.cell(closed if start is None else first_open_load(start, search))],
         seed=options.seed(common.seed),
         quick=quick,
+        shape="capacity",
+        search=search,
     )
     return measure.run(plan, common)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from prony.plan.workload import Workload
 
 
-@measures(without=("resume", "until_clear", "max_trials", "jdk"))
+@measures(without=("until_clear", "max_trials", "jdk"))
 def command(
-    url: str = typer.Argument(
-        ..., help="What to request, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
+    url: str | None = typer.Argument(
+        None, help="What to request, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
     ),
     method: str | None = typer.Option(
         None, "--method", "-X", help="The method [default: GET, with a body POST]."
@@ -132,16 +132,21 @@ def command(
     log: Path | None = typer.Option(
         None, "--log", help="Also write one row per request into this CSV file (docs/engine.md)."
     ),
+    trials: int = typer.Option(1, "--trials", help="Measure so often, one after the other."),
     *,
     common: Common,
 ) -> int:
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
     from prony.cli.load_words import chosen as chosen_load
-    from prony.plan.plan import single
+    from prony.plan.plan import MAIN, cell_of, one_part, shape_of
     from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed
 
+    if url is None:
+        raise UsageError(
+            "name the URL of a running server, such as http://127.0.0.1:8080/path, or --resume ID"
+        )
     target, path = parse_url(url)
     if workload is None:
         sends = request(path, method, header, body, body_file)
@@ -182,8 +187,8 @@ def command(
         log=None if log is None else str(log),
         preflight=target.unix is None,
     )
-    seed = options.seed(common.seed)
-    plan = single(target, target.url, trial, title=f"load {url}", command="load", seed=seed)
+    cells = [cell_of(MAIN, target.url, target, trial, options.trials(trials))]
+    plan = one_part("load", f"load {url}", cells, seed=options.seed(common.seed), shape=shape_of(cells))
     return measure.run(plan, common)
 
 

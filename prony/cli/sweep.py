@@ -20,9 +20,7 @@ def command(
     users: str | None = typer.Option(
         None, "--users", "-c", help=f"Numbers of users; 16…2048 doubles between two [default: {USERS}]."
     ),
-    repeats: int | None = typer.Option(
-        None, "--repeats", help="Trials per number; 3 or more give better intervals [default: 1]."
-    ),
+    trials: int = typer.Option(1, "--trials", help="Per number of users; 3 or more give better intervals."),
     workload: t.Workload = None,
     window: t.Window = None,
     warmup: t.WarmUp = None,
@@ -36,20 +34,18 @@ def command(
     """
     from prony.cli import measure
     from prony.plan.load import ClosedLoad
-    from prony.plan.plan import MAIN, Part, Plan
+    from prony.plan.plan import one_part
 
     numbers = user_list(users or USERS)
-    times = options.trials(1 if repeats is None else repeats)
+    times = options.trials(trials)
     chosen = t.chosen(target, workload, window, warmup, warm_up_cap, quick)
-    title = f"sweep of {chosen.title}"
-    plan = Plan(
-        name="sweep",
-        command="sweep",
-        title=title,
-        parts=(Part(name=MAIN, title=title, shape="sweep"),),
-        cells=tuple(chosen.cell(ClosedLoad(users=number), times) for number in numbers),
+    plan = one_part(
+        "sweep",
+        f"sweep of {chosen.title}",
+        [chosen.cell(ClosedLoad(users=number), times) for number in numbers],
         seed=options.seed(common.seed),
         quick=quick,
+        shape="sweep",
     )
     return measure.run(plan, common)
 

@@ -78,7 +78,7 @@ class Opinion:
     """… in a sentence."""
 
 
-def own_run(record: TrialRecord, judgement: Judgement, round_: int, counted: int | None) -> Run | None:
+def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | None:
     """Prony's own trial of a round; None when it has no measured part."""
     engine = record.evidence.engine
     window = None if engine is None else engine.window
@@ -86,7 +86,7 @@ def own_run(record: TrialRecord, judgement: Judgement, round_: int, counted: int
         return None
     threads = [thread.cpu_s for thread in window.threads]
     used_s = sum(cpu_s for cpu_s in threads if cpu_s is not None) if None not in threads else None
-    worst = judgement.worst
+    worst, counted = judgement.worst, record.evidence.server_count
     return Run(
         PRONY,
         round_,
@@ -95,7 +95,7 @@ def own_run(record: TrialRecord, judgement: Judgement, round_: int, counted: int
         window.duration_s,
         used_s,
         window.duration_s,
-        counted,
+        None if counted is None else counted.requests,
         failure=record.failure,
         verdict=judgement.verdict.value,
         finding=None if worst is None else f"{worst.check}: {worst.reason}",

@@ -133,6 +133,23 @@ class ServerCount(Record):
     requests: int
 
 
+class ToolRun(Record):
+    """What another load generator said of the same load on the same process, beside Prony's own."""
+
+    tool: str
+    requests: int
+    """By its own account."""
+    errors: int
+    seconds: float
+    """Asked for."""
+    client_cpu_s: float | None = None
+    """By the kernel."""
+    wall_s: float
+    counted: int | None = None
+    """By the server, in the same time; None when it does not count."""
+    failure: str | None = None
+
+
 class Phase(Record):
     """A named stretch of the run, in the engine's time."""
 
@@ -212,6 +229,8 @@ class Evidence(Record):
     phases: tuple[Phase, ...] = ()
     stages: tuple[StageReport, ...] = ()
     """What was offered wholly before the measured load, or after it; not judged."""
+    beside: tuple[ToolRun, ...] = ()
+    """Other load generators, in the order in which they ran; not judged."""
     clean_stop: bool | None = None
     """Whether the server was gone after it was told to stop."""
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from prony.compare.cross_check import PRONY
 from prony.errors import EnvironmentFault
-from prony.experiment import growth, requirements
-from prony.experiment.clear import UntilClear, watches
-from prony.experiment.cross_check import Rounds, counted_in, counter
+from prony.experiment import requirements
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.stored import cell_of_record
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.experiment.trials import Ended, Trials, index_of
-from prony.peers import PEERS
-from prony.plan.plan import Cell, CrossCheck, Part, Plan, ScheduledTrial, Skipped
+from prony.plan.plan import Cell, Part, Plan, ScheduledTrial, Skipped
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
+
+if TYPE_CHECKING:
+    from prony.experiment.clear import UntilClear
 
 Key = tuple[str, int, str]
 """(cell, block, kind): which trial of the plan a stored one is."""
@@ -113,9 +113,6 @@ class Experiment:
         if part.follows is not None and not self.plan.of(part.name):
             self._follow(part)
         self._watch(part)
-        if part.cross_check is not None:
-            self._cross_check(part, trials)
-            return
         while True:
             for scheduled in self._left(part):
                 if not self._spared(part, scheduled):
@@ -123,36 +120,14 @@ class Experiment:
             if part.search is None or not self._search_on(part):
                 return
 
-    def _cross_check(self, part: Part, trials: Trials) -> None:
-        """Round by round, in each a trial of Prony's and a run of each other tool; those that have ended are
-        left out.
-        """
-        assert part.cross_check is not None
-        rounds = Rounds({tool.name: tool for tool in PEERS}, self.testbed.partition.client, self.plan.seed)
-        own = {one.block + 1: one for one in self._left(part)}
-        for round_ in range(1, self.plan.of(part.name)[0].trials + 1):
-            for name in rounds.order(part, round_):
-                asked = self.plan.part(part.name).cross_check
-                assert asked is not None
-                if name == PRONY and round_ in own:
-                    self.progress.note(f"round {round_}: {name}")
-                    counted = counted_in(counter(asked), lambda: self._trial(own[round_], trials))  # noqa: B023
-                    counts = asked.own_counts if counted is None else asked.own_counts | {round_: counted}
-                    self._keep_check(part, asked.model_copy(update={"own_counts": counts}))
-                elif name != PRONY and (name, round_) not in {(run.tool, run.round) for run in asked.runs}:
-                    self.progress.note(f"round {round_}: {name}")
-                    made = rounds.run(name, part, round_)
-                    self._keep_check(part, asked.model_copy(update={"runs": (*asked.runs, made)}))
-
-    def _keep_check(self, part: Part, found: CrossCheck) -> None:
-        self._keep(self.plan.with_part(part.model_copy(update={"cross_check": found})))
-
     def _left(self, part: Part) -> list[ScheduledTrial]:
         cells = {cell.id for cell in self.plan.of(part.name)}
         return [one for one in self.plan.order() if one.cell in cells and _scheduled(one) not in self._ended]
 
     def _follow(self, part: Part) -> None:
         """The loads of a part that follows another, or why it cannot be run."""
+        from prony.experiment import growth
+
         found = growth.following(self.plan, part, self._latest())
         cells = tuple(one for one in found if isinstance(one, Cell))
         skipped = tuple(one for one in found if isinstance(one, Skipped) and one not in self.plan.skipped)
@@ -163,6 +138,8 @@ class Experiment:
 
     def _search_on(self, part: Part) -> bool:
         """Add the next rate of a search; False when it is over."""
+        from prony.experiment import growth
+
         cell = growth.next_cell(self.plan, part, self._latest())
         if cell is None:
             return False
@@ -184,7 +161,11 @@ class Experiment:
     # -- until clear
 
     def _watch(self, part: Part) -> None:
-        self._watches, self._over = watches(part, self.plan.of(part.name)), {}
+        self._watches, self._over = {}, {}
+        if part.until_clear is not None:
+            from prony.experiment.clear import watches  # a third of a second: few plans need statistics here
+
+            self._watches = watches(part, self.plan.of(part.name))
         for trial in self.store.trials(self.identifier) if self._watches else ():
             self._see(trial)
 
@@ -241,7 +222,7 @@ class Experiment:
             return False
         cell = self.plan.cell(scheduled.cell)
         part = self.plan.part(cell.part)
-        if part.search is not None or part.cross_check is not None:
+        if part.search is not None:
             return True
         return not any(self.plan.cell(one).server == cell.server for one, _, _ in self._ended)
 

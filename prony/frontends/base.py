@@ -21,7 +21,7 @@ from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.judge.finding import Finding, Judgement, Status
 from prony.plan import planfile_url
-from prony.plan.plan import Plan, single
+from prony.plan.plan import MAIN, Plan, cell_of, one_part
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
 from prony.store import Store, StoredTrial
@@ -60,9 +60,8 @@ class Translated:
 
     def plan(self, seed: int = 1) -> Plan:
         """The plan of its one trial."""
-        return single(
-            self.target, self.target.url, self.trial, title=self.title, command=self.tool, seed=seed
-        )
+        cell = cell_of(MAIN, self.target.url, self.target, self.trial)
+        return one_part(self.tool, self.title, [cell], seed=seed, shape="single")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,16 @@ class Offered(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """Such a load as a value."""
+
+    connections: int
+    tls: bool = False
+    per_request: bool = False
+    rate_per_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A load on a server for a tool: whole seconds that begin with a warm-up."""
 

@@ -27,7 +27,7 @@ Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-ch
 highest rate at which an objective holds, one trial, other load generators beside Prony.
 """
 
-RESUMABLE = frozenset({"compare", "run", "sweep", "capacity"})
+RESUMABLE = frozenset({"compare", "run", "load", "sweep", "capacity", "second-opinion"})
 """Commands that have --resume."""
 
 
@@ -61,54 +61,13 @@ class Follow(Record):
     """Of each server's own capacity, or of the lowest of all."""
 
 
-class ToolRun(Record):
-    """What another load generator said of one round of a cross-check, beside Prony's own trial."""
-
-    tool: str
-    round: int
-    requests: int
-    """By its own account."""
-    errors: int
-    seconds: float
-    """Asked for."""
-    client_cpu_s: float | None = None
-    """By the kernel."""
-    wall_s: float
-    counted: int | None = None
-    """By the server, in the same time; None when it does not count."""
-    failure: str | None = None
-
-
-class Counts(Record):
-    """Where a server says how many requests it has read."""
-
-    base: str
-    """Scheme, host and port."""
-    path: str
-    pointer: str
-    """JSON pointer (RFC 6901)."""
-
-
 class CrossCheck(Record):
-    """The other tools of a cross-check."""
+    """The other tools of a cross-check. Their runs are in the trials (`TrialPlan.beside`)."""
 
-    connections: int
-    seconds: int
-    rate_per_s: int | None = None
-    per_request: bool = False
-    """A connection per request."""
-    tls: bool = False
-    url: str
     versions: dict[str, str] = Field(default_factory=dict)
     """Tool -> version, of those that run."""
     left_out: dict[str, str] = Field(default_factory=dict)
-    """Tool -> why it did not run, and how to get it."""
-    counts: Counts | None = None
-    """None: the server does not count."""
-    runs: tuple[ToolRun, ...] = ()
-    """As far as they have ended; not trials, and not judged."""
-    own_counts: dict[int, int] = Field(default_factory=dict)
-    """Round -> requests that the server counted during Prony's own trial."""
+    """Tool -> why it does not run, and how to get it."""
 
 
 class Part(Record):
@@ -355,11 +314,6 @@ class Plan(Record):
             found[cell.id] = cell if known is None else known.model_copy(update={"trials": known.trials + 1})
         return self.model_copy(update={"cells": tuple(found.values())})
 
-    def with_part(self, part: Part) -> Plan:
-        """With this part in place of the one of its name."""
-        parts = tuple(part if one.name == part.name else one for one in self.parts)
-        return self.model_copy(update={"parts": parts})
-
     def only(self, pattern: str) -> Plan | None:
         """The cells whose id matches the pattern (or lies in a part of that name), and of those that are not
         run the same ones; None when there is none to run.
@@ -395,20 +349,24 @@ def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: in
     )
 
 
-def single(
-    target: Target, server: str, trial: TrialPlan, *, title: str, command: str, seed: int, note: str = "",
-    **more: Any,
-) -> Plan:  # fmt: skip
-    """One trial of one target."""
+def one_part(
+    command: str, title: str, cells: Sequence[Cell], *, seed: int, quick: bool = False, **part: Any
+) -> Plan:
+    """The plan of a command that makes a single part. `part`: further fields of it, such as its shape."""
     return Plan(
         name=command,
         command=command,
         title=title,
-        note=note,
-        parts=(Part(name=MAIN, title=title, shape="single"),),
-        cells=(cell_of(MAIN, server, target, trial, **more),),
+        parts=(Part(name=MAIN, title=title, **part),),
+        cells=tuple(cells),
         seed=seed,
+        quick=quick,
     )
+
+
+def shape_of(cells: Sequence[Cell]) -> Shape:
+    """Of loads on a running server: one trial is shown as it is, several as a table."""
+    return "single" if len(cells) == 1 and cells[0].trials == 1 else "matrix"
 
 
 def _search_order(cells: Sequence[Cell]) -> Iterator[tuple[str, int, int, bool]]:

@@ -17,7 +17,7 @@ from prony.errors import UsageError
 from prony.evidence.base import Record
 from prony.plan import workload as workloads
 from prony.plan.load import Connections, Load, Measured, SteadyWindow
-from prony.plan.plan import Plan, single
+from prony.plan.plan import MAIN, Plan, cell_of, one_part
 from prony.plan.script import Script
 from prony.plan.stage import Stage
 from prony.plan.target import TlsOptions, Url, parse_url
@@ -146,18 +146,14 @@ def _as_plan(file: UrlPlan, name: str, seed: int) -> Plan:
             "source_addresses": file.servers.source_addresses,
         }
     )
-    made = single(
-        target,
-        target.url,
-        trial,
-        title=file.title or f"load {file.servers.url}",
-        note=file.note,
-        command="run",
+    made = one_part(
+        "run",
+        file.title or f"load {file.servers.url}",
+        [cell_of(MAIN, target.url, target, trial, file.trials, limits=file.limits)],
         seed=seed if file.seed is None else file.seed,
-        trials=file.trials,
-        limits=file.limits,
+        shape="single",
     )
-    return made.model_copy(update={"name": name, "goes_on": True})
+    return made.model_copy(update={"name": name, "note": file.note, "goes_on": True})
 
 
 TRIAL_KEYS = (

@@ -95,6 +95,10 @@ class TrialPlan(Record):
     """A load of its own that ends before this one begins; nothing of it is judged."""
     after: Stage | None = None
     """One that begins when this one has ended."""
+    beside: tuple[str, ...] = ()
+    """Other load generators (prony.peers) that offer the same load to the same process, in shuffled order,
+    some before and some after this one.
+    """
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have (docs/engine.md). Only `prony selftest` sets them; a trial with any
     is invalid.
@@ -195,7 +199,8 @@ class TrialPlan(Record):
     def estimate_s(self) -> float:
         """About how long one trial takes: start, published part, warm-up, settling, window, stop."""
         if isinstance(self.measured, WholeRun):
-            return START_S + self.measured.warm_up_s + self.measured_s + self.last_session_s + STOP_S
+            runs_s = (1 + len(self.beside)) * self.measured_s
+            return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S
         if self.warm_up.method == "fixed":
             return START_S + self.warm_up.cap_s + self.measured_s + STOP_S
         warm = self.warm_up.min_s + 0.6 * (self.warm_up.cap_s - self.warm_up.min_s)

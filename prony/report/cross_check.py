@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
+from prony.plan.load import OpenLoad
 from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
 from prony.report.result import PartView
 from prony.report.wording import ABSENT, counted, number, ranges, ratio
@@ -14,11 +15,12 @@ def opinions_of(part: PartView) -> tuple[Opinion, ...]:
     asked = part.part.cross_check
     if asked is None:
         return ()
-    own = [
-        own_run(t.record, t.judgement, t.record.block + 1, asked.own_counts.get(t.record.block + 1))
-        for t in part.trials
+    own = [own_run(t.record, t.judgement, t.record.block + 1) for t in part.trials]
+    others = [
+        Run(round=trial.record.block + 1, **run.model_dump())
+        for trial in part.trials
+        for run in trial.record.evidence.beside
     ]
-    others = [Run(**run.model_dump()) for run in asked.runs]
     return opinions(
         [*(run for run in own if run is not None), *others], asked.versions, len(_cpus(part)) or 1
     )
@@ -38,12 +40,13 @@ def blocks(part: PartView) -> list[Block]:
         return []
     found, cpus = opinions_of(part), _cpus(part)
     rounds = max([run.round for one in found for run in one.runs], default=0)
+    trial = part.cells[0].cell.trial
     load = (
-        counted(asked.connections, "connection")
-        if asked.rate_per_s is None
-        else f"{asked.rate_per_s} requests/s"
+        f"{trial.load.highest_per_s:g} requests/s"
+        if isinstance(trial.load, OpenLoad)
+        else counted(trial.load.users, "connection")
     )
-    note = f"{load}, {asked.seconds} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
+    note = f"{load}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
     columns = (
         Column("version", number=False, rank=5),
         Column("requests/s", rank=1),

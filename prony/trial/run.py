@@ -9,7 +9,7 @@ published part to the window. Must not judge, store or print.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -18,7 +18,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.server import ServerWindow, StartUp
-from prony.evidence.trial import Evidence, ServerCount, StageReport, WarmUp
+from prony.evidence.trial import Evidence, ServerCount, StageReport, ToolRun, WarmUp
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, engine_load
 from prony.load.engine import EngineRun
@@ -26,6 +26,7 @@ from prony.plan.load import DRAIN_S, WholeRun
 from prony.plan.trial import TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.targets.base import RunningTarget, ServerUnderTest
+from prony.trial import beside
 from prony.trial.facts import trial_facts
 from prony.trial.listener import Listener
 from prony.trial.load_run import (
@@ -120,6 +121,7 @@ class _Trial:
     """Where both run: as they were placed, or where somebody else's server may; None: not known."""
     _host_rows: tuple[HostRow, ...] = ()
     _stages: tuple[StageReport, ...] = ()
+    _beside: tuple[ToolRun, ...] = ()
     _notes: list[str] = field(default_factory=list)
     _interrupted: bool = False
 
@@ -204,9 +206,11 @@ class _Trial:
             theirs = server.cpus()
             client = self.surroundings.partition.client
             self._sides = CpuPartition(server=theirs, client=client) if theirs else None
+        before, after = beside.around(self.plan.beside, self.seed)
         with HostSampler(*_sampled(self._sides or self.surroundings.partition), self._own_pids) as sampler:
             sampler.watch("server", server.sample)
             self._warm_beforehand(server)
+            self._others(server, before)
             counted = server.request_count()
             engine = self._engine = EngineRun(self._load(server))
             run = LoadRun(engine, server, self.listener, self._worth_keeping_s())
@@ -217,10 +221,20 @@ class _Trial:
             if engine.ready is not None:
                 self._host_rows = sampler.series(engine.ready.started_monotonic_ns / 1e9)
         engine.stop()
-        after = None if counted is None else server.request_count()
-        if counted is not None and after is not None:
-            self._server_count = ServerCount(requests=after - counted)
+        read = None if counted is None else server.request_count()
+        if counted is not None and read is not None:
+            self._server_count = ServerCount(requests=read - counted)
+        self._others(server, after)
         return failure
+
+    def _others(self, server: RunningTarget, tools: Sequence[str]) -> None:
+        """Other load generators on the same process, which are not judged."""
+        for name in tools:
+            if self._interrupted or server.exit_description() is not None:
+                return
+            self.listener.phase(name, self.plan.measured_s)
+            cpus = self.surroundings.partition.client
+            self._beside += (beside.run_tool(name, self.plan, server, cpus, self.seed),)
 
     def _worth_keeping_s(self) -> float:
         """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run; all of
@@ -311,7 +325,8 @@ class _Trial:
 
     def _cut_short(self) -> None:
         if not self._interrupted:
-            self._notes.append(CUT_SHORT)
+            whole = len(self._beside) == len(self.plan.beside)
+            self._notes.append(CUT_SHORT if whole else INTERRUPTED)
         self._interrupted = True
 
     def _own_pids(self) -> set[int]:
@@ -385,5 +400,6 @@ class _Trial:
             warm_up=self._warm_up,
             phases=tuple(self._phases.ended),
             stages=self._stages,
+            beside=self._beside,
             clean_stop=clean_stop,
         )

@@ -19,20 +19,19 @@ from tests.experiment.conftest import trial_plan
 
 EVERYWHERE = {
     "--seed", "--limits", "--repeat-disturbed", "--request-parts", "--driver", "--server-cpus",
-    "--client-cpus", "--db", "--json", "--report",
+    "--client-cpus", "--db", "--json", "--report", "--resume",
 }  # fmt: skip
 STARTS_SERVERS = {"--jdk"}
 COMPARES = {"--until-clear", "--max-trials"}
-CONTINUES = {"--resume"}
 
 
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        ("compare", STARTS_SERVERS | COMPARES | CONTINUES),
-        ("run", STARTS_SERVERS | COMPARES | CONTINUES),
-        ("sweep", STARTS_SERVERS | CONTINUES),
-        ("capacity", STARTS_SERVERS | CONTINUES),
+        ("compare", STARTS_SERVERS | COMPARES),
+        ("run", STARTS_SERVERS | COMPARES),
+        ("sweep", STARTS_SERVERS),
+        ("capacity", STARTS_SERVERS),
         ("second-opinion", STARTS_SERVERS),
         ("load", set()),
     ],
@@ -42,9 +41,12 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
     known = group.commands[name]  # type: ignore[attr-defined]
     offered = {option for parameter in known.params for option in parameter.opts}
     assert EVERYWHERE | more <= offered
-    assert not ((STARTS_SERVERS | COMPARES | CONTINUES) - more) & offered
-    continued_by = made(*TWO).model_copy(update={"command": name}).resume_command
-    assert continued_by == (name if "--resume" in offered else None)
+    assert not ((STARTS_SERVERS | COMPARES) - more) & offered
+    assert made(*TWO).model_copy(update={"command": name}).resume_command == name
+    assert not {"--repeats", "--rounds"} & offered
+    assert ("--trials" in offered) == (name not in ("run", "capacity")), (
+        "a file says how many, a search draws"
+    )
 
 
 def test_the_same_words_of_help_everywhere() -> None:
@@ -123,6 +125,8 @@ def test_what_does_not_apply_is_refused() -> None:
         (("compare", "--resume", "x", "--band", "1%"), "leave out --band"),
         (("run", "--resume", "x", "--quick", "--seed", "4"), "leave out --seed, --quick"),
         (("sweep", "http://127.0.0.1:1/", "--resume", "x"), "leave out target"),
+        (("load", "http://127.0.0.1:1/", "--resume", "x", "-c", "3"), "leave out url, --users"),
+        (("second-opinion", "--resume", "x", "--trials", "4"), "leave out --trials"),
         (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
         (("compare", "--resume", "x", "--users", "0"), "leave out --users"),
         (("run", "--resume", "x", "--seed", "0"), "leave out --seed"),

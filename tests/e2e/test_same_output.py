@@ -35,7 +35,7 @@ SLOW = ("--delay", "fixed:10ms")
         ("compare", "one", "two", *SHORTEST, "--trials", "1"),
         ("compare", "one", "two", *SHORTEST, "--trials", "1", "--two-pass"),
         ("run", "plan.yaml"),
-        ("second-opinion", "URL", "--with", "wrk,ab", "-d", "1s", "--rounds", "1"),
+        ("second-opinion", "URL", "--with", "wrk,ab", "-d", "1s", "--trials", "1"),
     ],
     ids=["closed", "open", "sweep", "capacity", "compare", "two-pass", "run", "second-opinion"],
 )

@@ -12,7 +12,7 @@ from tests import command
 from tests.load.test_engine import Reference
 from tests.verdicts import demanded_code
 
-SWEEP = ("--users", "1", "--window", "1s", "--warmup", "0s")
+LOAD = ("--users", "1", "--duration", "1s", "--warmup", "0s")
 
 
 def calibrates(process: subprocess.Popen[str]) -> bool:
@@ -24,7 +24,7 @@ def calibrates(process: subprocess.Popen[str]) -> bool:
 
 def test_a_trial_is_stored_before_the_calibration_that_completes_it(tmp_path: Path) -> None:
     reference, database = Reference(), tmp_path / "results.db"
-    words = [str(command.PRONY), "sweep", reference.url, *SWEEP, "--db", str(database)]
+    words = [str(command.PRONY), "load", reference.url, *LOAD, "--trials", "2", "--db", str(database)]
     try:
         with subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -41,9 +41,11 @@ def test_a_trial_is_stored_before_the_calibration_that_completes_it(tmp_path: Pa
         assert trial.record.evidence.calibration is None
         assert trial.record.evidence.engine is not None
         store.close()
-        done = command.run(["sweep", "--resume", "latest", "--db", database])
+        done = command.run(["load", "--resume", "latest", "--db", database])
         assert done.returncode == demanded_code(database), done.stderr
-        assert [one.record.id for one in Store.open(database).trials(experiment.id)] == [trial.record.id]
+        first, second = Store.open(database).trials(experiment.id)
+        assert first.record == trial.record, "it is neither run again nor changed"
+        assert second.record.block == 1
     finally:
         reference.finish()
 
@@ -51,7 +53,7 @@ def test_a_trial_is_stored_before_the_calibration_that_completes_it(tmp_path: Pa
 def test_a_calibration_completes_the_trial_and_its_judgement(tmp_path: Path) -> None:
     reference, database = Reference(), tmp_path / "results.db"
     try:
-        done = command.run(["sweep", reference.url, *SWEEP, "--db", database])
+        done = command.run(["load", reference.url, *LOAD, "--db", database])
         assert done.returncode == demanded_code(database), done.stderr
     finally:
         reference.finish()

@@ -5,33 +5,41 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from prony.compare.cross_check import PRONY
-from prony.experiment.cross_check import counter_of
+from prony.errors import EnvironmentFault
+from prony.evidence.trial import ToolRun
+from prony.experiment.experiment import Experiment, remaining
+from prony.experiment.targets import Targets
 from prony.peers import PEERS, Claim, Command, NotOffered, Request, Tool
 from prony.peers.ab import Ab
 from prony.peers.artillery import Artillery
+from prony.peers.base import Offer
 from prony.peers.h2load import H2load
 from prony.peers.jmeter import Jmeter
 from prony.peers.oha import Oha
 from prony.peers.runner import run
 from prony.peers.wrk import Wrk
-from prony.plan.plan import CrossCheck
+from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.plan import MAIN, CrossCheck, Part, Plan, cell_of
+from prony.plan.target import Url
+from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import from_url
+from prony.report.progress import SilentProgress
 from prony.selftest.faults.other_tools import words
-from tests.frontends.conftest import Served, front, serve  # noqa: F401 - fixtures
+from prony.store import Store
+from prony.trial import beside
+from tests import command as prony
+from tests.frontends.conftest import Front, Served, front, serve  # noqa: F401 - fixtures
 from tests.verdicts import demanded_code
 
-PRONY_COMMAND = Path(sys.executable).parent / "prony"
 URL = "http://127.0.0.1:8080/a?b=1"
-CLOSED = CrossCheck(connections=4, seconds=1, url=URL)
+CLOSED = Offer(connections=4)
 REQUEST = Request(CLOSED, URL, 1, 0.0, "", 0)
 
 
@@ -39,7 +47,7 @@ def test_every_peer_can_be_asked_or_says_why_not() -> None:
     for peer in PEERS:
         assert peer.install
         asked = 0
-        for offered in (CLOSED, CLOSED.model_copy(update={"rate_per_s": 10})):
+        for offered in (CLOSED, replace(CLOSED, rate_per_s=10)):
             try:
                 command = peer.command(Path(peer.name), Request(offered, REQUEST.url, 1, 0.0, "", 0))
             except NotOffered as reason:
@@ -128,10 +136,9 @@ def test_a_tool_is_run_in_a_folder_of_its_own_and_quoted_where_it_fails() -> Non
 
 def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_path: Path) -> None:  # noqa: F811
     server = serve("--delay", "5ms")
-    found = subprocess.run(
-        [PRONY_COMMAND, "second-opinion", f"{server.url}/", "--with", "wrk,ab", "-c", "2", "-d", "1s",
-         "--rounds", "1", "--json", "--db", tmp_path / "r.db"],
-        capture_output=True, text=True, timeout=180, check=False,
+    found = prony.run(
+        ["second-opinion", f"{server.url}/", "--with", "wrk,ab", "-c", "2", "-d", "1s", "--trials", "1",
+         "--json", "--db", tmp_path / "r.db"],
     )  # fmt: skip
     assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
     result = json.loads(found.stdout)["parts"][0]["cross_check"]
@@ -143,15 +150,16 @@ def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_p
         assert only["counted"] is not None, name
         assert abs(only["counted"] - only["requests"]) <= 4, name
         assert only["client_cpu_s"] > 0
-    assert counter_of(server.url)() == server.ended()["requests"]
+    assert sum(run["counted"] for one in ran.values() for run in one["runs"]) == server.ended()["requests"]
 
 
 @pytest.mark.parametrize("server", ["reference", "reference:https"])
-def test_a_server_of_the_catalogue_answers_all_rounds_and_is_gone_then(server: str, tmp_path: Path) -> None:
-    found = subprocess.run(
-        [PRONY_COMMAND, "second-opinion", server, "--with", "wrk,ab", "-c", "2", "-d", "1s", "--rounds", "2",
-         "--json", "--db", tmp_path / "r.db"],
-        capture_output=True, text=True, timeout=180, check=False,
+def test_a_server_of_the_catalogue_is_launched_for_each_round_as_for_any_trial(
+    server: str, tmp_path: Path
+) -> None:
+    found = prony.run(
+        ["second-opinion", server, "--with", "wrk,ab", "-c", "2", "-d", "1s", "--trials", "2", "--json",
+         "--db", tmp_path / "r.db"],
     )  # fmt: skip
     assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
     (part,) = json.loads(found.stdout)["parts"]
@@ -159,15 +167,92 @@ def test_a_server_of_the_catalogue_answers_all_rounds_and_is_gone_then(server: s
     assert set(ran) | set(part["cross_check"]["left_out"]) == {PRONY, "wrk", "ab"}
     for name, one in ran.items():
         assert [run["failure"] for run in one["runs"]] == [None, None], name
+        assert sorted(run["round"] for run in one["runs"]) == [1, 2], name
         assert all(run["requests"] > 0 for run in one["runs"])
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", urlsplit(part["cells"][0]["server"]).port or 0), 1)
+    store = Store.open(tmp_path / "r.db")
+    trials = store.trials(store.experiment("latest").id)
+    assert len({trial.record.evidence.server.pid for trial in trials}) == 2
+    for trial in trials:
+        evidence = trial.record.evidence
+        assert (evidence.server.owned, evidence.clean_stop) == (True, True)
+        assert evidence.start_up is not None
+        assert evidence.conformance is not None
+        assert {run.tool for run in evidence.beside} == set(ran) - {PRONY}
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", evidence.server.port), 1)
+
+
+def cross_check(url: str, tools: tuple[str, ...], trials: int) -> Plan:
+    trial = TrialPlan(
+        workload=from_url("/"),
+        load=ClosedLoad(users=2),
+        measured=WholeRun(total_requests=50),
+        warm_up=fixed(0.0),
+        preflight=False,
+        beside=tools,
+    )
+    part = Part(name=MAIN, title="x", shape="cross-check", cross_check=CrossCheck())
+    cell = cell_of(MAIN, url, Url(url=url), trial, trials)
+    return Plan(name="second-opinion", command="second-opinion", title="x", parts=(part,), cells=(cell,))
+
+
+def experiment_of(plan: Plan, front: Front) -> Experiment:  # noqa: F811
+    return Experiment(plan, Targets(), front.store, front.bench(), SilentProgress())
+
+
+def test_a_round_whose_tools_were_interrupted_is_run_again(
+    serve: Callable[..., Served],  # noqa: F811
+    front: Front,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+
+    def run_tool(name: str, *_: object) -> ToolRun:
+        calls.append(name)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return ToolRun(tool=name, requests=5, errors=0, seconds=1.0, wall_s=1.0)
+
+    monkeypatch.setattr(beside, "around", lambda tools, _: ([], list(tools)))
+    monkeypatch.setattr(beside, "run_tool", run_tool)
+    plan = cross_check(serve().url, ("wrk", "ab"), trials=2)
+    experiment = experiment_of(plan, front)
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run()
+    left = remaining(plan, front.store.trials(experiment.identifier))
+    assert [one.block for one in left] == [1]
+    experiment_of(plan, front).resume(experiment.identifier)
+    assert calls == ["wrk", "ab", "wrk", "ab", "wrk", "ab"]
+    trials = front.store.trials(experiment.identifier)
+    assert [len(trial.record.evidence.beside) for trial in trials] == [2, 1, 2]
+
+
+def test_a_tool_that_fails_is_no_failure_of_the_trial(
+    serve: Callable[..., Served],  # noqa: F811
+    front: Front,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise EnvironmentFault("wrk could not be started on CPU [1]")
+
+    monkeypatch.setattr(beside, "run", broken)
+    experiment = experiment_of(cross_check(serve().url, ("wrk",), trials=1), front)
+    experiment.run()
+    (trial,) = front.store.trials(experiment.identifier)
+    (only,) = trial.record.evidence.beside
+    assert only.failure == "wrk could not be started on CPU [1]"
+    assert trial.record.failure is None
+    assert trial.record.evidence.engine is not None
+
+
+def test_the_order_of_a_round_is_drawn_and_holds_each_tool_once() -> None:
+    tools = ("a", "b", "c")
+    drawn = {(tuple(before), tuple(after)) for before, after in (beside.around(tools, n) for n in range(400))}
+    assert all(sorted((*before, *after)) == list(tools) for before, after in drawn)
+    assert len(drawn) == 24
 
 
 def test_names_that_nobody_knows() -> None:
-    found = subprocess.run(
-        [PRONY_COMMAND, "second-opinion", "http://127.0.0.1:9/", "--with", "wrkk"],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    found = prony.run(["second-opinion", "http://127.0.0.1:9/", "--with", "wrkk"])
     assert found.returncode == 2
     assert "did you mean 'wrk'" in found.stderr

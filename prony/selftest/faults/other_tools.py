@@ -8,10 +8,10 @@ from pathlib import Path
 from prony.host.partition import partition
 from prony.peers import Request, Tool
 from prony.peers.ab import Ab
+from prony.peers.base import Offer
 from prony.peers.runner import Ran, run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
-from prony.plan.plan import CrossCheck
 from prony.selftest.faults.model import RunningSetup, Setup
 from prony.selftest.faults.trial import spec_of
 from prony.server.build import Built
@@ -40,7 +40,7 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
         running = RunningSetup(server_cpus, chosen.client, server.pid)
         with setup.disturbance(running) if setup.disturbance is not None else nullcontext():
             asked = Request(
-                CrossCheck(connections=users, seconds=SECONDS, tls=setup.tls, url=server.url),
+                Offer(connections=users, tls=setup.tls),
                 f"{server.url}/",
                 SECONDS,
                 0.0,
