@@ -3,8 +3,9 @@
 The sample is the trial (a fresh process). Start at `compare`.
 """
 
-from prony.compare.comparison import BAND, Comparison, Pair, Sample, ServerValues, compare
+from prony.compare.comparison import BAND, Comparison, Pair, compare
 from prony.compare.ratio import RatioResult, Verdict, ratio
+from prony.compare.samples import Sample, ServerValues
 from prony.compare.sequential import Looks
 from prony.compare.summary import Summary, summary
 

@@ -10,62 +10,20 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
-from prony.compare.exclusion import Side, undecided_because
+from prony.compare.exclusion import undecided_because
 from prony.compare.family import holm_levels, more_trials
-from prony.compare.ratio import RESAMPLES, RatioResult, Verdict, ratio, repeated_ratio, verdict
+from prony.compare.position import PositionEffect, effect_of, places_later
+from prony.compare.ratio import RatioResult, Verdict, ratio, repeated_ratio, verdict
+from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sentence import sentence
 from prony.compare.sequential import Looks
-from prony.compare.summary import Summary, summary
 from prony.judge.figures import FIGURE
 
+BALANCED = 1e-6
+"""Servers whose mean places differ by less stood equally late."""
 BAND = 0.02
 """The practical band: ratios closer to 1 than this make no difference in practice."""
-
-
-class Sample(NamedTuple):
-    """One figure of one trial. `machine` is the fingerprint's key; empty means: all on one machine."""
-
-    server: str
-    block: int
-    value: float | None
-    valid: bool = True
-    why: str = ""
-    """Why it is not valid."""
-    machine: str = ""
-    disturbed: bool = False
-    """Excluded for a cause outside the trial (another process, the host), which says nothing about the
-    server.
-    """
-    suspect: bool = False
-    """The trial counts; the pair is also given without it where that makes a difference."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerValues:
-    """One server's trials: those that count, and why the others were excluded."""
-
-    server: str
-    values: tuple[float, ...]
-    blocks: tuple[int, ...]
-    machines: frozenset[str]
-    excluded: tuple[str, ...]
-    excluded_blocks: tuple[int, ...]
-    """Blocks of the trials excluded for what happened in them."""
-    suspects: tuple[bool, ...]
-    """For each of `values`, whether its trial is suspect."""
-    summary: Summary | None
-
-    @property
-    def side(self) -> Side:
-        """The input of the exclusion rule."""
-        return Side(self.server, self.values, self.blocks, self.excluded_blocks)
-
-    def without_suspects(self) -> tuple[list[float], list[int]]:
-        """Values and blocks of the trials that are not suspect."""
-        kept = [at for at, suspect in enumerate(self.suspects) if not suspect]
-        return [self.values[at] for at in kept], [self.blocks[at] for at in kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +50,10 @@ class Pair:
     method: str = ""
     n: int = 0
     p_value: float | None = None
-    bootstrap_low: float | None = None
-    bootstrap_high: float | None = None
+    moved_by_position: float | None = None
+    """The factor by which an effect of position that was found moves the ratio; None where it cancels, or
+    none was found.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +71,8 @@ class Comparison:
     """Trials that were excluded, and why."""
     looks: Looks | None
     """Set when trials were added until the pairs were settled."""
+    position: PositionEffect | None = None
+    """The effect of a trial's place in its block; None where it cannot be told."""
 
 
 def compare(
@@ -122,13 +84,11 @@ def compare(
     higher_is_better: bool | None = None,
     servers: Sequence[str] = (),
     looks: Looks | None = None,
-    resamples: int = RESAMPLES,
 ) -> Comparison:
     """Every pair of servers, with Holm over those that could be tested.
 
     With `looks` (trials are added until the pairs are clear) every interval covers at all looks at once and
-    each pair of servers gets an equal share of the error, so that no look and no pair was free. `resamples`
-    is of the bootstrap beside the t interval; 0 leaves it out.
+    each pair of servers gets an equal share of the error, so that no look and no pair was free.
 
     `servers` fixes the order (else: as they first appear); `higher_is_better` overrides the direction that
     FIGURES knows. Raises ValueError for a band below 0 or a confidence outside (0, 1).
@@ -138,8 +98,9 @@ def compare(
     direction = higher_is_better
     if direction is None:
         direction = FIGURE[figure].higher_is_better if figure in FIGURE else True
-    gathered = _gather(list(trials), servers)
+    gathered = gather(list(trials), servers)
     notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
+    asked = _Asked(figure, band, confidence, direction, effect_of(gathered))
     if looks is not None:
         return Comparison(
             figure,
@@ -147,15 +108,16 @@ def compare(
             confidence,
             math.comb(len(gathered), 2),
             tuple(gathered),
-            _repeated(gathered, figure, band, confidence, direction, looks),
+            _repeated(gathered, asked, looks),
             notes,
             looks,
+            asked.position,
         )
     tested: dict[tuple[str, str], RatioResult] = {}
     first_look: dict[tuple[str, str], RatioResult] = {}
     for a, b in combinations(gathered, 2):
-        if a.values and b.values and not _confounded(a, b):
-            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=confidence, resamples=0)
+        if a.values and b.values and not confounded(a, b):
+            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=confidence)
             (first_look if found.p_value is None else tested)[a.server, b.server] = found
     chances = [found.p_value for found in tested.values() if found.p_value is not None]
     levels = dict(zip(tested, holm_levels(chances, 1 - confidence), strict=True))
@@ -164,108 +126,61 @@ def compare(
         key = (a.server, b.server)
         if key in levels:
             level = levels[key]
-            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level, resamples=resamples)
-            pairs.append(_said(a, b, figure, found, level, band, confidence, direction, len(levels)))
+            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
+            pairs.append(_said(a, b, asked, found, level, len(levels)))
         else:
-            pairs.append(_untested(a, b, figure, first_look.get(key), band, confidence))
-    return Comparison(figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes, None)
+            pairs.append(_untested(a, b, asked, first_look.get(key)))
+    return Comparison(
+        figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes, None, asked.position
+    )
 
 
-def _repeated(
-    gathered: Sequence[ServerValues],
-    figure: str,
-    band: float,
-    confidence: float,
-    direction: bool | None,
-    looks: Looks,
-) -> tuple[Pair, ...]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of every pair."""
+
+    figure: str
+    band: float
+    confidence: float
+    direction: bool | None
+    """Whether more is better; None: neither."""
+    position: PositionEffect | None
+
+    def verdict(self, low: float | None, high: float | None) -> Verdict:
+        """Of an interval."""
+        return verdict(low, high, self.band, self.direction)
+
+
+def _repeated(gathered: Sequence[ServerValues], asked: _Asked, looks: Looks) -> tuple[Pair, ...]:
     """Every pair at an equal share of the error, over all looks."""
     family = math.comb(len(gathered), 2)
     pairs = []
     for a, b in combinations(gathered, 2):
-        if not (a.values and b.values) or _confounded(a, b):
-            pairs.append(_untested(a, b, figure, None, band, confidence))
+        if not (a.values and b.values) or confounded(a, b):
+            pairs.append(_untested(a, b, asked, None))
             continue
-        level = (1 - confidence) / family
+        level = (1 - asked.confidence) / family
         found = repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
         if found.low is None:
-            pairs.append(_untested(a, b, figure, found, band, confidence))
+            pairs.append(_untested(a, b, asked, found))
         else:
-            pairs.append(_said(a, b, figure, found, level, band, confidence, direction, family))
+            pairs.append(_said(a, b, asked, found, level, family))
     return tuple(pairs)
 
 
-def _gather(trials: list[Sample], servers: Sequence[str]) -> list[ServerValues]:
-    order = list(dict.fromkeys([*servers, *(trial.server for trial in trials)]))
-    gathered = []
-    for server in order:
-        mine = [trial for trial in trials if trial.server == server]
-        causes = [(trial, _cause(trial)) for trial in mine]
-        kept = [(trial.value, trial) for trial, cause in causes if cause is None and trial.value is not None]
-        values = tuple(float(value) for value, _ in kept)
-        gathered.append(
-            ServerValues(
-                server=server,
-                values=values,
-                blocks=tuple(trial.block for _, trial in kept),
-                machines=frozenset(trial.machine for _, trial in kept),
-                excluded=tuple(
-                    f"trial of block {trial.block} excluded: {cause}"
-                    for trial, cause in causes
-                    if cause is not None
-                ),
-                excluded_blocks=tuple(
-                    trial.block for trial, cause in causes if cause is not None and not trial.disturbed
-                ),
-                suspects=tuple(trial.suspect for _, trial in kept),
-                summary=summary(values),
-            )
-        )
-    return gathered
-
-
-def _cause(trial: Sample) -> str | None:
-    """Why a trial is excluded; None when it counts."""
-    if not trial.valid:
-        return trial.why or "judged invalid"
-    if trial.value is None or not math.isfinite(trial.value):
-        return "the figure is missing"
-    if trial.value <= 0:
-        return f"the figure is {trial.value:g}: no ratio"
-    return None
-
-
-def _confounded(a: ServerValues, b: ServerValues) -> bool:
-    """Whether the machine differs as well, so that the ratio cannot be attributed to the servers."""
-    return a.machines != b.machines or len(a.machines) > 1
-
-
 def _said(
-    a: ServerValues,
-    b: ServerValues,
-    figure: str,
-    found: RatioResult,
-    level: float,
-    band: float,
-    confidence: float,
-    direction: bool | None,
-    family: int,
+    a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, level: float, family: int
 ) -> Pair:
-    decided = verdict(found.low, found.high, band, direction)
-    excluded = ""
-    if decided is not Verdict.INCONCLUSIVE:
-        excluded = undecided_because(
-            a.side,
-            b.side,
-            lambda *sides: _again(*sides, like=found),
-            lambda other: verdict(other.low, other.high, band, direction) is decided,
-        )
-        decided = Verdict.INCONCLUSIVE if excluded else decided
-    more = more_trials(found, band, level) if decided is Verdict.INCONCLUSIVE and not excluded else None
+    decided = asked.verdict(found.low, found.high)
+    doubt = _doubt(a, b, asked, found, decided) if decided is not Verdict.INCONCLUSIVE else ""
+    if doubt:
+        decided = Verdict.INCONCLUSIVE
+    moved = _moved(a, b, asked, found)
+    more = more_trials(found, asked.band, level) if decided is Verdict.INCONCLUSIVE and not doubt else None
     return Pair(
         a=a.server,
         b=b.server,
-        figure=figure,
+        figure=asked.figure,
         ratio=found.ratio,
         low=found.low,
         high=found.high,
@@ -274,24 +189,56 @@ def _said(
         sentence=sentence(
             a.server,
             b.server,
-            figure,
+            asked.figure,
             found,
             decided,
-            band=band,
-            confidence=confidence,
+            band=asked.band,
+            confidence=asked.confidence,
             family=family,
             more=more,
-            excluded=excluded,
-            without_suspects=_without_suspects(a, b, found, band, direction),
+            doubt=doubt,
+            moved=moved,
+            without_suspects=_without_suspects(a, b, asked, found),
         ),
         least_more_trials=None if more is None else more.least,
         more_trials=None if more is None else more.most,
         method=found.method,
         n=found.n,
         p_value=found.p_value,
-        bootstrap_low=found.bootstrap_low,
-        bootstrap_high=found.bootstrap_high,
+        moved_by_position=moved,
     )
+
+
+def _doubt(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, decided: Verdict) -> str:
+    """Why a verdict that the interval gives is not said, as the end of a sentence; empty where it is."""
+
+    def holds(low: float | None, high: float | None) -> bool:
+        return asked.verdict(low, high) is decided
+
+    excluded = undecided_because(
+        a.side,
+        b.side,
+        lambda *sides: _again(*sides, like=found),
+        lambda other: holds(other.low, other.high),
+    )
+    if excluded:
+        return excluded
+    if asked.position is None or not asked.position.found or found.low is None or found.high is None:
+        return ""
+    factors = asked.position.moves(places_later(a, b, paired=found.paired))
+    if all(holds(found.low / factor, found.high / factor) for factor in factors):
+        return ""
+    return "the effect of position may have made the difference"
+
+
+def _moved(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult) -> float | None:
+    """The factor by which an effect of position moves the ratio; None where none was found, or the order was
+    balanced.
+    """
+    if asked.position is None or not asked.position.found:
+        return None
+    places = places_later(a, b, paired=found.paired)
+    return None if abs(places) < BALANCED else asked.position.ratio**places
 
 
 def _again(
@@ -304,12 +251,12 @@ def _again(
 ) -> RatioResult:
     """The same comparison of other values: same confidence, same looks."""
     if like.looks is None:
-        return ratio(values_a, values_b, blocks_a, blocks_b, confidence=like.confidence, resamples=0)
+        return ratio(values_a, values_b, blocks_a, blocks_b, confidence=like.confidence)
     return repeated_ratio(values_a, values_b, blocks_a, blocks_b, like.looks, confidence=like.confidence)
 
 
 def _without_suspects(
-    a: ServerValues, b: ServerValues, found: RatioResult, band: float, direction: bool | None
+    a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult
 ) -> RatioResult | None:
     """The result without suspect trials; None when there are none, or it is the same."""
     if not any((*a.suspects, *b.suspects)):
@@ -318,14 +265,12 @@ def _without_suspects(
     if not values_a or not values_b:
         return None
     other = _again(values_a, values_b, blocks_a, blocks_b, like=found)
-    same = verdict(other.low, other.high, band, direction) is verdict(found.low, found.high, band, direction)
-    near = abs(math.log(other.ratio / found.ratio)) <= math.log1p(band)
+    same = asked.verdict(other.low, other.high) is asked.verdict(found.low, found.high)
+    near = abs(math.log(other.ratio / found.ratio)) <= math.log1p(asked.band)
     return None if same and near else other
 
 
-def _untested(
-    a: ServerValues, b: ServerValues, figure: str, found: RatioResult | None, band: float, confidence: float
-) -> Pair:
+def _untested(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult | None) -> Pair:
     """A pair without a test: no valid trial, too few of them, or another machine."""
     seen: float | None = None
     n = min(len(a.values), len(b.values))
@@ -334,11 +279,11 @@ def _untested(
         text = sentence(
             a.server,
             b.server,
-            figure,
+            asked.figure,
             found,
             Verdict.INCONCLUSIVE,
-            band=band,
-            confidence=confidence,
+            band=asked.band,
+            confidence=asked.confidence,
             family=1,
             more=None,
         )
@@ -346,9 +291,9 @@ def _untested(
         empty = " and ".join(side.server for side in (a, b) if not side.values)
         text = f"{a.server} and {b.server}: no comparison, no valid trial of {empty}"
     else:
-        seen = ratio(a.values, b.values, resamples=0).ratio
+        seen = ratio(a.values, b.values).ratio
         text = (
             f"{a.server} and {b.server} were measured on different machines: ratio {seen:.2f}x, "
             "confounded with the machine, no interval"
         )
-    return Pair(a.server, b.server, figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)
+    return Pair(a.server, b.server, asked.figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)

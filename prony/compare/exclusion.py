@@ -26,6 +26,8 @@ class Side:
     values: Sequence[float]
     blocks: Sequence[int]
     excluded_blocks: Sequence[int]
+    excluded_values: Sequence[float | None] = ()
+    """What each excluded trial measured; None where it has no figure."""
 
     @property
     def trials(self) -> int:
@@ -37,9 +39,13 @@ class Side:
         """Excluded ÷ all."""
         return len(self.excluded_blocks) / self.trials if self.trials else 0.0
 
-    def with_excluded(self, value: float) -> tuple[list[float], list[int]]:
-        """As if every excluded trial had had this value."""
-        values = [*self.values, *(value for _ in self.excluded_blocks)]
+    def with_excluded(self, value: float, *, measured: bool) -> tuple[list[float], list[int]]:
+        """As if every excluded trial had this value; with `measured` only those without a figure of their
+        own.
+        """
+        own = self.excluded_values if measured else ()
+        known = [*own, *(None for _ in self.excluded_blocks[len(own) :])]
+        values = [*self.values, *(value if one is None else one for one in known)]
         return values, [*self.blocks, *self.excluded_blocks]
 
 
@@ -50,15 +56,18 @@ def undecided_because(a: Side, b: Side, measure: Measure, decides: Callable[[Rat
     """Why the exclusions leave the pair undecided, as the end of a sentence; empty where they do not.
 
     They do when more than MOST_EXCLUDED of a side is gone, or when the verdict falls once the excluded trials
-    are given the extreme values that were seen, against it: the lowest for one side and the highest for the
-    other, both ways. `decides`: whether a result still gives the verdict that is to be said.
+    are counted: with the figures that they measured, and with the extreme values that were seen, against it
+    (the lowest for one side and the highest for the other, both ways; bounds in the manner of Manski 1989).
+    `decides`: whether a result still gives the verdict that is to be said.
     """
     if not a.excluded_blocks and not b.excluded_blocks:
         return ""
     if max(a.share, b.share) <= MOST_EXCLUDED:
         seen = [*a.values, *b.values]
         worst = ((min(seen), max(seen)), (max(seen), min(seen)))
-        if all(decides(_imputed(a, b, low, high, measure)) for low, high in worst):
+        if all(
+            decides(_imputed(a, b, *ends, measured, measure)) for ends in worst for measured in (True, False)
+        ):
             return ""
     counts = " and ".join(
         f"{len(side.excluded_blocks)} of {side.trials} trials of {side.server}" for side in (a, b)
@@ -66,7 +75,7 @@ def undecided_because(a: Side, b: Side, measure: Measure, decides: Callable[[Rat
     return f"{counts} were excluded, which may have made the difference"
 
 
-def _imputed(a: Side, b: Side, for_a: float, for_b: float, measure: Measure) -> RatioResult:
-    values_a, blocks_a = a.with_excluded(for_a)
-    values_b, blocks_b = b.with_excluded(for_b)
+def _imputed(a: Side, b: Side, for_a: float, for_b: float, measured: bool, measure: Measure) -> RatioResult:
+    values_a, blocks_a = a.with_excluded(for_a, measured=measured)
+    values_b, blocks_b = b.with_excluded(for_b, measured=measured)
     return measure(values_a, values_b, blocks_a, blocks_b)

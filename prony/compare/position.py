@@ -1,4 +1,5 @@
-"""A test for an effect of a trial's position in its block. Must not know what a server is called.
+"""A test for an effect of a trial's position in its block, and what it does to a ratio. Must not know
+verdicts.
 
 A position effect in balanced orders widens intervals; in unbalanced ones it looks like a server.
 """
@@ -14,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special as untyped_special
 
+from prony.compare.samples import ServerValues
+
 special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 FEWEST_FREEDOM = 2
+FEWEST_TRIALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,13 @@ class PositionEffect:
     def found(self) -> bool:
         """Whether the interval excludes 1."""
         return not self.low <= 1 <= self.high
+
+    def moves(self, places: float) -> tuple[float, float]:
+        """Lowest and highest factor by which it moves the ratio of two servers of which the first stood so
+        many places later on average.
+        """
+        ends = (self.low**places, self.high**places)
+        return min(ends), max(ends)
 
 
 def position_effect(
@@ -72,6 +83,37 @@ def position_effect(
         p_value=2 * float(special.stdtr(freedom, -abs(slope) / error)),
         trials=int(logs.size),
     )
+
+
+def effect_of(servers: Sequence[ServerValues]) -> PositionEffect | None:
+    """The effect over all trials that count; None where their positions are not known."""
+    rows = [
+        (value, number, block, position)
+        for number, one in enumerate(servers)
+        for value, block, position in zip(one.values, one.blocks, one.positions, strict=True)
+        if position is not None
+    ]
+    if len(rows) < sum(len(one.values) for one in servers) or len(rows) < FEWEST_TRIALS:
+        return None
+    values, numbers, blocks, positions = zip(*rows, strict=True)
+    return position_effect(values, numbers, blocks, positions)
+
+
+def places_later(a: ServerValues, b: ServerValues, *, paired: bool) -> float:
+    """By how many places `a` stood later in its blocks than `b`, on average; with `paired` over the blocks
+    that have both.
+    """
+    common = set(a.blocks) & set(b.blocks)
+
+    def mean(side: ServerValues) -> float:
+        known = [
+            position
+            for block, position in zip(side.blocks, side.positions, strict=True)
+            if position is not None and (not paired or block in common)
+        ]
+        return sum(known) / len(known) if known else 0.0
+
+    return mean(a) - mean(b)
 
 
 def _dummies(groups: Sequence[int]) -> Floats:

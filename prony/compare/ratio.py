@@ -7,9 +7,8 @@ number.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -18,22 +17,23 @@ from numpy.typing import NDArray
 from scipy import special as untyped_special
 
 from prony.compare.sequential import Looks, boundaries
+from prony.compare.skew import skew_interval
 
 special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 MIN_TRIALS = 3
 """With fewer, an interval would have at most one degree of freedom."""
-BOOTSTRAP_FROM = 10
-"""Trials from which the bootstrap is computed; with fewer it is too narrow."""
+SKEW_FROM = 10
+"""Pairs from which the interval also contains the one corrected for skewness; with fewer, that one is too
+wide to be of use.
+"""
 PAIRED_SHARE = 2 / 3
 """Trials are paired by block when at least this share of the blocks is complete; else pairing
 wastes trials.
 """
 EXACT = 1e-12
 """A standard error below this is rounding: the trials are identical."""
-RESAMPLES = 10_000
-SEED = 20261121
 
 
 class Verdict(StrEnum):
@@ -63,9 +63,6 @@ class RatioResult:
     error: float | None = None
     """Standard error of the log ratio."""
     freedom: float | None = None
-    bootstrap_low: float | None = None
-    """BCa bootstrap at the same confidence, from ten trials on: a cross-check that decides nothing."""
-    bootstrap_high: float | None = None
     looks: Looks | None = None
     """Set when the interval covers at all looks at once, so that trials may be added until the result is
     clear.
@@ -84,21 +81,20 @@ def ratio(
     blocks_b: Sequence[int] | None = None,
     *,
     confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
 ) -> RatioResult:
     """a ÷ b with a two-sided interval; all values must be positive.
 
     Paired t on the log differences where blocks are known and complete (at least three of them, at most a
-    third broken), else Welch's t on the logs. Several trials of one server in a block are averaged. Raises
+    third broken), from SKEW_FROM pairs on widened to contain the interval corrected for skewness; else
+    Welch's t on the logs. Several trials of one server in a block are averaged. Raises
     ValueError for an empty side or a value without a logarithm.
     """
     logs_a, logs_b = _logs(a), _logs(b)
     if blocks_a is not None and blocks_b is not None:
         pairs = _pairs(logs_a, logs_b, blocks_a, blocks_b)
         if pairs is not None:
-            return _paired(pairs, logs_a.size, logs_b.size, confidence, resamples, seed)
-    return _welch(logs_a, logs_b, confidence, resamples, seed)
+            return _paired(pairs, logs_a.size, logs_b.size, confidence)
+    return _welch(logs_a, logs_b, confidence)
 
 
 def repeated_ratio(
@@ -197,17 +193,18 @@ def _by_block(logs: Floats, blocks: Sequence[int]) -> dict[int, float]:
     return {block: sum(values) / len(values) for block, values in gathered.items()}
 
 
-def _paired(
-    differences: Floats, n_a: int, n_b: int, confidence: float, resamples: int, seed: int
-) -> RatioResult:
+def _paired(differences: Floats, n_a: int, n_b: int, confidence: float) -> RatioResult:
     count = int(differences.size)
     centre = float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(count)
-    cross = _bootstrap((differences,), confidence, resamples, seed) if count >= BOOTSTRAP_FROM else None
-    return _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b, cross)
+    found = _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b)
+    if count < SKEW_FROM or found.low is None or found.high is None:
+        return found
+    low, high = skew_interval(differences, float(special.stdtrit(count - 1, 0.5 + confidence / 2)))
+    return replace(found, low=min(found.low, math.exp(low)), high=max(found.high, math.exp(high)))
 
 
-def _welch(logs_a: Floats, logs_b: Floats, confidence: float, resamples: int, seed: int) -> RatioResult:
+def _welch(logs_a: Floats, logs_b: Floats, confidence: float) -> RatioResult:
     n_a, n_b = int(logs_a.size), int(logs_b.size)
     least = min(n_a, n_b)
     centre = float(logs_a.mean() - logs_b.mean())
@@ -219,8 +216,7 @@ def _welch(logs_a: Floats, logs_b: Floats, confidence: float, resamples: int, se
     freedom = float(n_a + n_b - 2)
     if total > 0:  # Welch-Satterthwaite
         freedom = total**2 / (part_a**2 / (n_a - 1) + part_b**2 / (n_b - 1))
-    cross = _bootstrap((logs_a, logs_b), confidence, resamples, seed) if least >= BOOTSTRAP_FROM else None
-    return _result(centre, math.sqrt(total), freedom, confidence, "Welch t on logs", least, n_a, n_b, cross)
+    return _result(centre, math.sqrt(total), freedom, confidence, "Welch t on logs", least, n_a, n_b)
 
 
 def _result(
@@ -232,7 +228,6 @@ def _result(
     count: int,
     n_a: int,
     n_b: int,
-    cross: tuple[float, float] | None,
 ) -> RatioResult:
     half = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * error
     if error > EXACT:
@@ -251,36 +246,4 @@ def _result(
         p_value=p_value,
         error=error,
         freedom=freedom,
-        bootstrap_low=None if cross is None else cross[0],
-        bootstrap_high=None if cross is None else cross[1],
     )
-
-
-def _bootstrap(
-    samples: tuple[Floats, ...], confidence: float, resamples: int, seed: int
-) -> tuple[float, float] | None:
-    """BCa (Efron 1987) on the mean, or on the difference of two means; None when resampling cannot vary."""
-    if resamples <= 0 or all(float(np.ptp(sample)) == 0 for sample in samples):
-        return None
-
-    from scipy import stats as untyped_stats  # half a second: only where there is something to resample
-
-    stats: Any = untyped_stats
-
-    def centre(*parts: Floats, axis: int = -1) -> Any:
-        means = [part.mean(axis=axis) for part in parts]
-        return means[0] if len(means) == 1 else means[0] - means[1]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a degenerate sample gives NaN, which is handled below
-        found = stats.bootstrap(
-            samples,
-            centre,
-            n_resamples=resamples,
-            vectorized=True,
-            confidence_level=confidence,
-            method="BCa",
-            rng=np.random.default_rng(seed),
-        )
-    low, high = float(found.confidence_interval.low), float(found.confidence_interval.high)
-    return (math.exp(low), math.exp(high)) if math.isfinite(low) and math.isfinite(high) else None

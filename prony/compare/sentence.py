@@ -25,7 +25,8 @@ def sentence(
     confidence: float,
     family: int,
     more: MoreTrials | None,
-    excluded: str = "",
+    doubt: str = "",
+    moved: float | None = None,
     without_suspects: RatioResult | None = None,
 ) -> str:
     """The verdict in one sentence; the better server comes first."""
@@ -54,12 +55,15 @@ def sentence(
         text = f"{first} and {second} are equivalent {where}: {numbers} {basis}"
     elif verdict is Verdict.INCONCLUSIVE:
         text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {numbers} {basis}"
-        text += f"; {excluded}" if excluded else _further(result, more, band)
+        text += f"; {doubt}" if doubt else _further(result, more, band)
     elif figure in RATE_FIGURES:
         text = f"{first} is faster than {second}: {numbers} {basis}"
     else:
         text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {numbers} {basis}"
-    return text + _cross_check(result, verdict, swap) + _alone(without_suspects, swap, band)
+    if moved is not None:
+        by = (1 / moved if swap else moved) - 1
+        text += f"; suspect: the effect of position moves it by {by * 100:+.1f} %"
+    return text + _alone(without_suspects, swap, band)
 
 
 def _alone(result: RatioResult | None, swap: bool, band: float) -> str:
@@ -140,13 +144,3 @@ def _numbers(value: float, low: float, high: float, band: float) -> str:
     ):
         digits += 1
     return f"{value:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
-
-
-def _cross_check(result: RatioResult, verdict: Verdict, swap: bool) -> str:
-    """From ten trials on: a note when the bootstrap interval includes 1 and the t interval does not."""
-    low, high = result.bootstrap_low, result.bootstrap_high
-    if low is None or high is None or verdict not in {Verdict.FASTER, Verdict.SLOWER} or low > 1 or high < 1:
-        return ""
-    if swap:
-        low, high = 1 / high, 1 / low
-    return f"; a bootstrap interval [{low:.3f}, {high:.3f}] does not confirm it"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from prony.compare import BAND, Looks, Sample, Verdict, compare
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
+from prony.judge.outside import disturbed
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.plan import Cell, Part
 
@@ -23,6 +24,23 @@ def compared_figure(load: Load) -> str:
     """What servers under this load are compared by before anything else."""
     capacity = isinstance(load, ClosedLoad) and load.think.kind == "none"
     return CLOSED_FIGURE if capacity else OPEN_FIGURE
+
+
+def sample(
+    record: TrialRecord, judgement: Judgement, value: float | None, why: str = "judged invalid"
+) -> Sample:
+    """One figure of one trial as the comparison takes it. `why`: the cause, where the trial is rejected."""
+    return Sample(
+        server=record.server,
+        block=record.block,
+        value=value,
+        valid=record.failure is None and judgement.verdict is not Status.INVALID,
+        why=why,
+        machine=record.fingerprint_key,
+        disturbed=disturbed(judgement, record.failure),
+        suspect=judgement.verdict is Status.SUSPECT,
+        position=record.position,
+    )
 
 
 @dataclass(slots=True)
@@ -39,13 +57,10 @@ class UntilClear:
         """Take a trial into account; controls take no part, invalid ones are known and do not count."""
         if record.kind != "trial":
             return
-        counts = record.failure is None and judgement.verdict is not Status.INVALID
         self.samples = [
             one for one in self.samples if (one.server, one.block) != (record.server, record.block)
         ]
-        self.samples.append(
-            Sample(record.server, record.block, figures.get(self.figure), counts, "judged invalid")
-        )
+        self.samples.append(sample(record, judgement, figures.get(self.figure)))
 
     def over(self) -> bool:
         """Whether every pair is clear."""

@@ -18,7 +18,7 @@ from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.sysctls import changed, read_sysctls
-from prony.judge.finding import Status
+from prony.judge import outside
 from prony.judge.limits import CheckLimits
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
@@ -26,9 +26,6 @@ from prony.store import Store
 from prony.targets import ServerUnderTest
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
-
-FROM_OUTSIDE = frozenset({"isolation", "host"})
-"""Checks that reject a trial for what happened outside of client and server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +38,7 @@ class Ended:
     @property
     def disturbed(self) -> bool:
         """Whether it was rejected, and only for what happened outside of client and server."""
-        rejecting = {f.check for f in self.conclusion.judgement.findings if f.status is Status.INVALID}
-        return self.record.failure is None and bool(rejecting) and rejecting <= FROM_OUTSIDE
+        return outside.disturbed(self.conclusion.judgement, self.record.failure)
 
 
 @dataclass(slots=True)

@@ -227,7 +227,30 @@ def pair_lines(part: PartView) -> list[Lines]:
     made = [Lines("Pair by pair", first, marked=True)] if first else []
     if others:
         made.append(Lines("Other ratios", others, note="first ÷ second, with the 95 % interval", marked=True))
-    return made
+    about = coverage(part)
+    return [*made, about] if about is not None else made
+
+
+def coverage(part: PartView) -> Lines | None:
+    """What the intervals of a part cover and what they do not; nothing without an interval."""
+    if all(pair.low is None for pair in part.pairs):
+        return None
+    said = (covered_levels(part), *(one.sentence for one in part.positions))
+    return Lines("What the intervals cover", said)
+
+
+def covered_levels(part: PartView) -> str:
+    """Of which levels (requests, windows, processes, boots, builds) the trials are a sample."""
+    owned = [trial.record.evidence.server.owned for trial in part.trials]
+    if owned and all(owned):
+        return (
+            "Fresh processes of one build of each server, on one boot of this host. Another build or "
+            "another boot is not in them."
+        )
+    return (
+        "Windows of servers that were already running: one process each, on one boot of this host. "
+        "Another start, build or boot is not in them."
+    )
 
 
 def _sentence(pair: PairView) -> str:

@@ -51,6 +51,7 @@ def _part(part: PartView) -> out.PartOut:
         cells=[_cell(cell) for cell in part.cells],
         skipped=list(part.skipped),
         pairs=list(part.pairs),
+        positions=list(part.positions),
         findings=list(finding_groups(part)),
         laws=laws,
         search=None if part.search is None else _search(part.search),

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import yaml
 
-from prony.compare import BAND, Looks, Sample, compare
+from prony.compare import BAND, Comparison, Looks, compare
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
-from prony.experiment.clear import compared_figure, questions
+from prony.experiment.clear import compared_figure, questions, sample
 from prony.experiment.stored import cell_of_record, plan_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.finding import Finding, Status
@@ -22,11 +22,13 @@ from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.plan import Cell, Part, Plan, Search
+from prony.report.position import position_view
 from prony.report.result import (
     HEADLINE,
     CellView,
     PairView,
     PartView,
+    PositionView,
     ResultView,
     SearchView,
     ServerView,
@@ -114,8 +116,11 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
             return replace(made, search=search_view(part.search, made))
         case "comparison" | "matrix":
             findings = _together(made)
-            different = any(finding.status is Status.INVALID for finding in findings)
-            return replace(made, pairs=() if different else tuple(_pairs(made)), findings=findings)
+            if any(finding.status is Status.INVALID for finding in findings):
+                return replace(made, findings=findings)
+            return replace(
+                made, pairs=tuple(_pairs(made)), positions=tuple(_positions(made)), findings=findings
+            )
         case _:
             return made
 
@@ -246,27 +251,24 @@ def _looks(part: PartView) -> Looks | None:
     return None if most is None else Looks(min(view.cell.trials for view in part.cells), most)
 
 
+def _positions(part: PartView) -> list[PositionView]:
+    """The effect of position on the figure that each question is about."""
+    groups = _questions(part)
+    found = []
+    for where, group in groups.items():
+        compared = _compared(group, compared_figure(group[0].cell.trial.load), band=part.part.band)
+        if compared is not None and compared.position is not None:
+            found.append(position_view(compared, compared.position, where if len(groups) > 1 else ""))
+    return found
+
+
 def figure_pairs(
     cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, band: float = BAND, where: str = ""
 ) -> list[PairView]:
-    """Every pair of servers in one figure. Controls take no part; rejected trials are known to the comparison
-    and do not count. Nothing when no trial has the figure.
-    """
-    trials = [(cell.cell.server, trial) for cell in cells for trial in cell.trials]
-    if not any(figure in trial.figures for _, trial in trials):
+    """Every pair of servers in one figure. Nothing when no trial has the figure."""
+    compared = _compared(cells, figure, looks=looks, band=band)
+    if compared is None:
         return []
-    samples = [
-        Sample(
-            server=server,
-            block=trial.record.block,
-            value=trial.figures.get(figure),
-            valid=trial.counts,
-            why=trial.rejected_because or "",
-            machine=trial.record.fingerprint_key,
-        )
-        for server, trial in trials
-    ]
-    servers = list(dict.fromkeys(cell.cell.server for cell in cells))
     return [
         PairView(
             a=pair.a,
@@ -280,8 +282,22 @@ def figure_pairs(
             more_trials=pair.more_trials,
             where=where,
         )
-        for pair in compare(samples, figure, servers=servers, looks=looks, band=band).pairs
+        for pair in compared.pairs
     ]
+
+
+def _compared(
+    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, band: float = BAND
+) -> Comparison | None:
+    """Controls take no part; rejected trials are known to the comparison and do not count. None when no trial
+    has the figure.
+    """
+    trials = [trial for cell in cells for trial in cell.trials]
+    if not any(figure in trial.figures for trial in trials):
+        return None
+    samples = [sample(t.record, t.judgement, t.figures.get(figure), t.rejected_because or "") for t in trials]
+    servers = list(dict.fromkeys(cell.cell.server for cell in cells))
+    return compare(samples, figure, servers=servers, looks=looks, band=band)
 
 
 def _warnings(view: ResultView) -> list[str]:

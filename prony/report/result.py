@@ -125,6 +125,22 @@ class PairView:
     """Workload and load, where a part has several."""
 
 
+@dataclass(frozen=True, slots=True)
+class PositionView:
+    """Change of a figure per place in the block, as a ratio with its 95 % interval."""
+
+    figure: str
+    ratio_per_place: float
+    low: float
+    high: float
+    trials: int
+    found: bool
+    """Whether the interval excludes 1."""
+    sentence: str
+    where: str = ""
+    """Workload and load, where a part has several."""
+
+
 @dataclass(frozen=True)
 class CellView:
     """One cell: its trials in the order in which they ran, and what they come to."""
@@ -227,6 +243,8 @@ class PartView:
     cells: tuple[CellView, ...] = ()
     servers: tuple[ServerView, ...] = ()
     pairs: tuple[PairView, ...] = ()
+    positions: tuple[PositionView, ...] = ()
+    """Of the figure that each question is about; none where the trials do not suffice."""
     skipped: tuple[Skipped, ...] = ()
     laws: Mapping[str, Scaling | None] = field(default_factory=dict)
     """Of a sweep, by server; None where too few numbers of users have a trial that counts."""

@@ -22,7 +22,7 @@ from prony.report.findings import FindingGroup
 from prony.report.listings import DoctorOut, DryRunOut, ListOut, ServersOut
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
-from prony.report.result import PairView, ServerView, Spread
+from prony.report.result import PairView, PositionView, ServerView, Spread
 from prony.report.trial_tables import StepLine, TimePart
 
 
@@ -161,6 +161,7 @@ class PartOut(Out):
     cells: list[CellOut]
     skipped: list[Skipped]
     pairs: list[PairView]
+    positions: list[PositionView] = Field(description="the effect of a trial's place in its block")
     findings: list[FindingGroup]
     laws: list[LawOut] = Field(description="of a sweep, one per server")
     search: SearchOut | None = Field(description="of a capacity search")

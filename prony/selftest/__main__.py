@@ -53,7 +53,7 @@ def marks(section: str) -> tuple[str, str]:
 def _tables(chosen: argparse.Namespace) -> str:
     if chosen.section == "statistics":
         usual = Rounds()
-        counts = (usual.intervals, usual.verdicts, usual.bootstrap)
+        counts = (usual.intervals, usual.verdicts)
         return statistics_tables(Rounds(*(max(20, n * chosen.rounds // 100) for n in counts)), _say)
     return _faults(chosen)
 

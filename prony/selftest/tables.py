@@ -36,7 +36,6 @@ class Rounds:
 
     intervals: int = 10_000
     verdicts: int = 4_000
-    bootstrap: int = 1_000
 
 
 def statistics_tables(rounds: Rounds, say: Say = lambda _: None) -> str:
@@ -44,7 +43,7 @@ def statistics_tables(rounds: Rounds, say: Say = lambda _: None) -> str:
     parts = [
         _prose(
             f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
-            f"{rounds.bootstrap:,} for the bootstrap, {rounds.verdicts:,} for the others. "
+            f"{rounds.verdicts:,} for the others. "
             f"A share of 5 % is then known to ± {_error(rounds.verdicts) * 100:.1f} percentage points "
             "(95 %)."
         ),
@@ -84,19 +83,17 @@ def _coverage(rounds: Rounds, say: Say) -> str:
         say(f"coverage: {world.name}")
         fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
         loose = [coverage(world, trials, rounds.intervals, "welch") for trials in TRIALS]
-        cross = [coverage(world, trials, rounds.bootstrap, "bca") for trials in TRIALS[1:]]
-        rows.append((world.name, *fixed, *loose, *cross))
+        rows.append((world.name, *fixed, *loose))
     head = (
         "world",
         *(f"paired t, n = {n}" for n in TRIALS),
         *(f"Welch, n = {n}" for n in TRIALS),
-        *(f"BCa, n = {n}" for n in TRIALS[1:]),
     )
     text = (
-        "**Coverage**: how often the 95 % interval of a ratio holds the true one (1.05). The paired t"
-        " interval decides wherever blocks are complete; Welch's is the way out when they are not, "
-        "and is too wide where blocks share something (it cannot take that out); BCa is the cross-"
-        "check and is too narrow with few trials, which is why it decides nothing."
+        "**Coverage**: how often the 95 % interval of a ratio contains the true one (1.05). The paired t"
+        " interval (from ten blocks on with the correction for skewness) is used wherever blocks are "
+        "complete; Welch's where they are not, which is too wide where the trials of a block have "
+        "something in common."
     )
     return _prose(text) + "\n\n" + table(head, rows)
 

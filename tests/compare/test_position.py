@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from prony.compare import Sample, Verdict, compare
 from prony.compare.position import PositionEffect, position_effect
 from prony.plan.balanced import balanced_orders
 
@@ -46,3 +47,36 @@ def test_without_an_effect_one_in_twenty_is_found() -> None:
 def test_position_that_cannot_be_told_is_none(servers: int, blocks: int) -> None:
     assert experiment(np.random.default_rng(3), servers, blocks, effect=0.03) is None
     assert position_effect([1.0, 2.0] * 4, [0, 1] * 4, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4) is None
+
+
+def equal_servers(first: list[bool], noise: float = 0.001) -> list[Sample]:
+    """The second trial of each block has 5 % less; `first`: whether a goes first."""
+    rng = np.random.default_rng(4)
+    return [
+        Sample(name, block, 1000 * math.exp(rng.normal(0, noise)) * (0.95 if place else 1), position=place)
+        for block, a_first in enumerate(first)
+        for name, place in (("a", int(not a_first)), ("b", int(a_first)))
+    ]
+
+
+def test_a_verdict_that_position_may_have_made_is_not_said() -> None:
+    (pair,) = compare(equal_servers([True] * 5 + [False] + [True] * 2)).pairs
+    assert pair.low is not None
+    assert pair.low > 1
+    assert pair.verdict is Verdict.INCONCLUSIVE
+    assert "the effect of position may have made the difference" in pair.sentence
+    assert pair.moved_by_position == pytest.approx(0.95**-0.75, rel=0.001)
+
+
+def test_in_balanced_order_an_effect_of_position_moves_no_ratio() -> None:
+    found = compare(equal_servers([True, False] * 4))
+    (pair,) = found.pairs
+    assert found.position is not None
+    assert found.position.found
+    assert pair.moved_by_position is None
+    assert "suspect" not in pair.sentence
+
+
+def test_trials_whose_place_is_not_known_have_no_effect_of_position() -> None:
+    samples = [s._replace(position=None) for s in equal_servers([True, False] * 4)]
+    assert compare(samples).position is None

@@ -162,7 +162,7 @@ def test_coverage_on_log_normal_trials(trials: int, paired: bool) -> None:
         a = truth * np.exp(block + rng.normal(0, 0.02, trials))
         b = np.exp((block if paired else rng.normal(0, 0.05, trials)) + rng.normal(0, 0.02, trials))
         blocks = range(trials) if paired else None
-        covered += covers(ratio(list(a), list(b), blocks, blocks, resamples=0), truth)
+        covered += covers(ratio(list(a), list(b), blocks, blocks), truth)
     assert 0.93 <= covered / ROUNDS <= (0.985 if trials == 3 and not paired else 0.97)
 
 
@@ -179,31 +179,36 @@ def test_coverage_where_trials_are_not_log_normal(shape: str) -> None:
         return 0.02 * rng.standard_t(3, 10)
 
     covered = sum(
-        covers(ratio(np.exp(draw()), np.exp(draw()), range(10), range(10), resamples=0), 1.0)
-        for _ in range(ROUNDS)
+        covers(ratio(np.exp(draw()), np.exp(draw()), range(10), range(10)), 1.0) for _ in range(ROUNDS)
     )
     assert 0.93 <= covered / ROUNDS <= 0.98
 
 
-class TestBootstrap:
-    def test_absent_below_ten_trials(self) -> None:
-        rng = np.random.default_rng(1)
-        assert ratio(list(rng.lognormal(0, 0.02, 9)), list(rng.lognormal(0, 0.02, 9))).bootstrap_low is None
+class TestSkewness:
+    """Of two equal servers one has a long tail to one side."""
 
-    @pytest.mark.parametrize("paired", [True, False])
-    def test_agrees_with_t_on_well_behaved_trials(self, paired: bool) -> None:
-        rng = np.random.default_rng(2)
-        a, b = list(rng.lognormal(0.05, 0.03, 20)), list(rng.lognormal(0, 0.03, 20))
-        blocks = range(20) if paired else None
-        found = ratio(a, b, blocks, blocks)
-        assert found.bootstrap_low == pytest.approx(found.low, abs=0.01)
-        assert found.bootstrap_high == pytest.approx(found.high, abs=0.01)
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[list[float], list[float]]:
+        skewed = 0.05 - rng.exponential(0.05, count)
+        return list(np.exp(skewed)), list(np.exp(rng.normal(0, 0.01, count)))
 
-    def test_the_same_seed_gives_the_same_interval(self) -> None:
-        rng = np.random.default_rng(3)
-        a, b = list(rng.lognormal(0, 0.1, 12)), list(rng.lognormal(0, 0.1, 12))
-        assert ratio(a, b) == ratio(a, b)
-        assert ratio(a, b).bootstrap_low != ratio(a, b, seed=1).bootstrap_low
+    @pytest.mark.parametrize("count", [10, 20])
+    def test_the_interval_holds(self, count: int) -> None:
+        """The t interval alone missed in 9 and 8 %."""
+        rng = np.random.default_rng(4)
+        missed = sum(
+            not covers(ratio(*self.draw(rng, count), range(count), range(count)), 1.0) for _ in range(2000)
+        )
+        assert missed / 2000 <= 0.075
 
-    def test_identical_trials_have_nothing_to_resample(self) -> None:
-        assert ratio([2.0] * 12, [1.0] * 12).bootstrap_low is None
+    def test_it_is_the_t_interval_without_skewness_or_with_few_pairs(self) -> None:
+        steps = np.linspace(-0.02, 0.02, 11)
+        level = ratio(list(np.exp(steps)), [1.0] * 11, range(11), range(11))
+        assert level.error is not None
+        assert level.high == pytest.approx(math.exp(2.2281388 * level.error))
+        few = ratio(list(np.exp(steps[:9] ** 2)), [1.0] * 9, range(9), range(9))
+        assert few.error is not None
+        assert few.high == pytest.approx(few.ratio * math.exp(2.3060041 * few.error))
+
+    def test_identical_trials(self) -> None:
+        found = ratio([2.0] * 12, [1.0] * 12, range(12), range(12))
+        assert (found.low, found.high) == pytest.approx((2, 2))

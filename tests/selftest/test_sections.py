@@ -17,7 +17,7 @@ TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
 def printed(section: str) -> str:
     """What the code prints today, with as few simulations as make every table."""
     if section == "statistics":
-        return statistics_tables(Rounds(2, 2, 2))
+        return statistics_tables(Rounds(2, 2))
     return markdown([])
 
 

@@ -202,7 +202,9 @@ def _ratios(part: PartView, drawer: Drawer) -> Chapter:
     if others is not None:
         items.append(Folded("Other figures", (Figures((others,), form="large"),)))
     words = Lines("", tuple(pair.sentence for pair in part.pairs), marked=True)
-    return Chapter("ratios", "Ratios", (*items, Folded("All comparisons in words", (words,))), lead)
+    items.append(Folded("All comparisons in words", (words,)))
+    about = comparison.coverage(part)
+    return Chapter("ratios", "Ratios", (*items, *([about] if about is not None else [])), lead)
 
 
 def _latency(part: PartView, drawer: Drawer) -> Chapter:

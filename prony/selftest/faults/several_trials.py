@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 
-from prony.compare.comparison import Comparison, Sample, compare
+from prony.compare import Comparison, Sample, compare
 from prony.compare.ratio import Verdict
 from prony.host.partition import partition
 from prony.judge.finding import Status
