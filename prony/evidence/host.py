@@ -70,6 +70,8 @@ class CpuUse(Record):
     steal: float
     irq: float = 0.0
     """Interrupt and soft-interrupt time, part of `busy`."""
+    packets: int | None = None
+    """Packets of the whole machine that it handled in soft interrupts."""
 
 
 class HostWindow(Record):

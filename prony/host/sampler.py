@@ -25,6 +25,7 @@ from prony.host.others import census, irq_time_accounted
 from prony.host.own import OwnUse
 from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
 from prony.host.sockets import socket_sums, sockets
+from prony.host.softnet import packets_by_cpu
 from prony.host.sysctls import read_sysctls
 from prony.host.window import Mark, Snapshot, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
@@ -138,6 +139,7 @@ class HostSampler:
             sockets=sockets(self._root),
             mhz=self._mhz(),
             census=census(self._root),
+            packets=packets_by_cpu(self._root),
         )
         with self._lock:
             self._marks.append(mark)

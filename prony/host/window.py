@@ -11,6 +11,7 @@ from prony.evidence.host import CpuUse, HostWindow
 from prony.host.others import Census, OthersUse, others_between, share_of_others
 from prony.host.proc import TICKS_PER_S, CpuTicks
 from prony.host.samples import difference
+from prony.host.softnet import rise
 from prony.host.sysctls import changed
 
 NEAR_S = 3.0
@@ -41,6 +42,8 @@ class Mark:
     sockets: dict[str, int]
     mhz: float | None
     census: Census
+    packets: dict[int, int] | None = None
+    """Handled in soft interrupts, by CPU; cumulative."""
 
 
 def host_window(
@@ -66,6 +69,7 @@ def host_window(
         others = others_between(opened.census, closed.census, own)
     near_open = opened if opened is not None and open_s - opened.t_monotonic_s <= NEAR_S else None
     near_close = closed if closed is not None and closed.t_monotonic_s - close_s <= NEAR_S else None
+    packets_open, packets_close = (None if mark is None else mark.packets for mark in (near_open, near_close))
     at_open, at_close = _nearest(snapshots, open_s), _nearest(snapshots, close_s)
     own_server = [(s.t_monotonic_s, s.own_server_s) for s in snapshots]
     own_client = [(s.t_monotonic_s, s.own_client_s) for s in snapshots]
@@ -73,7 +77,10 @@ def host_window(
     log_lines = [(s.t_monotonic_s, s.kernel_lines) for s in snapshots]
     return HostWindow(
         wall_s=close_s - open_s,
-        cpus=_cpu_uses(snapshots, server_cpus | client_cpus, open_s, close_s),
+        cpus=tuple(
+            use.model_copy(update={"packets": rise(packets_open, packets_close, use.cpu)})
+            for use in _cpu_uses(snapshots, server_cpus | client_cpus, open_s, close_s)
+        ),
         others_on_server_cpus=_others(
             snapshots, server_cpus, own_server, others, irq_accounted, open_s, close_s
         ),

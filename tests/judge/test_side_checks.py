@@ -15,7 +15,7 @@ from prony.judge.checks.client import client
 from prony.judge.checks.host import host
 from prony.judge.checks.identity import identity
 from prony.judge.checks.isolation import isolation
-from prony.judge.finding import Status
+from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
 
@@ -351,3 +351,60 @@ class TestHost:
     @pytest.mark.parametrize("name", ["mhz_open", "swap_in_bytes", "kernel_log_lines", "sysctls_changed"])
     def test_unread_is_unknown(self, name: str) -> None:
         assert self.status(**{name: None}) is Status.UNKNOWN
+
+
+class TestProxy:
+    """A proxy says so by Via; another program under load by its Server header."""
+
+    def reason(self, *, via: str | None = None, head: str | None = None, owned: bool = True) -> str | None:
+        probe = f.healthy().probes[0].model_copy(update={"via": via, "server_header": "Jetty"})
+        base = f.totals(f.part(f.healthy(), "server", owned=owned), first_head=head)
+        found = identity(base.model_copy(update={"probes": (probe,)}), LIMITS)
+        return found.reason if found is not None and found.status is Status.SUSPECT else None
+
+    def test_it_names_itself(self) -> None:
+        assert "Via: 1.1 nginx" in str(self.reason(via="1.1 nginx"))
+        assert "Via: 1.1 nginx" in str(self.reason(via="1.1 nginx", owned=False))
+        assert "Via: 2 edge" in str(self.reason(head="HTTP/1.1 200 OK\r\nVia: 2 edge\r\n\r\n"))
+
+    def test_another_program_responds_under_load(self) -> None:
+        assert "Server: nginx" in str(self.reason(head="HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\n"))
+
+    def test_the_same_program_is_left_alone(self) -> None:
+        assert self.reason(head="HTTP/1.1 200 OK\r\nserver: Jetty\r\n\r\n") is None
+        assert self.reason() is None
+
+
+class TestSoftInterrupts:
+    """Packets beyond what the load can have sent are somebody else's."""
+
+    def judged(self, *, irq: float, packets: int | None, services: bool = False) -> Finding:
+        base = f.window(f.healthy(), bytes_sent=8_000_000, bytes_received=14_000_000, completed=80_000)
+        own = CpuUse(cpu=0, busy=0.97, steal=0.0, irq=irq, packets=packets)
+        base = f.part(base, "host_window", cpus=(own, CpuUse(cpu=1, busy=0.4, steal=0.0)))
+        if services:
+            base = base.model_copy(update={"services": (ServiceUse(name="db"),)})
+        found = isolation(base, LIMITS)
+        assert found is not None
+        return found
+
+    def test_the_load_s_own_packets_are_nobody_else_s(self) -> None:
+        assert self.judged(irq=0.3, packets=400_000).status is Status.VALID
+
+    def test_more_packets_than_the_load_can_have_sent(self) -> None:
+        found = self.judged(irq=0.2, packets=5_000_000)
+        assert found.status is Status.SUSPECT
+        assert "soft interrupts for other traffic (network) took 18" in found.reason
+
+    def test_many_soft_interrupts_that_cannot_be_read_are_unknown_and_few_do_not_matter(self) -> None:
+        assert self.judged(irq=0.2, packets=None).status is Status.UNKNOWN
+        assert self.judged(irq=0.02, packets=None).status is Status.VALID
+
+    def test_packets_of_a_backing_service_cannot_be_told_apart(self) -> None:
+        assert self.judged(irq=0.2, packets=5_000_000, services=True).status is Status.VALID
+
+
+def test_a_quota_that_cannot_be_read_is_no_pass() -> None:
+    found = isolation(f.part(f.healthy(), "server_window", throttle=None), LIMITS)
+    assert found is not None
+    assert found.status is Status.UNKNOWN

@@ -18,12 +18,13 @@ LIMIT = (
 
 @check(DeclaredLimits, order=20, essential=owned)
 def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Owner of the listening socket, death in the window, clean stop. Left out for a server Prony did not
-    start.
+    """Owner of the listening socket, a proxy between, death in the window, clean stop. Of a server that Prony
+    did not start only a proxy can be told.
     """
     del limits
     server = evidence.server
-    if not server.owned:
+    proxy = _proxy(evidence)
+    if not server.owned and proxy is None:
         return None
     died = evidence.server_window.died if evidence.server_window is not None else None
     status, advice = Status.VALID, ""
@@ -41,6 +42,10 @@ def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         status = Status.INVALID
         reason = f"the server died in the window ({died})"
         advice = "see the end of the server's log; `dmesg` names an out-of-memory kill"
+    elif proxy is not None:
+        status = Status.SUSPECT
+        reason = proxy
+        advice = "the figure is that of both together: send the load to the server itself, or say so"
     elif server.owns_port is None:
         status = Status.UNKNOWN
         reason = "the owner of the listening socket could not be read"
@@ -52,3 +57,25 @@ def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     else:
         reason = "the launched process owns the listening socket"
     return Finding(check=CHECK, status=status, limit=LIMIT, reason=reason, advice=advice, source=SOURCE)
+
+
+def _proxy(evidence: Evidence) -> str | None:
+    """Who stood between the load generator and the server, by what it says of itself; None: nobody is known
+    to have.
+    """
+    head = evidence.engine.totals.first_head if evidence.engine is not None else None
+    told = _headers(head or "")
+    via = next((probe.via for probe in evidence.probes if probe.via), told.get("via"))
+    if via is not None:
+        return f"responses came by way of a proxy (Via: {via})"
+    before, under_load = {probe.server_header for probe in evidence.probes}, told.get("server")
+    if under_load is not None and before and None not in before and under_load not in before:
+        names = ", ".join(sorted(str(name) for name in before))
+        return f"another program responds under load (Server: {under_load}) than before it ({names})"
+    return None
+
+
+def _headers(head: str) -> dict[str, str]:
+    """Header name in lower case -> value, of a response's head as it came."""
+    fields = (line.partition(":") for line in head.splitlines()[1:])
+    return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}

@@ -42,6 +42,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         _services(evidence),
         _pinned(evidence),
         *_neighbours(evidence, limits),
+        _soft_interrupts(evidence, limits),
         _quota(evidence, limits),
     ]
     found = [part for part in parts if part is not None]
@@ -144,6 +145,44 @@ def _neighbours(evidence: Evidence, limits: IsolationLimits) -> list[Part]:
     return parts
 
 
+SEGMENT_BYTES = 1400
+"""Of payload in a packet, at least, but for the last one of a message."""
+PACKETS_PER_REQUEST, PACKETS_PER_CONNECTION = 6, 12
+"""Packets of the load in both directions beside full segments, at most: the ends of a request and of its
+response, each once more as an acknowledgement and once more in a TLS record of its own; a handshake with TLS
+and a close.
+"""
+
+
+def _soft_interrupts(evidence: Evidence, limits: IsolationLimits) -> Part | None:
+    """Soft interrupts for other traffic than the load's. It belongs to no process, so `others` lacks it.
+
+    The load's own packets are counted from above: what its CPUs handled beyond that is foreign, and took
+    its share of the time. Left out where a backing service's packets cannot be told from them.
+    """
+    host, sides, engine = evidence.host_window, evidence.partition, evidence.engine
+    window = engine.window if engine is not None else None
+    if host is None or sides is None or window is None or evidence.services or not sides.server:
+        return None
+    own = [cpu for cpu in host.cpus if cpu.cpu in sides.server]
+    handled = [cpu.packets for cpu in own]
+    irq = sum(cpu.irq for cpu in own) / max(1, len(sides.server))
+    known = [n for n in handled if n is not None]
+    if not own or len(known) < len(own) or window.bytes_sent is None or window.bytes_received is None:
+        if irq < limits.isolation_others:
+            return None  # too little to matter, whoever caused it
+        return Status.UNKNOWN, "whose soft interrupts ran on the server's CPUs could not be read", None
+    load = (window.bytes_sent + window.bytes_received) / SEGMENT_BYTES
+    load += PACKETS_PER_REQUEST * (window.completed + window.failed)
+    load += PACKETS_PER_CONNECTION * (window.connect_attempts or window.connections_opened or 0)
+    packets = sum(known)
+    if packets <= load or irq <= 0:
+        return None
+    text = "soft interrupts for other traffic (network) took {} of the server's CPUs"
+    found = _graded(irq * (1 - load / packets), limits.isolation_others, limits, text)
+    return None if found[0] is Status.VALID else found
+
+
 def _quota(evidence: Evidence, limits: IsolationLimits) -> Part | None:
     window = evidence.server_window
     if window is None or window.wall_s <= 0:
@@ -171,6 +210,8 @@ def _advice(evidence: Evidence, parts: list[Part]) -> str:
         return "measure without the quota, or tell Prony the granted CPUs"
     if "steal" in bad:
         return "the hypervisor gave CPU time to other guests: repeat, or use a dedicated host"
+    if "soft interrupts" in bad:
+        return "keep other traffic off these CPUs (interrupt affinity, RPS), then repeat"
     if "other processes" in bad:
         name = evidence.host_window.busiest_other if evidence.host_window is not None else None
         return "stop the other load and repeat" + (f"; the busiest was {name}" if name else "")

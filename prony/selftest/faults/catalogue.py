@@ -15,10 +15,10 @@ from prony.judge.together import JudgedTrial, clock
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
-from prony.selftest.faults.disturbances import burner, cpu_quota, port_range
+from prony.selftest.faults.disturbances import burner, cpu_quota, foreign_traffic, port_range
 from prony.selftest.faults.edited import clock_dips, clock_level, clock_low, quota_unreadable
 from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
-from prony.selftest.faults.other_process import SHARED, VISITED
+from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
 from prony.selftest.faults.trial import run_setup
 
 LONG = SteadyWindow(window_s=9.0)
@@ -329,6 +329,15 @@ ENTRIES: tuple[Entry, ...] = (
         other_tools=False,
     ),
     Entry(
+        40,
+        "soft interrupts of other traffic",
+        "packets that have nothing to do with the load are handled on the server's CPU",
+        Setup(disturbance=foreign_traffic, needs=("root", "two-cpus", "steering")),
+        ("isolation",),
+        Setup(),
+        partial(_says, "isolation", "soft interrupts"),
+    ),
+    Entry(
         41,
         "CPU quota that cannot be read",
         "the counters of the server's control group are hidden (edited)",
@@ -340,4 +349,5 @@ ENTRIES: tuple[Entry, ...] = (
         other_tools=False,
     ),
     VISITED,
+    BETWEEN,
 )

@@ -115,3 +115,31 @@ def _group_of(pid: int, root: Path) -> str:
         if (root == CGROUPS and number == "0") or "cpu" in controllers.split(","):
             return path
     return "/"
+
+
+FLOOD = """
+import os, socket, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+sink, source = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+sink.bind(("127.0.0.1", 0))
+while os.getppid() == int(sys.argv[2]):
+    for _ in range(1000):
+        source.sendto(b"x" * 64, sink.getsockname())
+"""
+STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
+
+
+@contextmanager
+def foreign_traffic(running: RunningSetup) -> Iterator[None]:
+    """Packets of another network namespace, sent on the client's CPU and handled on the server's (receive
+    packet steering): no process on the server's CPU has anything to do with them.
+    """
+    mask = sum(1 << cpu for cpu in running.server_cpus)
+    settle = f'mount -t sysfs sysfs /sys && ip link set lo up && echo {mask:x} > {STEERING} && exec "$@"'
+    words = (sys.executable, "-I", "-S", "-c", FLOOD, str(running.client_cpus[0]), str(os.getpid()))
+    process = subprocess.Popen(["unshare", "-n", "-m", "sh", "-c", settle, "sh", *words])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from prony.errors import EnvironmentFault
 from prony.plan.load import Connections
-from prony.selftest.faults import shared_port
+from prony.selftest.faults import forwarder, shared_port
 from prony.selftest.faults.model import Entry, RunningSetup, Setup
 from prony.selftest.faults.single_trial import EntryResult, run_entry, with_
 from prony.selftest.faults.trial import spec_of
@@ -84,6 +84,17 @@ def _visits(running: RunningSetup) -> Iterator[None]:
         process.kill()
         process.wait()
 
+
+FORWARDS = (sys.executable, "-I", "-S", str(Path(forwarder.__file__).resolve()))
+BETWEEN = Entry(
+    43,
+    "a proxy in between",
+    "what was started forwards every request to another process",
+    Setup(command=(*FORWARDS, "{host}", "{port}")),
+    ("identity",),
+    Setup(command=(*SHARED, "{host}", "{port}", "works")),
+    other_tools=False,
+)
 
 VISITED = Entry(
     42,

@@ -19,7 +19,7 @@ from prony.judge.figures import figures
 from prony.judge.verdict import judge
 from prony.plan.target import CountKeys
 from prony.plan.trial import TrialPlan, WarmUpPlan
-from prony.selftest.faults.disturbances import can_limit_cpu
+from prony.selftest.faults.disturbances import STEERING, can_limit_cpu
 from prony.selftest.faults.model import RunningSetup, Setup, SetupResult
 from prony.server.build import Built
 from prony.server.running import RunningServer
@@ -41,6 +41,7 @@ def missing_for(setup: Setup) -> str | None:
             os.geteuid() == 0 and can_limit_cpu(),
             "a control group with a CPU quota that we may make",
         ),
+        "steering": (STEERING.exists(), "a kernel with receive packet steering"),
         "two-cpus": (not partition().shared, "two CPUs, one for each side"),
     }
     missing = [have[need][1] for need in setup.needs if not have[need][0]]

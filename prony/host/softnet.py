@@ -1,0 +1,32 @@
+"""Packets that each CPU handled in soft interrupts, from /proc/net/softnet_stat. Must not interpret them.
+
+The counters are the machine's, whatever the network namespace.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prony.host.proc import ROOT, read_text
+
+PROCESSED, CPU = 0, 12
+"""Columns: packets handled; the CPU (Linux 5.10 and newer; before, the row's number)."""
+
+
+def packets_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
+    """CPU -> packets handled since boot (a counter of 32 bits that wraps); None when it cannot be read."""
+    text = read_text(root / "proc/net/softnet_stat")
+    if not text:
+        return None
+    try:
+        rows = [[int(word, 16) for word in line.split()] for line in text.splitlines()]
+    except ValueError:
+        return None
+    return {row[CPU] if len(row) > CPU else at: row[PROCESSED] for at, row in enumerate(rows) if row}
+
+
+def rise(before: dict[int, int] | None, after: dict[int, int] | None, cpu: int) -> int | None:
+    """Packets that this CPU handled between two readings; None where one of them lacks it."""
+    if before is None or after is None or cpu not in before or cpu not in after:
+        return None
+    return (after[cpu] - before[cpu]) % 2**32
