@@ -14,7 +14,7 @@ from typing import IO
 from bench import disturbance
 from bench.disturbance import Disturbance
 from bench.server import Certificate, Counts, ReferenceServer
-from bench.tools import Claim, NotOffered, Request, Tool
+from bench.tools import Claim, LoadGenerator, NotOffered, PeerLoad
 from prony.peers.kernel import process_cpu_s, process_gone, start_pinned, wait
 
 END_GRACE_S = 10.0
@@ -80,7 +80,7 @@ class Run:
         return self.server_cpu_s_measured / self.wall_s_measured
 
 
-def run_once(tool: Tool, program: Path, request: Request, setting: Setting) -> Run:
+def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Setting) -> Run:
     """Run a tool once (`request.url` is filled in here). Raises NotOffered, ToolFailed, EnvironmentFault."""
     certificate = setting.certificate if request.case.tls else None
     with ReferenceServer(setting.server_cpu, certificate) as server, tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ def _mark(
     return _Mark((began_s + ended_s) / 2, (client_began_s + client_ended_s) / 2, server_s, counts)
 
 
-def _claim(tool: Tool, out: IO[bytes], err: IO[bytes], exit_code: int) -> Claim:
+def _claim(tool: LoadGenerator, out: IO[bytes], err: IO[bytes], exit_code: int) -> Claim:
     out.seek(0)
     err.seek(0)
     stdout, stderr = out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.cases import Case
-from bench.tools import Tool
+from bench.tools import LoadGenerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,10 @@ class Turn:
 
     round: int
     case: Case
-    tool: Tool
+    tool: LoadGenerator
 
 
-def turns(cases: Sequence[Case], tools: Sequence[Tool], rounds: int, seed: int) -> Iterator[Turn]:
+def turns(cases: Sequence[Case], tools: Sequence[LoadGenerator], rounds: int, seed: int) -> Iterator[Turn]:
     """Every tool in every case that takes it, once per round. Tools of one case follow each other, so that
     what drifts over minutes is the same for those that are compared.
     """

@@ -15,7 +15,7 @@ from bench.measure import Run, Setting, ToolFailed, run_once
 from bench.rounds import turns
 from bench.server import BODY, make_certificate
 from bench.summary import Row, rows
-from bench.tools import TOOLS, NotOffered, Request, Tool
+from bench.tools import TOOLS, LoadGenerator, NotOffered, PeerLoad
 from prony.errors import EnvironmentFault, UsageError
 from prony.host.affinity import pin_self
 from prony.host.partition import partition
@@ -127,7 +127,7 @@ def _feasible(
 def _rounds(
     plan: Plan,
     cases: Sequence[Case],
-    tools: Sequence[Tool],
+    tools: Sequence[LoadGenerator],
     programs: dict[str, Path],
     setting: Setting,
     reasons: dict[tuple[str, str], str],
@@ -143,7 +143,7 @@ def _rounds(
             tell(f"round {told} of {plan.rounds}")
         if key in given_up:
             continue
-        request = Request(
+        request = PeerLoad(
             turn.case, "", plan.seconds, plan.warm_s, setting.body, setting.client_cpu, plan.seed
         )
         try:

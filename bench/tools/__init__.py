@@ -6,15 +6,15 @@ from bench.cases import EVIDENCE
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta
 from prony.peers.ab import Ab
-from prony.peers.base import Claim, Command, NotOffered, Request, Tool
+from prony.peers.base import Claim, Command, LoadGenerator, NotOffered, PeerLoad
 from prony.peers.h2load import H2load
 from prony.peers.oha import Oha
 from prony.peers.wrk import Wrk
 
-TOOLS: tuple[Tool, ...] = (
+TOOLS: tuple[LoadGenerator, ...] = (
     *(Wrk(), Ab(), H2load(), Oha(), Vegeta(), Prony("io_uring"), Prony("epoll")),
     *(Prony("io_uring", evidence) for evidence in EVIDENCE),
     *(Prony("epoll", evidence) for evidence in EVIDENCE),
 )
 
-__all__ = ["TOOLS", "Claim", "Command", "NotOffered", "Request", "Tool"]
+__all__ = ["TOOLS", "Claim", "Command", "LoadGenerator", "NotOffered", "PeerLoad"]

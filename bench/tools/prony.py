@@ -13,7 +13,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import Counters, Window
 from prony.judge.histogram import decode
 from prony.load.engine import engine_version, find_engine
-from prony.peers.base import Claim, Command, NotOffered, Request, last_line
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line
 
 PLAN_REFUSED = 2
 """The engine's exit code for a plan that it cannot run (docs/engine.md)."""
@@ -46,10 +46,10 @@ class Prony:
     def version(self, program: Path) -> str:  # noqa: ARG002 - the engine that find() names
         return engine_version()
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         return Command((str(program), "run"), json.dumps(self.plan(request)) + "\n")
 
-    def plan(self, request: Request) -> dict[str, Any]:
+    def plan(self, request: PeerLoad) -> dict[str, Any]:
         """The engine's plan for this request: docs/engine.md."""
         case = request.case
         target: dict[str, Any] = {"url": request.url.rstrip("/")}

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, PeerLoad, last_line, on_path, output_of
 
 REPORT_TIMEOUT_S = 60.0
 
@@ -30,7 +30,7 @@ class Vegeta:
         found = next((line for line in stated.splitlines() if line.startswith("Version:")), "")
         return found.removeprefix("Version:").strip() or "12"
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         case, folder = request.case, Path(self._folder.name)
         self._program = program
         (folder / "targets").write_text(f"GET {request.url}\n", encoding="utf-8")

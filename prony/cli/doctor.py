@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from prony.host.check import Check
+    from prony.host.check import HostCheck
 
 
 def command(json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")) -> int:
@@ -48,25 +48,25 @@ def command(json: bool = typer.Option(False, "--json", help="Print JSON instead 
     return 0
 
 
-def _toolchain() -> list[Check]:
+def _toolchain() -> list[HostCheck]:
     """What is needed to build and run the Java servers."""
     import shutil
 
-    from prony.host.check import Check
+    from prony.host.check import HostCheck
     from prony.server.jdk import find_jdks
 
     jdks = find_jdks()
     compilers = [jdk for jdk in jdks if jdk.has_compiler]
     maven = shutil.which("mvn")
     return [
-        Check(
+        HostCheck(
             name="JDK",
             status="ok" if compilers else "bad",
             found=", ".join(str(jdk) for jdk in jdks) or "none",
             why="The Java servers are built and run with it." if not compilers else "",
             what_to_do="" if compilers else "Install a JDK 17 or newer, e.g. apt-get install openjdk-17-jdk.",
         ),
-        Check(
+        HostCheck(
             name="Maven",
             status="ok" if maven else "bad",
             found=maven or "not on the PATH",

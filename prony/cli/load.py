@@ -138,7 +138,7 @@ def command(
 ) -> int:
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
-    from prony.cli.load_words import chosen as chosen_load
+    from prony.cli.load_options import chosen as chosen_load
     from prony.plan.plan import MAIN, cell_of, one_part, shape_of
     from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed

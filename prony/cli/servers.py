@@ -162,7 +162,7 @@ def _chosen(catalogue: Catalogue, named: list[str], every: bool) -> list[ServerS
 
 def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
     """What the suite finds; a build that fails is a result like another."""
-    from prony.conformance.result import START, CheckResult, Conformance, Status
+    from prony.conformance.result import START, CheckResult, CheckStatus, Conformance
     from prony.conformance.suite import check as check_server
     from prony.server.build import build
 
@@ -175,7 +175,7 @@ def _checked(spec: ServerSpec, under: Workload, jdk: str | None) -> Conformance:
             server=spec.name,
             workload=under.name,
             check=START,
-            status=Status.FAILED,
+            status=CheckStatus.FAILED,
             found=str(fault),
             expected="built",
         )

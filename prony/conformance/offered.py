@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from prony.conformance.result import Outcome, Status
+from prony.conformance.result import CheckOutcome, CheckStatus
 from prony.conformance.walk import Subject
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
@@ -27,12 +27,12 @@ DELAY_LATE_SHARE, DELAY_LATE_MS = 1.5, 50.0
 """If the fastest response is later than this, the server waits for something else."""
 
 
-def keep_alive(subject: Subject) -> Outcome:
+def keep_alive(subject: Subject) -> CheckOutcome:
     """Twenty requests on one connection."""
     return _on_connections(subject, KEPT_REQUESTS)
 
 
-def closes_after(subject: Subject) -> Outcome:
+def closes_after(subject: Subject) -> CheckOutcome:
     """As many requests as the server declares to take on a connection, twice over; 1,100 on one if it
     declares nothing.
     """
@@ -40,15 +40,15 @@ def closes_after(subject: Subject) -> Outcome:
     requests = LONG_REQUESTS if declared is None else 2 * declared + 1
     wait_s = (subject.workload.delay_ms or 0.0) * requests / 1000
     if wait_s > LONGEST_S:
-        return Outcome(
-            status=Status.LEFT_OUT,
+        return CheckOutcome(
+            status=CheckStatus.LEFT_OUT,
             found=f"{requests} requests in sequence would take {wait_s:.0f} s under this workload",
             expected="",
         )
     return _on_connections(subject, requests)
 
 
-def _on_connections(subject: Subject, at_least: int) -> Outcome:
+def _on_connections(subject: Subject, at_least: int) -> CheckOutcome:
     """At least this many requests of one user, and the connections they took."""
     workload = _single(subject.for_engine())
     length = _length(workload)
@@ -59,16 +59,16 @@ def _on_connections(subject: Subject, at_least: int) -> Outcome:
     try:
         report = run_short(subject.url, workload, iterations=iterations, tls=subject.tls)
     except EnvironmentFault as fault:
-        return Outcome.of(False, str(fault), expected)
+        return CheckOutcome.of(False, str(fault), expected)
     opened = report.totals.connections_opened
     why = complaint(report, requests)
     found = f"{report.totals.completed} responses on {_connections(opened or 0)}"
     if why is not None:
-        return Outcome.of(False, f"{why}; {found}", expected)
-    return Outcome.of(opened == connections, found, expected)
+        return CheckOutcome.of(False, f"{why}; {found}", expected)
+    return CheckOutcome.of(opened == connections, found, expected)
 
 
-def concurrent(subject: Subject) -> Outcome:
+def concurrent(subject: Subject) -> CheckOutcome:
     """A hundred concurrent users, each with its own connection."""
     workload = subject.for_engine()
     lengths = {_length(_single(workload, scenario)) for scenario in workload.walks}
@@ -77,31 +77,31 @@ def concurrent(subject: Subject) -> Outcome:
     try:
         report = run_short(subject.url, workload, users=CONCURRENT, tls=subject.tls)
     except EnvironmentFault as fault:
-        return Outcome.of(False, str(fault), expected)
+        return CheckOutcome.of(False, str(fault), expected)
     why = complaint(report, requests)
     opened = report.totals.connections_opened or 0
     found = f"{report.totals.completed} responses on {_connections(opened)}"
     if why is not None:
-        return Outcome.of(False, f"{why}; {found}", expected)
-    return Outcome.of(opened >= CONCURRENT, found, expected)
+        return CheckOutcome.of(False, f"{why}; {found}", expected)
+    return CheckOutcome.of(opened >= CONCURRENT, found, expected)
 
 
-def delay(subject: Subject) -> Outcome:
+def delay(subject: Subject) -> CheckOutcome:
     """The declared delay, and no more: the fastest of five responses, one at a time."""
     delay_ms = subject.workload.delay_ms
     if delay_ms is None:
-        return Outcome(status=Status.LEFT_OUT, found="the workload declares none", expected="")
+        return CheckOutcome(status=CheckStatus.LEFT_OUT, found="the workload declares none", expected="")
     latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
     expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of 5 responses)"
     try:
         report = run_short(subject.url, subject.for_engine(), iterations=5, tls=subject.tls)
     except EnvironmentFault as fault:
-        return Outcome.of(False, str(fault), expected)
+        return CheckOutcome.of(False, str(fault), expected)
     fastest_ms = _fastest_ms(report)
     if fastest_ms is None:
-        return Outcome.of(False, complaint(report) or "no response", expected)
+        return CheckOutcome.of(False, complaint(report) or "no response", expected)
     right = delay_ms * (1 - DELAY_SLACK) <= fastest_ms <= latest_ms
-    return Outcome.of(right, f"{fastest_ms:.1f} ms", expected)
+    return CheckOutcome.of(right, f"{fastest_ms:.1f} ms", expected)
 
 
 def _fastest_ms(report: EngineReport) -> float | None:

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prony.conformance.result import Outcome, Status
+from prony.conformance.result import CheckOutcome, CheckStatus
 from prony.conformance.walk import Subject, Walk, reads, why_wrong
-from prony.conformance.wire import Request, Response, Wire, WireError
+from prony.conformance.wire import Wire, WireError, WireRequest, WireResponse
 from prony.plan.workload import Step
 
 CLOSE_PATIENCE_S = 5.0
@@ -22,7 +22,7 @@ NOT_COMPARED = {"content-length", "transfer-encoding", "connection", "keep-alive
 """Headers that may differ between HEAD and GET, or that have a check of their own."""
 
 
-def responses(subject: Subject) -> Outcome:
+def responses(subject: Subject) -> CheckOutcome:
     """Every step of every scenario, on one connection each."""
     workload = subject.afresh()
     wrong: list[str] = []
@@ -44,7 +44,7 @@ def _responses(count: int) -> str:
     return "1 response" if count == 1 else f"all {count} responses"
 
 
-def further(subject: Subject) -> Outcome:
+def further(subject: Subject) -> CheckOutcome:
     """The steps that the workload declares for this suite alone: unknown paths, refusals."""
     workload = subject.afresh()
     if not workload.conformance:
@@ -62,18 +62,18 @@ def further(subject: Subject) -> Outcome:
     return _of(wrong, _responses(count), "every response as the workload declares")
 
 
-def unknown_path(subject: Subject) -> Outcome:
+def unknown_path(subject: Subject) -> CheckOutcome:
     """A path that does not exist."""
     expected = "404"
     try:
         with Wire(subject.address) as wire:
             response = wire.ask(_unknown())
     except WireError as fault:
-        return Outcome.of(False, str(fault), expected)
-    return Outcome.of(response.status == 404, f"status {response.status}", expected)
+        return CheckOutcome.of(False, str(fault), expected)
+    return CheckOutcome.of(response.status == 404, f"status {response.status}", expected)
 
 
-def head(subject: Subject) -> Outcome:
+def head(subject: Subject) -> CheckOutcome:
     """HEAD beside every GET: the same status and headers, no body, and the connection still in step."""
     workload = subject.afresh()
     wrong: list[str] = []
@@ -100,9 +100,9 @@ def head(subject: Subject) -> Outcome:
     return _of(wrong, f"{asked} like GET, without a body", "the headers of GET, no body")
 
 
-def _head_beside_get(line: _Connection, step: Step, request: Request) -> str | None:
+def _head_beside_get(line: _Connection, step: Step, request: WireRequest) -> str | None:
     got, again = line.ask(request), line.ask(request)
-    only_head = line.ask(Request("HEAD", request.path, request.headers))
+    only_head = line.ask(WireRequest("HEAD", request.path, request.headers))
     if only_head.status != got.status:
         return f"HEAD has the status {only_head.status}, GET {got.status}"
     missing = sorted(set(got.headers) - set(only_head.headers) - NOT_COMPARED)
@@ -124,14 +124,16 @@ def _head_beside_get(line: _Connection, step: Step, request: Request) -> str | N
     return why_wrong(step, after)
 
 
-def close(subject: Subject) -> Outcome:
+def close(subject: Subject) -> CheckOutcome:
     """`Connection: close` requested: a correct response, then the connection is closed."""
     expected = "a correct response, then the connection is closed"
     try:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
             headers = {**request.headers, "Connection": "close"}
-            response = wire.ask(Request(request.method, request.path, headers, request.body, request.chunked))
+            response = wire.ask(
+                WireRequest(request.method, request.path, headers, request.body, request.chunked)
+            )
             why = why_wrong(step, response)
             if why is None and not wire.ended(CLOSE_PATIENCE_S):
                 why = f"the connection is still open after {CLOSE_PATIENCE_S:g} s"
@@ -140,18 +142,18 @@ def close(subject: Subject) -> Outcome:
     else:
         if why is None:
             said = "announced" if response.announces_close else "without announcing it"
-            return Outcome.of(True, f"closed, {said}", expected)
-    return Outcome.of(False, why, expected)
+            return CheckOutcome.of(True, f"closed, {said}", expected)
+    return CheckOutcome.of(False, why, expected)
 
 
-def http_1_0(subject: Subject) -> Outcome:
+def http_1_0(subject: Subject) -> CheckOutcome:
     """An HTTP/1.0 client: no keep-alive, no chunks."""
     expected = "a correct response without chunks, then the connection is closed"
     try:
         step, request = subject.sample()
         with Wire(subject.address) as wire:
             response = wire.ask(
-                Request(request.method, request.path, request.headers, request.body, version="1.0")
+                WireRequest(request.method, request.path, request.headers, request.body, version="1.0")
             )
             why = why_wrong(step, response)
             if why is None and "transfer-encoding" in response.headers:
@@ -161,10 +163,10 @@ def http_1_0(subject: Subject) -> Outcome:
     except WireError as fault:
         why = str(fault)
     found = why or f"answered as HTTP/{response.version}, closed"
-    return Outcome.of(why is None, found, expected)
+    return CheckOutcome.of(why is None, found, expected)
 
 
-def pipelined(subject: Subject) -> Outcome:
+def pipelined(subject: Subject) -> CheckOutcome:
     """Two requests in one write. Browsers never do it, so it is noted and not judged."""
     expected = "two responses, in order (not judged)"
     try:
@@ -185,7 +187,7 @@ def pipelined(subject: Subject) -> Outcome:
     return _noted(f"both answered: {first.status}, then {status} for an unknown path", expected)
 
 
-def headers(subject: Subject) -> Outcome:
+def headers(subject: Subject) -> CheckOutcome:
     """The headers of a response: they cost bytes, and servers' defaults differ."""
     expected = "Date (not judged)"
     try:
@@ -200,7 +202,7 @@ def headers(subject: Subject) -> Outcome:
     return _noted(f"{date}, {server}; also {', '.join(others) or 'nothing'}", expected)
 
 
-def oversized_header(subject: Subject) -> Outcome:
+def oversized_header(subject: Subject) -> CheckOutcome:
     """An oversized header: refused, and the next client is served as before."""
     expected = "an error status, and the next request is served"
     try:
@@ -217,17 +219,17 @@ def oversized_header(subject: Subject) -> Outcome:
         with Wire(subject.address) as wire:
             why = why_wrong(step, wire.ask(request))
     except WireError as fault:
-        return Outcome.of(False, str(fault), expected)
+        return CheckOutcome.of(False, str(fault), expected)
     if why is not None:
-        return Outcome.of(False, f"{found}; the next response is wrong: {why}", expected)
-    return Outcome.of(refused, found, expected)
+        return CheckOutcome.of(False, f"{found}; the next response is wrong: {why}", expected)
+    return CheckOutcome.of(refused, found, expected)
 
 
-def _with_filler(subject: Subject, request: Request, size: int) -> Response:
+def _with_filler(subject: Subject, request: WireRequest, size: int) -> WireResponse:
     """The response to a request with such a header. A refusal may be lost in the reset that follows it when
     the server closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
     """
-    filled = Request(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
+    filled = WireRequest(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
     for attempt in range(1, RESET_ATTEMPTS + 1):
         with Wire(subject.address) as wire:
             wire.send_until_answered(filled.encoded(wire.address))
@@ -246,7 +248,7 @@ class _Connection:
         self._address = subject.address
         self._wire: Wire | None = None
 
-    def ask(self, request: Request) -> Response:
+    def ask(self, request: WireRequest) -> WireResponse:
         used = self._wire is not None
         try:
             response = self._connected().ask(request)
@@ -284,7 +286,7 @@ def _connection(subject: Subject) -> Iterator[_Connection]:
         line.drop()
 
 
-def _judged(walk: Walk, step: Step, line: _Connection, request: Request) -> str | None:
+def _judged(walk: Walk, step: Step, line: _Connection, request: WireRequest) -> str | None:
     """Why the response is wrong, or why there is none."""
     try:
         return walk.judge(step, line.ask(request))
@@ -292,17 +294,17 @@ def _judged(walk: Walk, step: Step, line: _Connection, request: Request) -> str 
         return str(fault)
 
 
-def _unknown() -> Request:
-    return Request(path=f"/no-such-path-{secrets.token_hex(6)}")
+def _unknown() -> WireRequest:
+    return WireRequest(path=f"/no-such-path-{secrets.token_hex(6)}")
 
 
-def _of(wrong: list[str], all_right: str, expected: str) -> Outcome:
-    return Outcome.of(not wrong, "; ".join(wrong) or all_right, expected)
+def _of(wrong: list[str], all_right: str, expected: str) -> CheckOutcome:
+    return CheckOutcome.of(not wrong, "; ".join(wrong) or all_right, expected)
 
 
-def _left_out(why: str) -> Outcome:
-    return Outcome(status=Status.LEFT_OUT, found=why, expected="")
+def _left_out(why: str) -> CheckOutcome:
+    return CheckOutcome(status=CheckStatus.LEFT_OUT, found=why, expected="")
 
 
-def _noted(found: str, expected: str) -> Outcome:
-    return Outcome(status=Status.NOTED, found=found, expected=expected)
+def _noted(found: str, expected: str) -> CheckOutcome:
+    return CheckOutcome(status=CheckStatus.NOTED, found=found, expected=expected)

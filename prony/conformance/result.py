@@ -8,7 +8,7 @@ from typing import Self
 from prony.evidence.base import Record
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -21,17 +21,17 @@ class Status(StrEnum):
     """Nothing to check here; `found` says why."""
 
 
-class Outcome(Record):
+class CheckOutcome(Record):
     """The result of one check: what it found and what it expected."""
 
-    status: Status
+    status: CheckStatus
     found: str
     expected: str
 
     @classmethod
     def of(cls, right: bool, found: str, expected: str) -> Self:
         """Passed or failed."""
-        return cls(status=Status.PASSED if right else Status.FAILED, found=found, expected=expected)
+        return cls(status=CheckStatus.PASSED if right else CheckStatus.FAILED, found=found, expected=expected)
 
 
 class CheckResult(Record):
@@ -40,7 +40,7 @@ class CheckResult(Record):
     server: str
     workload: str
     check: str
-    status: Status
+    status: CheckStatus
     found: str
     expected: str
 
@@ -55,7 +55,7 @@ class Conformance(Record):
     @property
     def failed(self) -> tuple[CheckResult, ...]:
         """Results that are not as expected and not declared."""
-        return tuple(result for result in self.results if result.status is Status.FAILED)
+        return tuple(result for result in self.results if result.status is CheckStatus.FAILED)
 
     @property
     def counted(self) -> tuple[CheckResult, ...]:
@@ -72,11 +72,11 @@ class Conformance(Record):
         """`passed 12 of 13`, and how many deviations are declared; left-out checks do not count."""
         counted = self.counted
         passed = len(counted) - len(self.failed)
-        declared = sum(result.status is Status.DECLARED for result in counted)
+        declared = sum(result.status is CheckStatus.DECLARED for result in counted)
         more = f" ({declared} as declared in its server.yaml)" if declared else ""
         return f"passed {passed} of {len(counted)}{more}"
 
 
 START = "start"
 """The check that all others need: the server starts and gets ready."""
-_COUNTED = (Status.PASSED, Status.FAILED, Status.DECLARED)
+_COUNTED = (CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.DECLARED)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from prony.conformance import offered as by_engine
 from prony.conformance import responses
-from prony.conformance.result import START, CheckResult, Conformance, Outcome, Status
+from prony.conformance.result import START, CheckOutcome, CheckResult, CheckStatus, Conformance
 from prony.conformance.walk import Subject, walked_once
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import Probe
@@ -21,7 +21,7 @@ from prony.server.spec import ServerSpec
 from prony.trial.preflight import probe_workload
 from prony.trial.preparation import Preparation
 
-Check = Callable[[Subject], Outcome]
+Check = Callable[[Subject], CheckOutcome]
 CHECKS: Mapping[str, Check] = {
     "answers": responses.responses,
     "further": responses.further,
@@ -92,7 +92,7 @@ def _outcomes(
     cpus: Sequence[int],
     start_timeout_s: float,
     wrong_patience_s: float,
-) -> Iterator[tuple[str, Outcome]]:
+) -> Iterator[tuple[str, CheckOutcome]]:
     """Name and outcome of every check, as they end."""
     try:
         server = launch(built, cpus=cpus)
@@ -109,7 +109,7 @@ def _outcomes(
         preparation = Preparation(workload, server.url, server.tls)
         if workload.prepare:
             wrong = preparation.prepare()
-            yield PREPARE, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
+            yield PREPARE, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
             if wrong is not None:
                 return
         closes_after = server.built.spec.ceilings.closes_after
@@ -117,17 +117,20 @@ def _outcomes(
         for name, ask in checks.items():
             outcome = ask(subject)
             yield name, outcome
-            if outcome.status is Status.FAILED and _died(server):
+            if outcome.status is CheckStatus.FAILED and _died(server):
                 yield (
                     STOP,
-                    Outcome.of(False, f"exited during '{name}': {server.exit_description()}", _GONE),
+                    CheckOutcome.of(False, f"exited during '{name}': {server.exit_description()}", _GONE),
                 )
                 return
         if workload.cleanup:
             wrong = preparation.clean_up()
-            yield CLEAN_UP, Outcome.of(wrong is None, wrong or "done", AS_DECLARED)
+            yield CLEAN_UP, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
         clean = server.stop()
-        yield STOP, Outcome.of(clean, "stopped" if clean else "processes or a listening socket remain", _GONE)
+        yield (
+            STOP,
+            CheckOutcome.of(clean, "stopped" if clean else "processes or a listening socket remain", _GONE),
+        )
 
 
 _GONE = "runs until told to stop, then exits and closes its socket"
@@ -143,8 +146,8 @@ def _died(server: RunningServer) -> bool:
     return True
 
 
-def _start(fault: str | None) -> Outcome:
-    return Outcome.of(fault is None, fault or "ready", "a correct response on its own port")
+def _start(fault: str | None) -> CheckOutcome:
+    return CheckOutcome.of(fault is None, fault or "ready", "a correct response on its own port")
 
 
 class _Readiness:
@@ -178,15 +181,15 @@ class _Readiness:
         return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
 
 
-def _result(spec: ServerSpec, workload: str, name: str, outcome: Outcome) -> CheckResult:
+def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -> CheckResult:
     """The outcome as it counts for this server: what it declares is no failure, and what it declares in vain
     is said.
     """
     status, found = outcome.status, outcome.found
     reason = spec.deviates.get(f"{workload}/{name}", spec.deviates.get(name))
-    if reason is not None and status is Status.FAILED:
-        status, found = Status.DECLARED, f"{found} (declared: {reason})"
-    elif reason is not None and status is Status.PASSED:
+    if reason is not None and status is CheckStatus.FAILED:
+        status, found = CheckStatus.DECLARED, f"{found} (declared: {reason})"
+    elif reason is not None and status is CheckStatus.PASSED:
         found = f"{found} (its server.yaml declares a deviation that did not occur)"
     return CheckResult(
         server=spec.name, workload=workload, check=name, status=status, found=found, expected=outcome.expected

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prony.conformance.wire import Request, Response, Wire
+from prony.conformance.wire import Wire, WireRequest, WireResponse
 from prony.plan import given
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Step, Workload
@@ -55,7 +55,7 @@ class Subject:
         """Through a scenario of this workload."""
         return Walk(workload, scenario, self.known)
 
-    def sample(self) -> tuple[Step, Request]:
+    def sample(self) -> tuple[Step, WireRequest]:
         """The first GET that is expected to succeed (else the first step), with what comes before it done.
 
         Raises WireError.
@@ -78,17 +78,17 @@ class Walk:
         self._scenario = scenario
         self._values = Values(workload.feeders, known)
 
-    def __iter__(self) -> Iterator[tuple[Step, Request]]:
+    def __iter__(self) -> Iterator[tuple[Step, WireRequest]]:
         for step in self._scenario.leading:
             if step.follow_redirects:
                 return  # where it leads is found out before the load (prony.trial.preflight)
             for _ in range(min(step.repeat, REPEATS)):
                 yield step, self.request(step)
 
-    def request(self, step: Step) -> Request:
+    def request(self, step: Step) -> WireRequest:
         """The step's request with its placeholders filled in."""
         body = rendered_body(step, self._values)
-        return Request(
+        return WireRequest(
             method=step.method,
             path=self._values.render(step.path, path=True),
             headers=rendered_headers(step, self._values),
@@ -96,7 +96,7 @@ class Walk:
             chunked=step.chunked,
         )
 
-    def judge(self, step: Step, response: Response) -> str | None:
+    def judge(self, step: Step, response: WireResponse) -> str | None:
         """What is wrong with the response; captures are kept when nothing is."""
         why_not = why_wrong(step, response)
         return why_not or self._values.take(step.capture, response.status, response.headers, response.body)
@@ -110,7 +110,7 @@ def walked_once(workload: Workload) -> Workload:
     return workload.model_copy(update={"loops": 1, "scenarios": scenarios})
 
 
-def why_wrong(step: Step, response: Response) -> str | None:
+def why_wrong(step: Step, response: WireResponse) -> str | None:
     """What is wrong with the response by the declaration; without one every status below 400 is correct."""
     if step.expect is None:
         return None if response.status < 400 else f"status {response.status}"

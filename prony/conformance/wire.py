@@ -34,7 +34,7 @@ class WireError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WireRequest:
     """One request with nothing left to fill in. `Host` and the body's framing are added."""
 
     method: str = "GET"
@@ -61,7 +61,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class WireResponse:
     """A response. Header names are in lower case; values of a repeated header are joined."""
 
     status: int
@@ -91,7 +91,7 @@ class Wire:
         except OSError as fault:
             raise WireError(f"no connection: {fault.strerror or fault}") from fault
 
-    def ask(self, request: Request) -> Response:
+    def ask(self, request: WireRequest) -> WireResponse:
         """Send, and read the response. Raises WireError."""
         self.send(request.encoded(self.address))
         return self.read(request.method)
@@ -117,7 +117,7 @@ class Wire:
                 return  # what it has said before it hung up can still be read
             at += size
 
-    def read(self, method: str) -> Response:
+    def read(self, method: str) -> WireResponse:
         """The next response, to a request with this method. Raises WireError."""
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD_BYTES)
         parser.send(h11.Request(method=method, target="/", headers=[("Host", "h")]))
@@ -144,7 +144,7 @@ class Wire:
                 self._rest = bytes(parser.trailing_data[0])
                 break
         assert head is not None
-        return Response(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
+        return WireResponse(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
 
     def ended(self, within_s: float) -> bool:
         """Whether the server closes the connection in this time, with nothing more said."""

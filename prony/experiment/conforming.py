@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prony.conformance.result import CheckResult, Conformance, Status
+from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.conformance.suite import check
 from prony.evidence.trial import ConformanceFacts, Nonconformity
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.server.build import Built
-from prony.trial.listener import Listener
+from prony.trial.observer import Listener
 
 SHORT = ("answers", "keep-alive", "concurrent", "delay")
 """What a figure rests on; the rest is about clients that take no part in a measurement."""
@@ -47,7 +47,7 @@ def _facts(found: Conformance) -> ConformanceFacts:
         checks=len(counted),
         failed=tuple(map(_nonconformity, failed)),
         declared=tuple(
-            _nonconformity(result) for result in found.results if result.status is Status.DECLARED
+            _nonconformity(result) for result in found.results if result.status is CheckStatus.DECLARED
         ),
     )
 

@@ -16,7 +16,7 @@ from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.stored import cell_of_record
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
-from prony.experiment.trials import Ended, Trials, index_of
+from prony.experiment.trials import EndedTrial, Trials, index_of
 from prony.plan.plan import Cell, Part, Plan, ScheduledTrial, Skipped
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
@@ -169,11 +169,11 @@ class Experiment:
         for trial in self.store.trials(self.identifier) if self._watches else ():
             self._see(trial)
 
-    def _see(self, trial: StoredTrial | Ended) -> None:
+    def _see(self, trial: StoredTrial | EndedTrial) -> None:
         watch = self._watches.get(cell_of_record(self.plan, trial.record))
         if watch is None:
             return
-        judged = trial.conclusion if isinstance(trial, Ended) else trial
+        judged = trial.conclusion if isinstance(trial, EndedTrial) else trial
         watch.add(trial.record, judged.judgement, judged.figures)
 
     def _spared(self, part: Part, scheduled: ScheduledTrial) -> bool:
@@ -226,7 +226,7 @@ class Experiment:
             return True
         return not any(self.plan.cell(one).server == cell.server for one, _, _ in self._ended)
 
-    def _tell_of_disturbance(self, ended: Ended, again: bool) -> None:
+    def _tell_of_disturbance(self, ended: EndedTrial, again: bool) -> None:
         worst = ended.conclusion.judgement.worst
         why = f"disturbed by other load on this host: {ended.conclusion.why}"
         if again:

@@ -29,7 +29,7 @@ from prony.trial.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedTrial:
     """A trial that is stored."""
 
     record: TrialRecord
@@ -59,7 +59,7 @@ class Trials:
         *,
         attempt: int = 1,
         faults_end_it: bool = False,
-    ) -> Ended:
+    ) -> EndedTrial:
         """One trial; where no load could be offered it is a failed one that is stored like any other, or with
         `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). Raises
         KeyboardInterrupt when the user ended it: what had been measured is stored then, if that was worth
@@ -100,7 +100,7 @@ class Trials:
             notes=outcome.notes,
             fingerprint_key=self.testbed.fingerprint.key,
         )
-        ended = Ended(record, self._stored(record, cell.limits))
+        ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
         if not interrupted and record.evidence.calibration is None:
             ended, interrupted = self._calibrated(trial, ended, cell.limits)
@@ -121,11 +121,13 @@ class Trials:
         self.store.add_trial(record, conclusion.judgement, conclusion.figures)
         return conclusion
 
-    def _tell(self, ended: Ended, seconds: float) -> None:
+    def _tell(self, ended: EndedTrial, seconds: float) -> None:
         found = ended.conclusion
         self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
 
-    def _calibrated(self, trial: TrialPlan, ended: Ended, limits: Mapping[str, Any]) -> tuple[Ended, bool]:
+    def _calibrated(
+        self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any]
+    ) -> tuple[EndedTrial, bool]:
         """The trial with the engine's ceiling, and whether the user interrupted it: without a ceiling only
         the checks that need it are unknown, and the trial is whole.
         """
@@ -138,7 +140,7 @@ class Trials:
             record = record.model_copy(update={"evidence": evidence})
             conclusion = conclude(record, CheckLimits.model_validate(limits))
             self.store.complete_trial(record, conclusion.judgement, conclusion.figures)
-            return Ended(record, conclusion), False
+            return EndedTrial(record, conclusion), False
         except Exception as fault:  # even a defect: the trial is stored
             self.progress.note(f"no calibration: {fault}")
         except KeyboardInterrupt:

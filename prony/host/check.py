@@ -14,7 +14,7 @@ not readable.
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HostCheck:
     """One check. `what_to_do` is empty when there is nothing to do."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.host.check import Check, Health
+from prony.host.check import Health, HostCheck
 from prony.host.proc import cpus_text
 from prony.host.readings import Readings
 
@@ -22,11 +22,11 @@ GOOD_CLOCKS = (
 """Clocks that are read without a system call."""
 
 
-def cpus(r: Readings) -> Check:
+def cpus(r: Readings) -> HostCheck:
     """The CPUs of server and client."""
     why = "Server and client compete for CPU unless each has its own cores."
     if r.partition is None:
-        return Check("CPUs", "unknown", "could not be partitioned", why)
+        return HostCheck("CPUs", "unknown", "could not be partitioned", why)
     usable = [core for core in r.topology.cores if set(core.cpus) & set(r.granted)]
     found = (
         f"{len(r.granted)} CPUs: server {cpus_text(r.partition.server)}, client "
@@ -35,23 +35,23 @@ def cpus(r: Readings) -> Check:
     if r.partition.note:
         found += f". {r.partition.note}"
     if r.partition.shared:
-        return Check(
+        return HostCheck(
             "CPUs", "bad", found, why, "Use a host with two or more cores; every trial here is suspect."
         )
     if len(usable) < COMFORTABLE_CORES:
         advice = (
             f"Keep other load off this host; {COMFORTABLE_CORES} cores leave room for the kernel's own work."
         )
-        return Check("CPUs", "warn", found, why, advice)
-    return Check("CPUs", "ok", found, why)
+        return HostCheck("CPUs", "warn", found, why, advice)
+    return HostCheck("CPUs", "ok", found, why)
 
 
-def pinning(r: Readings) -> Check:
+def pinning(r: Readings) -> HostCheck:
     """Whether processes may be bound to CPUs."""
     why = "Without pinning the scheduler sometimes puts server and client on the same CPU."
     if r.pinning.done:
-        return Check("pinning", "ok", "permitted", why)
-    return Check(
+        return HostCheck("pinning", "ok", "permitted", why)
+    return HostCheck(
         "pinning",
         "bad",
         r.pinning.note,
@@ -60,7 +60,7 @@ def pinning(r: Readings) -> Check:
     )
 
 
-def quota(r: Readings) -> Check:
+def quota(r: Readings) -> HostCheck:
     """A CPU quota of the control group."""
     why = (
         "A quota stops all threads for the rest of each period: it sets the throughput, and its pauses "
@@ -68,10 +68,10 @@ def quota(r: Readings) -> Check:
     )
     limit = r.fingerprint.cgroup_cpu_quota
     if limit is None:
-        return Check("CPU quota", "ok", "none", why)
+        return HostCheck("CPU quota", "ok", "none", why)
     if limit >= len(r.granted):
-        return Check("CPU quota", "ok", f"{limit:g} CPUs, {len(r.granted)} granted", why)
-    return Check(
+        return HostCheck("CPU quota", "ok", f"{limit:g} CPUs, {len(r.granted)} granted", why)
+    return HostCheck(
         "CPU quota",
         "bad",
         f"{limit:g} of {len(r.granted)} CPUs",
@@ -83,20 +83,20 @@ def quota(r: Readings) -> Check:
     )
 
 
-def smt(r: Readings) -> Check:
+def smt(r: Readings) -> HostCheck:
     """Hardware threads that share a core."""
     why = "Two hardware threads of a core slow each other down; Prony gives both to the same side."
     if not r.topology.complete:
-        return Check("SMT", "unknown", "the kernel does not report which CPUs share a core", why)
-    return Check("SMT", "ok", "on" if r.topology.smt else "off (one thread per core)", why)
+        return HostCheck("SMT", "unknown", "the kernel does not report which CPUs share a core", why)
+    return HostCheck("SMT", "ok", "on" if r.topology.smt else "off (one thread per core)", why)
 
 
-def kinds(r: Readings) -> Check | None:
+def kinds(r: Readings) -> HostCheck | None:
     """Cores of different speed; left out where all are alike."""
     if not r.cpu_kinds:
         return None
     found = "; ".join(f"{kind}: {listed}" for kind, listed in r.cpu_kinds.items())
-    return Check(
+    return HostCheck(
         "kinds of cores",
         "warn",
         found,
@@ -105,7 +105,7 @@ def kinds(r: Readings) -> Check | None:
     )
 
 
-def governor(r: Readings) -> Check:
+def governor(r: Readings) -> HostCheck:
     """The frequency governor."""
     why = (
         "A governor that follows the load lowers the frequency in every pause, which slows the first "
@@ -114,57 +114,59 @@ def governor(r: Readings) -> Check:
     found = r.fingerprint.governor
     if found is None:
         where = "" if r.fingerprint.hypervisor == "none" else " (the hypervisor's host sets it)"
-        return Check("governor", "unknown", f"not reported by the kernel{where}", why)
+        return HostCheck("governor", "unknown", f"not reported by the kernel{where}", why)
     if found == "performance":
-        return Check("governor", "ok", found, why)
-    return Check("governor", "warn", found, why, "sudo cpupower frequency-set -g performance")
+        return HostCheck("governor", "ok", found, why)
+    return HostCheck("governor", "warn", found, why, "sudo cpupower frequency-set -g performance")
 
 
-def turbo(r: Readings) -> Check:
+def turbo(r: Readings) -> HostCheck:
     """Clock speeds above the base frequency."""
     why = (
         "With turbo the clock depends on temperature and on the number of busy cores: equal runs may differ."
     )
     on = r.fingerprint.turbo
     if on is None:
-        return Check("turbo", "unknown", "not reported by the kernel", why)
+        return HostCheck("turbo", "unknown", "not reported by the kernel", why)
     if not on:
-        return Check("turbo", "ok", "off", why)
+        return HostCheck("turbo", "ok", "off", why)
     advice = (
         "For the steadiest figures: echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost "
         "(intel_pstate: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo)."
     )
-    return Check("turbo", "warn", "on", why, advice)
+    return HostCheck("turbo", "warn", "on", why, advice)
 
 
-def virtualisation(r: Readings) -> Check:
+def virtualisation(r: Readings) -> HostCheck:
     """Bare metal or a hypervisor."""
     why = "Other guests share a virtual machine's caches and CPUs: figures hold for this host and this hour."
     found = r.fingerprint.hypervisor
     if found is None:
-        return Check("virtualisation", "unknown", "not detectable", why)
+        return HostCheck("virtualisation", "unknown", "not detectable", why)
     if found == "none":
-        return Check("virtualisation", "ok", "bare metal", why)
+        return HostCheck("virtualisation", "ok", "bare metal", why)
     advice = "Watch steal in each trial's finding `isolation`; compare servers within one run only."
-    return Check("virtualisation", "warn", found, why, advice)
+    return HostCheck("virtualisation", "warn", found, why, advice)
 
 
-def steal(r: Readings) -> Check:
+def steal(r: Readings) -> HostCheck:
     """CPU time that the hypervisor gave to other guests."""
     why = "Steal looks like a slow server."
     if r.steal is None:
-        return Check("steal", "unknown", "could not be read", why)
+        return HostCheck("steal", "unknown", "could not be read", why)
     found = f"{r.steal:.1%} in {r.sample_s:g} s"
     if r.steal >= STEAL_BAD:
-        return Check("steal", "bad", found, why, "Measure at another time, or on a host with dedicated CPUs.")
-    return Check("steal", "ok", found, why)
+        return HostCheck(
+            "steal", "bad", found, why, "Measure at another time, or on a host with dedicated CPUs."
+        )
+    return HostCheck("steal", "ok", found, why)
 
 
-def other_load(r: Readings) -> Check:
+def other_load(r: Readings) -> HostCheck:
     """CPU used by other processes."""
     why = "Other processes take CPU from server or client, never equally from both."
     if r.others is None:
-        return Check(
+        return HostCheck(
             "other load",
             "unknown",
             "not all processes of this host are visible (container or hidepid)",
@@ -174,12 +176,12 @@ def other_load(r: Readings) -> Check:
     if r.busiest and r.others >= OTHERS_WARN:
         found += f"; mostly {r.busiest}"
     status: Health = "bad" if r.others >= OTHERS_BAD else "warn" if r.others >= OTHERS_WARN else "ok"
-    return Check(
+    return HostCheck(
         "other load", status, found, why, "" if status == "ok" else "Stop it, or wait until it has finished."
     )
 
 
-def clock(r: Readings) -> Check:
+def clock(r: Readings) -> HostCheck:
     """The kernel's clock."""
     why = (
         "Each request reads the clock; a slow one costs a microsecond or more each time and blurs short "
@@ -187,14 +189,14 @@ def clock(r: Readings) -> Check:
     )
     found = r.fingerprint.clocksource
     if found is None:
-        return Check("clock", "unknown", "could not be read", why)
+        return HostCheck("clock", "unknown", "could not be read", why)
     if found in GOOD_CLOCKS:
-        return Check("clock", "ok", found, why)
+        return HostCheck("clock", "ok", found, why)
     advice = (
         "See why the kernel rejected a better one: dmesg | grep -i clocksource; on a VM select tsc if it is "
         "stable."
     )
-    return Check("clock", "bad", found, why, advice)
+    return HostCheck("clock", "bad", found, why, advice)
 
 
 ALL = (cpus, pinning, quota, smt, kinds, governor, turbo, virtualisation, steal, other_load, clock)

@@ -4,7 +4,7 @@ anything.
 
 from __future__ import annotations
 
-from prony.host.check import Check
+from prony.host.check import HostCheck
 from prony.host.readings import Readings
 
 TIME_WAIT_S = 60
@@ -27,13 +27,13 @@ _RINGS_LOCKED_AGAIN = (6, 14)
 """... and from this one on, where rings became mapped regions, it does again (6.18 with 64 KiB: no ring)."""
 
 
-def io_uring(r: Readings) -> Check:
+def io_uring(r: Readings) -> HostCheck:
     """Whether the engine's faster driver works."""
     why = (
         "io_uring costs the client less CPU per request than epoll, and its connections need no descriptors."
     )
     if r.engine is None:
-        return Check(
+        return HostCheck(
             "io_uring",
             "unknown",
             "the engine is not installed",
@@ -42,35 +42,35 @@ def io_uring(r: Readings) -> Check:
         )
     if r.drivers is None or "io_uring" not in r.drivers:
         advice = "Run prony-engine probe to see why; then rebuild: make setup."
-        return Check("io_uring", "unknown", "prony-engine probe failed", why, advice)
+        return HostCheck("io_uring", "unknown", "prony-engine probe failed", why, advice)
     driver = r.drivers["io_uring"]
     if driver.works:
-        return Check("io_uring", "ok", driver.reason or "works", why)
+        return HostCheck("io_uring", "ok", driver.reason or "works", why)
     disabled = r.fingerprint.sysctls.get("kernel.io_uring_disabled", "0")
     advice = (
         "sudo sysctl kernel.io_uring_disabled=0; until then epoll is used."
         if disabled != "0"
         else ("No action needed: epoll is used. Linux 6.1 or newer without a seccomp filter has io_uring.")
     )
-    return Check("io_uring", "warn", driver.reason, why, advice)
+    return HostCheck("io_uring", "warn", driver.reason, why, advice)
 
 
-def locked_memory(r: Readings) -> Check:
+def locked_memory(r: Readings) -> HostCheck:
     """RLIMIT_MEMLOCK, which bounds io_uring's rings before Linux 5.12 and from 6.14 on."""
     why = "Before Linux 5.12 and from 6.14 on io_uring's rings count against this limit, except for root."
     if r.locked_memory_bytes is None:
-        return Check("locked memory", "ok", "unlimited", why)
+        return HostCheck("locked memory", "ok", "unlimited", why)
     found = f"{r.locked_memory_bytes / 1024**2:g} MiB"
     version = _kernel_version(r.fingerprint.kernel)
     if version is None:
-        return Check("locked memory", "unknown", f"{found}, kernel {r.fingerprint.kernel}", why)
+        return HostCheck("locked memory", "unknown", f"{found}, kernel {r.fingerprint.kernel}", why)
     if version >= _RINGS_LOCKED_AGAIN:
         needed = LOCKED_NOW_BYTES
     else:
         needed = 0 if version >= _RINGS_UNLOCKED else LOCKED_BYTES
     if r.locked_memory_bytes >= needed:
-        return Check("locked memory", "ok", found, why)
-    return Check(
+        return HostCheck("locked memory", "ok", found, why)
+    return HostCheck(
         "locked memory", "warn", found, why, "ulimit -l 65536, or memlock in /etc/security/limits.conf."
     )
 
@@ -81,14 +81,14 @@ def _kernel_version(text: str) -> tuple[int, int] | None:
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
-def ports(r: Readings) -> Check:
+def ports(r: Readings) -> HostCheck:
     """New connections per second that the ephemeral ports allow."""
     why = (
         f"A closed connection holds its port for {TIME_WAIT_S} s, so the range limits new connections to "
         "one target."
     )
     if r.ports is None:
-        return Check("port range", "unknown", "could not be read", why)
+        return HostCheck("port range", "unknown", "could not be read", why)
     size, waiting = r.ports.size, r.sockets.get("time_wait")
     found = (
         f"{r.ports.low}-{r.ports.high}: {size:,} ports, {size // TIME_WAIT_S:,} new "
@@ -101,45 +101,45 @@ def ports(r: Readings) -> Check:
         "addresses."
     )
     if size < 1024:
-        return Check("port range", "bad", found, why, advice)
+        return HostCheck("port range", "bad", found, why, advice)
     if size < DEFAULT_PORTS:
-        return Check("port range", "warn", found, why, advice)
+        return HostCheck("port range", "warn", found, why, advice)
     if waiting is not None and waiting > size / 2:
-        return Check(
+        return HostCheck(
             "port range", "warn", found, why, f"Wait {TIME_WAIT_S} s for those ports to be released."
         )
-    return Check("port range", "ok", found, why)
+    return HostCheck("port range", "ok", found, why)
 
 
-def descriptors(r: Readings) -> Check:
+def descriptors(r: Readings) -> HostCheck:
     """RLIMIT_NOFILE."""
     why = "Every connection takes a descriptor: in the server always, in the client with epoll."
     soft, hard = r.descriptors
     if soft is None or hard is None:
-        return Check("descriptors", "unknown", "could not be read", why)
+        return HostCheck("descriptors", "unknown", "could not be read", why)
     found = f"soft {soft:,}, hard {hard:,} (Prony raises its own to {hard:,})"
     advice = (
         f"ulimit -Hn {4 * MANY_USERS} as root, or nofile in /etc/security/limits.conf, "
         "LimitNOFILE= in a unit."
     )
     if hard < 1024:
-        return Check("descriptors", "bad", found, why, advice)
+        return HostCheck("descriptors", "bad", found, why, advice)
     if hard < MANY_USERS:
-        return Check("descriptors", "warn", found, why, advice)
-    return Check("descriptors", "ok", found, why)
+        return HostCheck("descriptors", "warn", found, why, advice)
+    return HostCheck("descriptors", "ok", found, why)
 
 
-def many_users(r: Readings) -> Check:
+def many_users(r: Readings) -> HostCheck:
     """How many users one engine can simulate towards one target: the scale of docs/engine.md."""
     why = (
         "With io_uring a simulated user needs no descriptor, so memory and ports bound how many there are; "
         "with epoll each needs one."
     )
     if r.drivers is None or "io_uring" not in r.drivers:
-        return Check("many users", "unknown", "which driver works is not known", why)
+        return HostCheck("many users", "unknown", "which driver works is not known", why)
     ports_free, available, hard = r.ports, r.memory.get("MemAvailable"), r.descriptors[1]
     if ports_free is None or available is None or hard is None:
-        return Check("many users", "unknown", "ports, memory or descriptors could not be read", why)
+        return HostCheck("many users", "unknown", "ports, memory or descriptors could not be read", why)
     memory_for = available // BYTES_PER_USER
     direct = r.drivers["io_uring"].works
     bounds = {"memory": memory_for} if direct else {"memory": memory_for, "descriptors": hard}
@@ -155,29 +155,31 @@ def many_users(r: Readings) -> Check:
             f"; {r.source_addresses} here for targets elsewhere, all of 127.0.0.0/8 for those on this host"
         )
     if users >= MANY_USERS:
-        return Check("many users", "ok", found, why)
+        return HostCheck("many users", "ok", found, why)
     advice = (
         "Stop other programs, or use a host with more memory."
         if by == "memory"
         else "Raise the hard limit of descriptors, or use a kernel with io_uring (6.1 or newer)."
     )
-    return Check("many users", "warn", found, why, advice)
+    return HostCheck("many users", "warn", found, why, advice)
 
 
-def backlog(r: Readings) -> Check:
+def backlog(r: Readings) -> HostCheck:
     """The limit of every listen backlog."""
     why = (
         "When many users start at once, connections beyond the backlog wait a second or more for a SYN retry."
     )
     text = r.fingerprint.sysctls.get("net.core.somaxconn")
     if text is None or not text.isdecimal():
-        return Check("listen queue", "unknown", "net.core.somaxconn could not be read", why)
+        return HostCheck("listen queue", "unknown", "net.core.somaxconn could not be read", why)
     if int(text) < 1024:
-        return Check("listen queue", "warn", f"somaxconn {text}", why, "sudo sysctl net.core.somaxconn=4096")
-    return Check("listen queue", "ok", f"somaxconn {text}", why)
+        return HostCheck(
+            "listen queue", "warn", f"somaxconn {text}", why, "sudo sysctl net.core.somaxconn=4096"
+        )
+    return HostCheck("listen queue", "ok", f"somaxconn {text}", why)
 
 
-def conntrack(r: Readings) -> Check | None:
+def conntrack(r: Readings) -> HostCheck | None:
     """The firewall's connection table; left out without one."""
     if r.conntrack is None:
         return None
@@ -185,11 +187,11 @@ def conntrack(r: Readings) -> Check | None:
     why = "When the firewall's connection table is full, new connections are dropped silently."
     found = f"{count:,} of {most:,} entries"
     if count > most / 2 or most < 65_536:
-        return Check("conntrack", "warn", found, why, "sudo sysctl net.netfilter.nf_conntrack_max=262144")
-    return Check("conntrack", "ok", found, why)
+        return HostCheck("conntrack", "warn", found, why, "sudo sysctl net.netfilter.nf_conntrack_max=262144")
+    return HostCheck("conntrack", "ok", found, why)
 
 
-def huge_pages(r: Readings) -> Check:
+def huge_pages(r: Readings) -> HostCheck:
     """Transparent huge pages."""
     why = (
         "With `always` the kernel compacts memory in the background: memory use and pauses then depend on "
@@ -197,68 +199,68 @@ def huge_pages(r: Readings) -> Check:
     )
     found = r.fingerprint.thp
     if found is None:
-        return Check("huge pages", "unknown", "could not be read", why)
+        return HostCheck("huge pages", "unknown", "could not be read", why)
     if found == "always":
         advice = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-        return Check("huge pages", "warn", found, why, advice)
-    return Check("huge pages", "ok", found, why)
+        return HostCheck("huge pages", "warn", found, why, advice)
+    return HostCheck("huge pages", "ok", found, why)
 
 
-def swap(r: Readings) -> Check:
+def swap(r: Readings) -> HostCheck:
     """Swap space in use."""
     why = "A process that waits for swapped memory is measuring the disk."
     total, free = r.memory.get("SwapTotal"), r.memory.get("SwapFree")
     if total is None or free is None:
-        return Check("swap", "unknown", "could not be read", why)
+        return HostCheck("swap", "unknown", "could not be read", why)
     if total == 0:
-        return Check("swap", "ok", "none", why)
+        return HostCheck("swap", "ok", "none", why)
     found = f"{(total - free) / 1024**2:,.0f} of {total / 1024**2:,.0f} MiB used"
     if r.swapped_in_bytes:
         found += f", {r.swapped_in_bytes / 1024:,.0f} KiB read back in {r.sample_s:g} s"
-        return Check("swap", "bad", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
+        return HostCheck("swap", "bad", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
     if total - free > 64 * 1024**2:
-        return Check("swap", "warn", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
-    return Check("swap", "ok", found, why)
+        return HostCheck("swap", "warn", found, why, "Free memory; then sudo swapoff -a && sudo swapon -a.")
+    return HostCheck("swap", "ok", found, why)
 
 
-def memory(r: Readings) -> Check:
+def memory(r: Readings) -> HostCheck:
     """Available memory."""
     why = "A Java server and the build tools need about 1 GiB; with less they swap or are killed."
     free = r.memory.get("MemAvailable")
     if free is None:
-        return Check("memory", "unknown", "could not be read", why)
+        return HostCheck("memory", "unknown", "could not be read", why)
     found = f"{free / 1024**3:.1f} GiB of {r.memory.get('MemTotal', 0) / 1024**3:.1f} GiB available"
     if free < MEMORY_BAD_BYTES:
-        return Check("memory", "bad", found, why, "Stop other programs, or use a host with more memory.")
+        return HostCheck("memory", "bad", found, why, "Stop other programs, or use a host with more memory.")
     if free < MEMORY_WARN_BYTES:
-        return Check("memory", "warn", found, why, "Stop other programs, or use a host with more memory.")
-    return Check("memory", "ok", found, why)
+        return HostCheck("memory", "warn", found, why, "Stop other programs, or use a host with more memory.")
+    return HostCheck("memory", "ok", found, why)
 
 
-def disk(r: Readings) -> Check:
+def disk(r: Readings) -> HostCheck:
     """Disk space for results."""
     why = "Every trial is stored when it ends; a full disk stops the experiment."
     folder, free = r.disk
     if free is None:
-        return Check("disk", "unknown", f"free space in {folder} could not be read", why)
+        return HostCheck("disk", "unknown", f"free space in {folder} could not be read", why)
     found = f"{free / 1024**3:.1f} GiB free in {folder}"
     advice = "Free disk space, or store the results elsewhere: --db FILE or PRONY_DB."
     if free < DISK_BAD_BYTES:
-        return Check("disk", "bad", found, why, advice)
+        return HostCheck("disk", "bad", found, why, advice)
     if free < DISK_WARN_BYTES:
-        return Check("disk", "warn", found, why, advice)
-    return Check("disk", "ok", found, why)
+        return HostCheck("disk", "warn", found, why, advice)
+    return HostCheck("disk", "ok", found, why)
 
 
-def kernel_log(r: Readings) -> Check:
+def kernel_log(r: Readings) -> HostCheck:
     """Whether the kernel log is readable."""
     why = "The kernel logs overheating and out-of-memory kills; a trial with either is suspect."
     if r.kernel_log:
-        return Check("kernel log", "ok", "readable", why)
+        return HostCheck("kernel log", "ok", "readable", why)
     advice = (
         "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; without it `host` stays unknown."
     )
-    return Check("kernel log", "unknown", "not readable by this user", why, advice)
+    return HostCheck("kernel log", "unknown", "not readable by this user", why, advice)
 
 
 ALL = (

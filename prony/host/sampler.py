@@ -27,7 +27,7 @@ from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values
 from prony.host.sockets import socket_sums, sockets
 from prony.host.softnet import packets_by_cpu
 from prony.host.sysctls import read_sysctls
-from prony.host.window import Mark, Snapshot, cpu_use, host_window, mean_busy
+from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
@@ -68,7 +68,7 @@ class HostSampler:
         self._own = OwnUse(self._server_cpus, self._client_cpus, root)
         self._watched: dict[str, tuple[Callable[[], ProcessSample | None], list[ProcessSample]]] = {}
         self._snapshots: list[Snapshot] = []
-        self._marks: list[Mark] = []
+        self._marks: list[WindowEdge] = []
         self._rows = Thinned(merged)
         self._row_base: Snapshot | None = None
         self._lock = threading.Lock()
@@ -133,7 +133,7 @@ class HostSampler:
         outside the window.
         """
         before_s = time.thread_time()
-        mark = Mark(
+        mark = WindowEdge(
             t_monotonic_s=now_s(),
             sysctls=read_sysctls(self._root),
             sockets=sockets(self._root),

@@ -34,7 +34,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class WindowEdge:
     """Readings taken only around a window."""
 
     t_monotonic_s: float
@@ -48,7 +48,7 @@ class Mark:
 
 def host_window(
     snapshots: list[Snapshot],
-    marks: list[Mark],
+    marks: list[WindowEdge],
     own: Collection[tuple[int, int]],
     *,
     open_s: float,
@@ -190,13 +190,13 @@ def _nearest(snapshots: list[Snapshot], t_s: float) -> Snapshot | None:
     return nearest if abs(nearest.t_monotonic_s - t_s) <= NEAR_S else None
 
 
-def _sockets(mark: Mark | None, snapshot: Snapshot | None) -> dict[str, int]:
+def _sockets(mark: WindowEdge | None, snapshot: Snapshot | None) -> dict[str, int]:
     if mark is not None and mark.sockets:
         return mark.sockets
     return (snapshot.sockets or {}) if snapshot is not None else {}
 
 
-def _mhz(mark: Mark | None, snapshot: Snapshot | None) -> float | None:
+def _mhz(mark: WindowEdge | None, snapshot: Snapshot | None) -> float | None:
     if mark is not None and mark.mhz is not None:
         return mark.mhz
     return snapshot.mhz if snapshot is not None else None

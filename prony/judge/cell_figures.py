@@ -6,7 +6,7 @@ Derived from the evidence when shown; a figure whose counters are missing is abs
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
-from prony.judge.words import measured
+from prony.judge.window import measured
 
 
 def cell_figures(evidence: Evidence) -> dict[str, float]:

@@ -15,7 +15,7 @@ from prony.judge.checks.errors import expectations_missed
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.histogram import HistogramError, decode, percentiles_ms
 from prony.judge.limits import CheckLimits
-from prony.judge.words import measured
+from prony.judge.window import measured
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
 MIB = 2**20

@@ -1,4 +1,4 @@
-"""Finding, judgement and their status. Must not know any particular check."""
+"""Finding, judgement and their status; the findings that say *unknown*. Must not know any one check."""
 
 from __future__ import annotations
 
@@ -54,3 +54,23 @@ class Judgement(Record):
         if self.verdict is Status.UNKNOWN:
             return next((f for f in deciding if f.essential), None)
         return next(deciding, None)
+
+
+def unknown(check: str, reason: str, *, limit: str = "", advice: str = "", source: str = "") -> Finding:
+    """A finding that names what could not be read."""
+    return Finding(
+        check=check, status=Status.UNKNOWN, reason=reason, limit=limit, advice=advice, source=source
+    )
+
+
+def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
+    """The finding of a check whose window is missing."""
+    return unknown(check, "the engine reported no measured window", limit=limit, source=source)
+
+
+def worst(*statuses: Status) -> Status:
+    """The worst of several partial results; unknown outweighs valid."""
+    for status in (Status.INVALID, Status.SUSPECT, Status.UNKNOWN):
+        if status in statuses:
+            return status
+    return Status.VALID

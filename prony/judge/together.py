@@ -14,7 +14,7 @@ from prony.evidence.server import Probe
 from prony.evidence.trial import Evidence
 from prony.judge.checks.host import HostLimits, window_mhz
 from prony.judge.finding import Finding, Status
-from prony.judge.words import number, percent
+from prony.numbers import number, percent
 
 LENGTH_APART = 0.1
 """Bodies whose lengths differ by more than this share are different work, whatever they say."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
 
 ENOUGH_REQUESTS = 5_000_000
 """-t alone ends after 50,000 requests; this many never complete first."""
@@ -24,7 +24,7 @@ class Ab:
         found = re.search(r"Version (\S+)", output_of(program, "-V"))
         return found[1] if found else "unknown"
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
         if case.rate_per_s is not None:
             raise NotOffered("it has no open loop")

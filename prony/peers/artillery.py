@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
 
 LOCAL = Path("tools/peers/node_modules/.bin/artillery")
 """Installed by `make peers`, relative to the checkout."""
@@ -25,7 +25,7 @@ class Artillery:
         found = re.search(r"^Artillery:\s*(\S+)", output_of(program, "--version"), re.MULTILINE)
         return found[1] if found else "unknown"
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
         if case.rate_per_s is None:
             raise NotOffered("it has no closed loop; give a rate")

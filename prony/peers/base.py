@@ -47,7 +47,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PeerLoad:
     """A load on a server for a tool: whole seconds that begin with a warm-up."""
 
     case: Offered
@@ -89,7 +89,7 @@ class NotOffered(Exception):
     """The tool cannot offer this load; `str()` is the reason in one sentence."""
 
 
-class Tool(Protocol):
+class LoadGenerator(Protocol):
     """One load generator."""
 
     @property
@@ -110,7 +110,7 @@ class Tool(Protocol):
         """The version that it prints."""
         ...
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         """Its command. Raises NotOffered."""
         ...
 

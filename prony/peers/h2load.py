@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
 
 
 class H2load:
@@ -21,7 +21,7 @@ class H2load:
         found = re.search(r"nghttp2/(\S+)", output_of(program, "--version"))
         return found[1] if found else "unknown"
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
         if case.per_request:
             raise NotOffered("it does not open a new connection after each response")

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from prony.peers.base import Claim, Command, NotOffered, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
 
 LOCAL = Path("tools/peers/jmeter/bin/jmeter")
 """Installed by `make peers`, relative to the checkout."""
@@ -62,7 +62,7 @@ class Jmeter:
         )
         return found[1] if found else "unknown"
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
         if case.rate_per_s is not None:
             raise NotOffered("its open loop is not one of plain requests; leave the rate out")

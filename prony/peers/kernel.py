@@ -69,7 +69,7 @@ def start_pinned(
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ExitedProcess:
     """How a process ended. `cpu_s` is of its whole life, children that it waited for included."""
 
     exit_code: int
@@ -79,7 +79,7 @@ class Ended:
     """Last reading, at most 50 ms before its end."""
 
 
-def wait(process: subprocess.Popen[bytes], timeout_s: float) -> Ended | None:
+def wait(process: subprocess.Popen[bytes], timeout_s: float) -> ExitedProcess | None:
     """Wait for the process to end; None when it had to be killed at the timeout."""
     deadline = time.monotonic() + timeout_s
     peak: int | None = None
@@ -100,4 +100,4 @@ def wait(process: subprocess.Popen[bytes], timeout_s: float) -> Ended | None:
         process.stdin.close()
     if killed:
         return None
-    return Ended(process.returncode, usage.ru_utime + usage.ru_stime, ended_s, peak)
+    return ExitedProcess(process.returncode, usage.ru_utime + usage.ru_stime, ended_s, peak)

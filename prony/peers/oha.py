@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, Request, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, PeerLoad, last_line, on_path, output_of
 
 LOCAL = Path("tools/peers/oha/bin/oha")
 """Installed by `make peers`, relative to the checkout."""
@@ -27,7 +27,7 @@ class Oha:
         found = re.search(r"oha (\S+)", output_of(program, "--version"))
         return found[1] if found else "unknown"
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
         argv = [str(program), "--no-tui", "--output-format", "json", "--http-version", "1.1"]
         argv += ["-c", str(case.connections), "-z", f"{request.seconds}s"]

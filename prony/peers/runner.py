@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.peers.base import Claim, NotOffered, Request, Tool
+from prony.peers.base import Claim, LoadGenerator, NotOffered, PeerLoad
 from prony.peers.kernel import start_pinned, wait
 
 END_GRACE_S = 20.0
@@ -20,7 +20,7 @@ END_GRACE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class PeerRun:
     """One run of a tool."""
 
     claim: Claim
@@ -31,7 +31,7 @@ class Ran:
     wall_s: float
 
 
-def run(tool: Tool, program: Path, request: Request, cpus: Sequence[int]) -> Ran:
+def run(tool: LoadGenerator, program: Path, request: PeerLoad, cpus: Sequence[int]) -> PeerRun:
     """Run it on these CPUs, in its own directory. Raises NotOffered and EnvironmentFault."""
     command = tool.command(program, request)
     with tempfile.TemporaryDirectory(prefix="prony-peer-") as name:
@@ -48,12 +48,12 @@ def run(tool: Tool, program: Path, request: Request, cpus: Sequence[int]) -> Ran
             wall_s = time.monotonic() - began_s
             said = [(folder / part).read_text("utf-8", "replace") for part in ("stdout", "stderr")]
     if ended is None:
-        return Ran(Claim(0), f"it did not end within {END_GRACE_S:g} s of its time", None, wall_s)
+        return PeerRun(Claim(0), f"it did not end within {END_GRACE_S:g} s of its time", None, wall_s)
     try:
-        return Ran(tool.claim(said[0], said[1], ended.exit_code), None, ended.cpu_s, wall_s)
+        return PeerRun(tool.claim(said[0], said[1], ended.exit_code), None, ended.cpu_s, wall_s)
     except (NotOffered, ValueError) as fault:
         why = f"it ended with exit code {ended.exit_code}: {fault}"
-        return Ran(Claim(0), why, ended.cpu_s, wall_s)
+        return PeerRun(Claim(0), why, ended.cpu_s, wall_s)
 
 
 def _make_sure_it_ended(process: subprocess.Popen[bytes]) -> None:

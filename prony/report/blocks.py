@@ -12,7 +12,7 @@ from prony.judge.finding import Status
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One cell: the median and its range as text; `text` alone for words."""
 
     text: str
@@ -26,7 +26,7 @@ class Row:
     """A label and a cell per column."""
 
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     unit: str = ""
     measured: bool = True
     """False for what others published: no mark of ours belongs on it."""
@@ -89,9 +89,9 @@ class Lines:
 Block = Table | Lines
 
 
-def words(*texts: str) -> tuple[Cell, ...]:
+def words(*texts: str) -> tuple[TableCell, ...]:
     """Cells that are words."""
-    return tuple(Cell(text) for text in texts)
+    return tuple(TableCell(text) for text in texts)
 
 
 def plain(head: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str = "") -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from prony.judge.finding import Status
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import figure_cell, pair_lines
 from prony.report.labels import label, named
 from prony.report.result import CellView, PartView
@@ -110,8 +110,8 @@ def cells_table(part: PartView) -> Table:
         Row(
             view.cell.trial.load_name,
             (
-                *([Cell(view.cell.trial.workload.name)] if several else []),
-                Cell(view.cell.server),
+                *([TableCell(view.cell.trial.workload.name)] if several else []),
+                TableCell(view.cell.server),
                 *(figure_cell(name, view.figure(name), view) for name in chosen),
                 cell_verdict(view),
             ),
@@ -128,10 +128,10 @@ def _ranks(part: PartView, chosen: Iterable[str]) -> dict[str, int]:
     return {name: place + 1 for place, name in enumerate(order)}
 
 
-def cell_verdict(view: CellView) -> Cell:
+def cell_verdict(view: CellView) -> TableCell:
     """The verdict in a word, what bound the throughput, and what was repeated."""
     if view.status is None:
-        return Cell("not run yet")
+        return TableCell("not run yet")
     bound = (
         view.bound_by if view.bound_by not in ("", "unknown") and view.status is not Status.INVALID else ""
     )
@@ -140,7 +140,7 @@ def cell_verdict(view: CellView) -> Cell:
         notes.append(f"{len(view.rejected)} rejected")
     if view.superseded:
         notes.append(f"{len(view.superseded)} repeated")
-    return Cell(view.status.value, ", ".join(notes), status=view.status)
+    return TableCell(view.status.value, ", ".join(notes), status=view.status)
 
 
 def published_lines(part: PartView) -> tuple[str, ...]:

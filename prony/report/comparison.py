@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread, worst
 from prony.report.trial_tables import group_lines, step_blocks
@@ -182,27 +182,27 @@ def _row(part: PartView, figure: str) -> Row | None:
     return Row(label_of(figure), tuple(made), unit_of(figure))
 
 
-def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool = False) -> Cell:
+def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool = False) -> TableCell:
     """Median and range, or why there is none; a single trial is said where several were planned."""
     if found is None:
-        return Cell("–" if of.counting or not of.trials else "no figure")
+        return TableCell("–" if of.counting or not of.trials else "no figure")
     low, high = rounded(figure, found.low), rounded(figure, found.high)
     many = len(of.counting)
     missing = f", in {found.n} of {many}" if found.n < many else ""
     alone = "one trial" if of.cell.trials > 1 else ""
     between = alone if many == 1 else "all equal" if low == high else f"{low}–{high}"
-    return Cell(rounded(figure, found.median), between + missing, best)
+    return TableCell(rounded(figure, found.median), between + missing, best)
 
 
 def _bound_row(part: PartView) -> Row:
-    return Row("bound by", tuple(Cell(cell.bound_by or "no figure") for cell in cells_by_server(part)))
+    return Row("bound by", tuple(TableCell(cell.bound_by or "no figure") for cell in cells_by_server(part)))
 
 
 def _verdict_row(part: PartView) -> Row:
     return Row("verdict", tuple(verdict_cell(cell) for cell in cells_by_server(part)))
 
 
-def verdict_cell(cell: CellView) -> Cell:
+def verdict_cell(cell: CellView) -> TableCell:
     """How many trials are valid, and what the others are."""
     statuses = [trial.status for trial in cell.trials]
     tally = {status: statuses.count(status) for status in (Status.SUSPECT, Status.UNKNOWN, Status.INVALID)}
@@ -212,7 +212,7 @@ def verdict_cell(cell: CellView) -> Cell:
     if cell.superseded:
         others.append(f"{len(cell.superseded)} repeated")
     fine = f"{statuses.count(Status.VALID)} of {len(statuses)} valid"
-    return Cell(fine, ", ".join(others), status=worst(statuses, Status.UNKNOWN))
+    return TableCell(fine, ", ".join(others), status=worst(statuses, Status.UNKNOWN))
 
 
 def pair_lines(part: PartView) -> list[Lines]:
@@ -331,7 +331,7 @@ def history_table(part: PartView) -> Table | None:
             ("measured", row.measured, row.measured_shape),
         ):
             cells = tuple(
-                Cell(rounded(row.figure, value), "" if of_mean is None else f"{ratio(of_mean)}×")
+                TableCell(rounded(row.figure, value), "" if of_mean is None else f"{ratio(of_mean)}×")
                 for value, of_mean in zip(values, shape, strict=True)
             )
             rows.append(Row(f"{row.label}, {name}", cells, measured=name == "measured"))

@@ -9,15 +9,15 @@ from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
-from prony.conformance.result import Conformance, Status
+from prony.conformance.result import CheckStatus, Conformance
 from prony.report.out import Out
 
 STYLES = {
-    Status.PASSED: "green",
-    Status.FAILED: "bold red",
-    Status.DECLARED: "yellow",
-    Status.NOTED: "cyan",
-    Status.LEFT_OUT: "dim",
+    CheckStatus.PASSED: "green",
+    CheckStatus.FAILED: "bold red",
+    CheckStatus.DECLARED: "yellow",
+    CheckStatus.NOTED: "cyan",
+    CheckStatus.LEFT_OUT: "dim",
 }
 
 
@@ -28,7 +28,7 @@ def table(one: Conformance) -> Table:
     )
     for result in one.results:
         style = STYLES[result.status]
-        expected = "" if result.status is Status.LEFT_OUT else result.expected
+        expected = "" if result.status is CheckStatus.LEFT_OUT else result.expected
         shown.add_row(result.check, Text(result.status.value, style), Text(result.found), Text(expected))
     return shown
 
@@ -38,7 +38,7 @@ def summary_table(done: Sequence[Conformance]) -> Table:
     shown = _table(None, "Server", "Workload", "Conformance", "Failed")
     for one in done:
         names = ", ".join(result.check for result in one.failed)
-        shown.add_row(one.server, one.workload, one.summary, Text(names, STYLES[Status.FAILED]))
+        shown.add_row(one.server, one.workload, one.summary, Text(names, STYLES[CheckStatus.FAILED]))
     return shown
 
 
@@ -46,7 +46,7 @@ class CheckOut(Out):
     """One check of a server under a workload."""
 
     check: str
-    status: Status
+    status: CheckStatus
     found: str
     expected: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
 from prony.plan.load import OpenLoad
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.result import PartView
 from prony.report.wording import ABSENT, counted, number, ranges, ratio
 from prony.report.words import join
@@ -76,7 +76,7 @@ def _row(one: Opinion, cpus: int) -> Row:
         "the server" if by_server else "itself",
         number(sum(run.errors for run in one.runs)),
     )
-    return Row(one.tool, tuple(Cell(text) for text in texts))
+    return Row(one.tool, tuple(TableCell(text) for text in texts))
 
 
 def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prony.compare.scaling import Scaling
 from prony.judge.figures import times_ms
-from prony.judge.words import measured
+from prony.judge.window import measured
 from prony.plan.load import OpenLoad
 from prony.report import schema as out
 from prony.report.cross_check import opinions_of

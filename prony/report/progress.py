@@ -19,7 +19,14 @@ from prony.report.live import RichProgress
 from prony.report.progress_state import SilentProgress, State, figure, harmless, outcome
 from prony.report.wording import clock, counted, duration
 
-__all__ = ["AnyProgress", "PlainProgress", "Progress", "RichProgress", "SilentProgress", "choose_progress"]
+__all__ = [
+    "AnyProgress",
+    "PlainProgress",
+    "ProgressDisplay",
+    "RichProgress",
+    "SilentProgress",
+    "choose_progress",
+]
 
 PLAIN_LINE_EVERY_S = 5.0
 """How often the plain output tells where it is within a phase."""
@@ -27,7 +34,7 @@ ROW_S = 1.0
 """Rows come once a second: the one nearest to the moment is the one to print."""
 
 
-class Progress(testbed.Progress, Protocol):
+class ProgressDisplay(testbed.Progress, Protocol):
     """What an experiment tells, and its end. No method raises (except on an interrupt by the user)."""
 
     def finished(self) -> None:

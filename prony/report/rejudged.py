@@ -25,7 +25,7 @@ class ChangeOut(Out):
     reason: str
 
 
-class TrialOut(Out):
+class RejudgedTrialOut(Out):
     """One trial and its two verdicts."""
 
     id: str
@@ -44,7 +44,7 @@ class RejudgedOut(Out):
     id: str
     prony_version: str
     limits: dict[str, float] = Field(description="those that were given")
-    trials: list[TrialOut] = Field(description="all of them, also those that are judged as before")
+    trials: list[RejudgedTrialOut] = Field(description="all of them, also those that are judged as before")
 
 
 def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged]) -> RejudgedOut:
@@ -54,7 +54,7 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
         prony_version=__version__,
         limits=dict(limits),
         trials=[
-            TrialOut(
+            RejudgedTrialOut(
                 id=one.record.id,
                 server=one.record.server,
                 before=one.before.verdict.value,

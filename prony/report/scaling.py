@@ -6,7 +6,7 @@ import math
 
 from prony.compare.capacity import End
 from prony.compare.scaling import Estimate, Scaling
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cells_table import cell_verdict
 from prony.report.comparison import figure_cell
 from prony.report.labels import named, rounded
@@ -35,7 +35,7 @@ def _points(cells: list[CellView], law: Scaling | None) -> Table:
             f"{cell.users or 0:,}",
             (
                 *(figure_cell(figure, cell.figure(figure), cell) for figure in FIGURES),
-                Cell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
+                TableCell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
                 cell_verdict(cell),
             ),
         )
@@ -137,10 +137,13 @@ def _tried(one: Tried) -> Row:
     return Row(
         significant(one.rate_per_s, 4),
         (
-            *(Cell(significant(figures.get(name), 4)) for name in ("requests_per_s", "p50_ms", "p99_ms")),
-            Cell(share),
-            Cell(one.outcome.value),
-            Cell(trial.status.value, status=trial.status),
+            *(
+                TableCell(significant(figures.get(name), 4))
+                for name in ("requests_per_s", "p50_ms", "p99_ms")
+            ),
+            TableCell(share),
+            TableCell(one.outcome.value),
+            TableCell(trial.status.value, status=trial.status),
         ),
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prony.evidence.engine import Window
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.words import measured
+from prony.judge.window import measured
 from prony.numbers import milliseconds
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.result import PartView, TrialView
 from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks
@@ -94,7 +94,7 @@ def _figures(trial: TrialView) -> Table:
     sections = []
     for title, figures in GROUPS:
         rows = tuple(
-            Row(label_of(name), (Cell(rounded(name, value)),), unit_of(name))
+            Row(label_of(name), (TableCell(rounded(name, value)),), unit_of(name))
             for name in figures
             if (value := trial.figure(name)) is not None
         )

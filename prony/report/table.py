@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from prony.report.blocks import Cell, Column, Row, Table
+from prony.report.blocks import Column, Row, Table, TableCell
 from prony.report.style import STATUS_STYLE
 
 BEST = "bold underline"
@@ -93,7 +93,7 @@ def _indent(table: Table, *, beside: bool) -> int:
     return (INDENT if beside else 1) if titled else 0
 
 
-def _width(cell: Cell, column: Column, words: int, *, beside: bool) -> int:
+def _width(cell: TableCell, column: Column, words: int, *, beside: bool) -> int:
     """What a cell needs; words may be wrapped at `words`, numbers not."""
     text, below = cell_len(cell.text), cell_len(_range(cell))
     if not column.number or cell.status is not None or not cell.text[:1].isdigit():
@@ -170,7 +170,7 @@ def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Ite
         yield Text(layout.mark if row.measured else "", style="dim yellow")
 
 
-def _cell(cell: Cell, layout: _Layout, widest_range: int) -> Text:
+def _cell(cell: TableCell, layout: _Layout, widest_range: int) -> Text:
     style = STATUS_STYLE[cell.status] if cell.status else BEST if cell.best else ""
     text = Text(cell.text, style=style)
     if not layout.beside:
@@ -182,7 +182,7 @@ def _cell(cell: Cell, layout: _Layout, widest_range: int) -> Text:
     return text
 
 
-def _range(cell: Cell) -> str:
+def _range(cell: TableCell) -> str:
     if not cell.spread:
         return ""
     return cell.spread if cell.status is not None else f"({cell.spread})"

@@ -11,7 +11,7 @@ from statistics import median
 from prony.evidence.engine import Histogram, ScriptReport
 from prony.evidence.trial import Evidence, PopulationFacts
 from prony.judge.histogram import HistogramError, decode, needed_samples
-from prony.judge.words import measured
+from prony.judge.window import measured
 from prony.report.blocks import Block, Lines, plain
 from prony.report.result import TrialView
 from prony.report.wording import ABSENT, counted, number, significant

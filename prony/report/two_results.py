@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from prony.evidence.host import Fingerprint
 from prony.experiment.clear import compared_figure
 from prony.report import schema as out
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import named, rounded
 from prony.report.reading import FEWEST, figure_pairs
 from prony.report.result import CellView, PairView, ResultView, Spread
@@ -21,7 +21,7 @@ from prony.report.wording import ratio
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MachineFigure:
     """One server's figure on each machine: median and range, never divided by each other."""
 
     where: str
@@ -57,7 +57,7 @@ class TwoResults:
     """All that is shown."""
 
     sides: tuple[ResultView, ResultView]
-    figures: tuple[Figure, ...]
+    figures: tuple[MachineFigure, ...]
     ratios: tuple[Ratio, ...]
     differing: tuple[tuple[str, str, str], ...]
     """(what, first, second) of the fingerprints where they differ."""
@@ -86,7 +86,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     """Both results, group by group (part, workload, load), as far as either has a figure."""
     groups = (_groups(first), _groups(second))
     names = list(dict.fromkeys([*groups[0], *groups[1]]))
-    figures: list[Figure] = []
+    figures: list[MachineFigure] = []
     ratios: list[Ratio] = []
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
@@ -95,7 +95,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
         for server in servers:
             both = (_spread(cells[0], server, figure), _spread(cells[1], server, figure))
             if any(both):
-                figures.append(Figure(where, server, figure, both))
+                figures.append(MachineFigure(where, server, figure, both))
         found = (_pairs(cells[0], figure), _pairs(cells[1], figure))
         for at, a in enumerate(servers):
             for b in servers[at + 1 :]:
@@ -158,14 +158,14 @@ def blocks(found: TwoResults) -> list[Block]:
     ratios = tuple(
         Row(
             f"{one.a} ÷ {one.b}",
-            (Cell(one.where), *(Cell(_ratio(side)) for side in one.sides), Cell(one.words)),
+            (TableCell(one.where), *(TableCell(_ratio(side)) for side in one.sides), TableCell(one.words)),
         )
         for one in found.ratios
     )
     figures = tuple(
         Row(
             one.server,
-            (Cell(one.where), *(Cell(_range(side, one.figure)) for side in one.sides)),
+            (TableCell(one.where), *(TableCell(_range(side, one.figure)) for side in one.sides)),
             named(one.figure),
         )
         for one in found.figures
@@ -180,7 +180,7 @@ def blocks(found: TwoResults) -> list[Block]:
     note = "median over trials (min–max), never divided by each other"
     made.append(Table((where, *sides), (Section(figures),), title="Figures", note=note))
     if found.differing:
-        rows = tuple(Row(what, (Cell(left), Cell(right))) for what, left, right in found.differing)
+        rows = tuple(Row(what, (TableCell(left), TableCell(right))) for what, left, right in found.differing)
         made.append(Table(sides, (Section(rows),), title="What differs between the machines"))
     return made
 

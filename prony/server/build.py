@@ -26,7 +26,7 @@ from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
 from prony.server.jdk import Jdk, choose, find_jdks
 from prony.server.services import find as find_services
 from prony.server.spec import BuildKeys, JdkRange, ServerSpec
-from prony.server.tool import Tool
+from prony.server.tool import BuildTool
 
 AGENT = "agent"
 """The agent's directory beside the servers, and the name of its build."""
@@ -125,7 +125,9 @@ def lacking(spec: ServerSpec) -> str | None:
     return None
 
 
-def _prepare(spec: ServerSpec, override: str | None, there: Sequence[Jdk]) -> tuple[Jdk | None, Tool | None]:
+def _prepare(
+    spec: ServerSpec, override: str | None, there: Sequence[Jdk]
+) -> tuple[Jdk | None, BuildTool | None]:
     """The server's JDK and build tool, each None when there is none."""
     own = choose(spec.jdk, jdks=there, override=override) if spec.on_jvm else None
     match spec.build.tool if spec.build is not None else None:
@@ -163,7 +165,7 @@ def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override:
     return choose(wanted, jdks=not_newer, compiler=True, override="")
 
 
-def _build_one(name: str, keys: BuildKeys, tool: Tool, on_line: OnLine) -> tuple[Path, str, bool]:
+def _build_one(name: str, keys: BuildKeys, tool: BuildTool, on_line: OnLine) -> tuple[Path, str, bool]:
     """The artifact, its key, and whether it was there already."""
     source = Path(keys.dir)
     if not source.is_dir():
@@ -210,7 +212,7 @@ def _sources(source: Path) -> Iterator[Path]:
         yield from (Path(folder, file) for file in sorted(files) if not (top and file in NOT_BUILT))
 
 
-def _make(name: str, keys: BuildKeys, source: Path, tool: Tool, work: Path, on_line: OnLine) -> Path:
+def _make(name: str, keys: BuildKeys, source: Path, tool: BuildTool, work: Path, on_line: OnLine) -> Path:
     """Run the tool in a copy of the sources and return the artifact."""
     log = cache_dir("logs") / f"build-{name}.log"
     for path in _sources(source):

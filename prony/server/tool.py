@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 OnLine = Callable[[str], None]
 
 
-class Tool(Protocol):
+class BuildTool(Protocol):
     """An installed build tool; `str()` names it with its version."""
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ToolRun
 from prony.peers import PEERS
-from prony.peers.base import NotOffered, Offer, Request
+from prony.peers.base import NotOffered, Offer, PeerLoad
 from prony.peers.runner import run
 from prony.plan.load import OpenLoad
 from prony.plan.plan import CrossCheck
@@ -74,7 +74,7 @@ def run_tool(name: str, plan: TrialPlan, server: RunningTarget, cpus: Sequence[i
     )
 
 
-def _request(plan: TrialPlan, url: str, *, cpu: int, seed: int) -> Request:
+def _request(plan: TrialPlan, url: str, *, cpu: int, seed: int) -> PeerLoad:
     """The trial's load as every tool can be asked for it: one plain GET, for whole seconds."""
     load, path = plan.load, plan.workload.all_steps[0].path
     offer = Offer(
@@ -83,4 +83,4 @@ def _request(plan: TrialPlan, url: str, *, cpu: int, seed: int) -> Request:
         per_request=not plan.connections.keep_alive,
         rate_per_s=round(load.highest_per_s) if isinstance(load, OpenLoad) else None,
     )
-    return Request(offer, f"{url}{path}", round(plan.measured_s), 0.0, "", cpu, seed)
+    return PeerLoad(offer, f"{url}{path}", round(plan.measured_s), 0.0, "", cpu, seed)

@@ -18,7 +18,7 @@ from prony.load.engine import EngineRun
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
-from prony.trial.listener import Listener
+from prony.trial.observer import Listener
 from prony.trial.steady_watch import SteadyWatch
 
 LOOK_EVERY_S = 0.25

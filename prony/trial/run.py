@@ -28,7 +28,6 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial import beside
 from prony.trial.facts import trial_facts
-from prony.trial.listener import Listener
 from prony.trial.load_run import (
     INTERRUPTED,
     WORTH_KEEPING_S,
@@ -37,6 +36,7 @@ from prony.trial.load_run import (
     WindowEdges,
     over_window,
 )
+from prony.trial.observer import Listener
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
 from prony.trial.stages import offer_stage, stage_notes
@@ -49,7 +49,7 @@ CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, sto
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     """What a trial left behind. The evidence is complete whatever ended the trial, and can be stored as it
     is; conformance and calibration are not its own.
     """
@@ -69,7 +69,7 @@ class Outcome:
 
 def run_trial(
     plan: TrialPlan, server: ServerUnderTest, surroundings: Surroundings, listener: Listener, *, seed: int = 1
-) -> Outcome:
+) -> TrialOutcome:
     """Measure `server` once; it is stopped however the trial ends, if Prony started it.
 
     An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
@@ -130,7 +130,7 @@ class _Trial:
         if self.under_test.owned:
             self._sides = self.surroundings.partition
 
-    def run(self) -> Outcome:
+    def run(self) -> TrialOutcome:
         failure: str | None = None
         fault: EnvironmentFault | None = None
         try:
@@ -143,7 +143,7 @@ class _Trial:
             clean = self._stop()
         if self._interrupted and self._edges is None:
             raise KeyboardInterrupt
-        return Outcome(self._evidence(clean), failure, fault, self._interrupted, tuple(self._notes))
+        return TrialOutcome(self._evidence(clean), failure, fault, self._interrupted, tuple(self._notes))
 
     def _measure_once(self) -> str | None:
         """All of it but the stop; a sentence when the server ended under load."""

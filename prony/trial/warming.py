@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from prony.evidence.trial import Phase, WarmUp
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
-from prony.trial.listener import Listener
 from prony.trial.load_run import LoadRun
+from prony.trial.observer import Listener
 from prony.trial.steady_watch import SteadyWatch, steady_since_ms
 from prony.trial.surroundings import Surroundings
 

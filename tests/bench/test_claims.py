@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cases import CASES, Case
-from bench.tools import TOOLS, NotOffered, Request, Tool
+from bench.tools import TOOLS, LoadGenerator, NotOffered, PeerLoad
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta, read_report
 from prony.peers.ab import Ab
@@ -45,9 +45,9 @@ def case(name: str) -> Case:
     return next(found for found in CASES if found.name == name)
 
 
-def request(name: str) -> Request:
+def request(name: str) -> PeerLoad:
     """What a tool is asked for in this case."""
-    return Request(case(name), "http://127.0.0.1:8080/", 2, 0.5, "body", 1)
+    return PeerLoad(case(name), "http://127.0.0.1:8080/", 2, 0.5, "body", 1)
 
 
 def test_wrk_adds_up_its_errors() -> None:
@@ -80,7 +80,7 @@ def test_oha_keeps_apart_what_it_left_in_flight() -> None:
 
 
 @pytest.mark.parametrize("tool", [Wrk(), Ab(), H2load(), Oha()], ids=lambda tool: tool.name)
-def test_a_tool_that_failed_is_quoted(tool: Tool) -> None:
+def test_a_tool_that_failed_is_quoted(tool: LoadGenerator) -> None:
     with pytest.raises(ValueError, match="unable to connect"):
         tool.claim("", "something\nunable to connect\n\n", 1)
 
@@ -144,7 +144,7 @@ def test_vegeta_counts_what_was_answered() -> None:
 
 def test_vegeta_is_a_closed_loop_without_a_rate_and_an_open_one_with_it() -> None:
     for case in CASES:
-        command = Vegeta().command(Path("vegeta"), Request(case, "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
+        command = Vegeta().command(Path("vegeta"), PeerLoad(case, "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
         if case.rate_per_s is None:
             assert {"-rate=0", f"-max-workers={case.connections}"} <= set(command.argv)
         else:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from bench.cases import CASES, Case
-from bench.tools import Request
+from bench.tools import PeerLoad
 from bench.tools.prony import Prony
 from prony.load.engine import find_engine
 
 
 def plan(case: Case) -> dict[str, Any]:
     """Of one case."""
-    return Prony("io_uring").plan(Request(case, "https://127.0.0.1:1/", 2, 0.5, "Hello", 1, seed=7))
+    return Prony("io_uring").plan(PeerLoad(case, "https://127.0.0.1:1/", 2, 0.5, "Hello", 1, seed=7))
 
 
 def schema_properties() -> dict[str, Any]:
@@ -58,6 +58,6 @@ def test_the_shape_follows_the_case() -> None:
 
 def test_extra_evidence_is_asked_for_by_name() -> None:
     for tool, keys in {"": set(), "parts": {"parts"}, "log": {"log"}, "parts+log": {"parts", "log"}}.items():
-        made = Prony("epoll", tool).plan(Request(CASES[1], "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
+        made = Prony("epoll", tool).plan(PeerLoad(CASES[1], "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
         assert set(made) - set(plan(CASES[1])) == keys
         assert made.get("log", "requests.csv").endswith("requests.csv")

@@ -12,7 +12,7 @@ import pytest
 from bench.cases import CASES
 from bench.measure import Setting, ToolFailed, run_once
 from bench.server import BODY
-from bench.tools import Claim, Command, Request, Tool
+from bench.tools import Claim, Command, LoadGenerator, PeerLoad
 from bench.tools.prony import Prony
 from prony.errors import EnvironmentFault
 from prony.host.affinity import granted_cpus
@@ -32,12 +32,12 @@ def one_cpu_each() -> Setting:
 
 
 @pytest.mark.parametrize("tool", [Wrk(), Prony("io_uring"), Prony("epoll")], ids=lambda tool: tool.name)
-def test_one_run(tool: Tool) -> None:
+def test_one_run(tool: LoadGenerator) -> None:
     program = tool.find()
     if program is None:
         pytest.skip(f"{tool.name} is not here: {tool.install}")
     setting = one_cpu_each()
-    found = run_once(tool, program, Request(CLOSED, "", 1, 0.3, BODY, setting.client_cpu), setting)
+    found = run_once(tool, program, PeerLoad(CLOSED, "", 1, 0.3, BODY, setting.client_cpu), setting)
     assert 0 < found.requests_measured < found.whole.requests  # the warm-up is not in it
     assert found.cpu_s_measured > 0
     assert 0 < found.busy <= 1.1  # one CPU; the clocks are read one after the other
@@ -64,7 +64,7 @@ class Fleeting:
     def version(self, program: Path) -> str:
         return str(program)
 
-    def command(self, program: Path, request: Request) -> Command:
+    def command(self, program: Path, request: PeerLoad) -> Command:
         return Command((str(program), "-S", "-c", self._script, request.url))
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:  # noqa: ARG002 - it prints nothing
@@ -85,7 +85,7 @@ def test_a_run_without_figures_says_why(script: str, warm_s: float, said: str) -
     setting = one_cpu_each()
     tool = Fleeting(script)
     with pytest.raises(ToolFailed, match=re.escape(said)):
-        run_once(tool, tool.find(), Request(CLOSED, "", 2, warm_s, BODY, setting.client_cpu), setting)
+        run_once(tool, tool.find(), PeerLoad(CLOSED, "", 2, warm_s, BODY, setting.client_cpu), setting)
 
 
 def test_a_process_that_does_not_end_is_ended() -> None:

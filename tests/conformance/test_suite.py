@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from prony.conformance.result import CheckResult, Status
+from prony.conformance.result import CheckResult, CheckStatus
 from prony.conformance.suite import CHECKS
 from prony.conformance.walk import walked_once
 from prony.errors import UsageError
@@ -76,7 +76,7 @@ PREPARED = Workload(
 
 
 def failed(results: dict[str, CheckResult]) -> set[str]:
-    return {name for name, result in results.items() if result.status is Status.FAILED}
+    return {name for name, result in results.items() if result.status is CheckStatus.FAILED}
 
 
 @pytest.mark.parametrize("workload", [HELLO, SLOW, PEOPLE, PREPARED], ids=lambda workload: workload.name)
@@ -88,11 +88,11 @@ def test_a_correct_server_passes_everything(
     assert {"start", *CHECKS, "stop"} <= set(results)
     assert ("prepare" in results, "clean-up" in results) == (bool(workload.prepare), bool(workload.cleanup))
     assert results["keep-alive"].found == "20 responses on 1 connection"
-    assert results["pipelined"].status is Status.NOTED
+    assert results["pipelined"].status is CheckStatus.NOTED
     assert "both answered" in results["pipelined"].found
     assert "Server: BaseHTTP" in results["headers"].found
     assert results["oversized-header"].found == "status 431 at 64 KiB"
-    assert results["delay"].status is (Status.PASSED if workload.delay_ms else Status.LEFT_OUT)
+    assert results["delay"].status is (CheckStatus.PASSED if workload.delay_ms else CheckStatus.LEFT_OUT)
 
 
 def test_over_tls_the_same_is_asked(engine: Make, examine: Examine) -> None:
@@ -124,7 +124,7 @@ def test_a_fault_is_found_by_its_check(
     faulty_server: Make, examine: Examine, fault: str, check: str, part: str
 ) -> None:
     result = examine(faulty_server(fault), HELLO, check)[check]
-    assert result.status is Status.FAILED
+    assert result.status is CheckStatus.FAILED
     assert part in result.found
 
 
@@ -193,7 +193,7 @@ def test_what_the_preparation_captured_is_known_to_checks_and_clean_up(
     )
     results = examine(faulty_server(), workload, "answers", "keep-alive", "concurrent")
     assert {name: result.status for name, result in results.items()} == dict.fromkeys(
-        ("start", "prepare", "answers", "keep-alive", "concurrent", "clean-up", "stop"), Status.PASSED
+        ("start", "prepare", "answers", "keep-alive", "concurrent", "clean-up", "stop"), CheckStatus.PASSED
     )
 
 
@@ -233,23 +233,23 @@ def test_scripted_trouble_is_found(
     engine: Make, examine: Examine, troubles: list[str], check: str, part: str
 ) -> None:
     result = examine(engine(*troubles), HELLO, check)[check]
-    assert result.status is Status.FAILED
+    assert result.status is CheckStatus.FAILED
     assert re.search(part, result.found), result.found
 
 
 def test_a_declared_deviation_is_shown_and_does_not_fail(engine: Make, examine: Examine) -> None:
     spec = '{unknown-path: "it answers every path alike", head: "in vain"}'
     results = examine(engine(deviates=spec), HELLO, "unknown-path", "head")
-    assert results["unknown-path"].status is Status.DECLARED
+    assert results["unknown-path"].status is CheckStatus.DECLARED
     assert results["unknown-path"].found == "status 200 (declared: it answers every path alike)"
     assert "a deviation that did not occur" in results["head"].found
 
 
 def test_a_deviation_may_be_declared_for_one_workload(engine: Make, examine: Examine) -> None:
     here = examine(engine(deviates='{hello/unknown-path: "alike"}'), HELLO, "unknown-path")
-    assert here["unknown-path"].status is Status.DECLARED
+    assert here["unknown-path"].status is CheckStatus.DECLARED
     elsewhere = examine(engine(deviates='{json/unknown-path: "alike"}'), HELLO, "unknown-path")
-    assert elsewhere["unknown-path"].status is Status.FAILED
+    assert elsewhere["unknown-path"].status is CheckStatus.FAILED
 
 
 def test_a_deviation_from_a_check_that_does_not_exist_is_refused(engine: Make, examine: Examine) -> None:

@@ -28,7 +28,7 @@ from prony.plan.trial import TrialPlan
 from prony.report.progress import SilentProgress
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
-from prony.trial.run import Outcome
+from prony.trial.run import TrialOutcome
 from tests.judge.factory import healthy
 from tests.store.store_samples import FINGERPRINT
 
@@ -150,7 +150,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         made.current = plan.cell(scheduled.cell)
         return run_of(self, plan, scheduled, target, **more)
 
-    def run_trial(plan: TrialPlan, *_: object, **__: object) -> Outcome:
+    def run_trial(plan: TrialPlan, *_: object, **__: object) -> TrialOutcome:
         assert made.current is not None
         made.ran.append(made.current)
         evidence = healthy().model_copy(
@@ -161,10 +161,10 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
             window = Phase(name="window", start_ms=0, end_ms=1000)
             phases = () if made.fault_before_load else (window,)
             left = evidence.model_copy(update={"engine": None, "phases": phases})
-            return Outcome(left, why, EnvironmentFault(why))
+            return TrialOutcome(left, why, EnvironmentFault(why))
         if made.interrupt_at == len(made.ran):
-            return Outcome(evidence, interrupted=True, notes=(INTERRUPTED,))
-        return Outcome(evidence)
+            return TrialOutcome(evidence, interrupted=True, notes=(INTERRUPTED,))
+        return TrialOutcome(evidence)
 
     def conclude(record: Any, limits: object) -> Conclusion:
         del limits

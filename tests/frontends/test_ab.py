@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from prony.errors import UsageError
 from prony.frontends.ab import FRONT_END, _files, html, layout, openssl_name, run, translate
-from prony.frontends.ab.arguments import Arguments, parse
-from prony.frontends.ab.figures import Figures, TimeDistribution, Times
+from prony.frontends.ab.arguments import AbArguments, parse
+from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 from prony.frontends.base import Refused
 from tests.frontends.conftest import Front, Served, offered
 
@@ -145,13 +145,13 @@ def spread(*values_ms: float) -> TimeDistribution:
     return TimeDistribution.of(values_ms)
 
 
-TIMES = Times(
+TIMES = AbTimes(
     connect=spread(0.0, 0.0, 0.6, 2.4),
     processing=spread(1.0, 5.0, 6.0, 40.0),
     waiting=spread(1.0, 4.0, 6.0, 39.0),
     total=spread(1.0, 5.0, 6.6, 42.4),
 )
-FIGURES = Figures(
+FIGURES = AbFigures(
     seconds=0.5, complete=4, connect_failed=0, receive_failed=1, length_failed=2, exceptions=0,
     write_errors=0, other_status=3, kept_alive=4, document_bytes=64, transferred_bytes=2048, sent_bytes=1024,
     body_bytes=256,
@@ -314,8 +314,10 @@ def test_files_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
     with pytest.raises(Refused):
         parse(["-Z", "x", "http://h/"])
     # What goes wrong with a file after the load costs neither the report nor the verdict.
-    assert _files(Arguments(csv=tmp_path), [], TIMES) == "Cannot open CSV output file: Is a directory"
-    assert _files(Arguments(gnuplot=tmp_path), [], TIMES) == "Cannot open gnuplot output file: Is a directory"
+    assert _files(AbArguments(csv=tmp_path), [], TIMES) == "Cannot open CSV output file: Is a directory"
+    assert (
+        _files(AbArguments(gnuplot=tmp_path), [], TIMES) == "Cannot open gnuplot output file: Is a directory"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prony.frontends.ab import run
-from prony.frontends.ab.figures import Figures
+from prony.frontends.ab.figures import AbFigures
 from prony.frontends.ab.logged import LoggedTimes, gnuplot, kept, times, with_lengths
 from prony.load.request_log import LoggedRequest
 from tests.frontends.conftest import Front, Served
@@ -39,7 +39,7 @@ def test_connecting_lies_before_the_send_and_belongs_to_the_total() -> None:
 
 
 def test_the_first_length_is_the_right_one() -> None:
-    counted = Figures(
+    counted = AbFigures(
         seconds=1.0, complete=3, connect_failed=0, receive_failed=1, length_failed=7, exceptions=0,
         write_errors=0, other_status=0, kept_alive=0, document_bytes=1, transferred_bytes=1, sent_bytes=1,
         body_bytes=1,

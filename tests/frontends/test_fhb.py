@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.fhb import FRONT_END, Figures, figures, parse, report, run, translate
+from prony.frontends.fhb import FRONT_END, FhbFigures, figures, parse, report, run, translate
 from prony.plan.load import ClosedLoad, SteadyWindow
 from tests.entries import requests
 from tests.frontends.conftest import Front, Served
 from tests.verdicts import demanded_code
 
-FINE = Figures(
+FINE = FhbFigures(
     per_s=7169.3,
     successes=14000,
     failures=0,
@@ -47,7 +47,7 @@ def test_the_lines_of_a_good_run() -> None:
 
 
 def test_the_lines_of_a_bad_one() -> None:
-    bad = Figures(
+    bad = FhbFigures(
         per_s=10.0,
         successes=75,
         failures=25,

@@ -14,7 +14,7 @@ from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused, Translated, explain
 from prony.frontends.jmeter import jmx, jtl, summary
-from prony.frontends.jmeter.functions import Values
+from prony.frontends.jmeter.functions import KnownValues
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.workload import Block
 from tests.entries import requests
@@ -225,8 +225,8 @@ def test_what_is_no_test_plan_is_one_sentence(content: bytes) -> None:
 def test_functions_and_variables(raw: str, becomes: str) -> None:
     from prony.frontends.jmeter.functions import Text
 
-    values = Values({"known": "yes"}, users=2, variables={"b": Text.of("1")})
-    assert values.text(raw, jmx.Node("x", {}, 1, "p.jmx")).engine == becomes
+    values = KnownValues({"known": "yes"}, users=2, variables={"b": Text.of("1")})
+    assert values.text(raw, jmx.JmxNode("x", {}, 1, "p.jmx")).engine == becomes
 
 
 def test_assertions_and_conditions() -> None:

@@ -12,7 +12,7 @@ import pytest
 from prony.frontends.base import Refused, Translated
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.conditions import script
-from prony.frontends.jmeter.functions import Text, Values
+from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.plan.think import Think
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
@@ -288,8 +288,8 @@ CONDITIONS: dict[str, object] = {
 
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_conditions(text: str) -> None:
-    values = Values({}, variables={"x": Text.placeholder("x")})
-    node = jmx.Node("IfController", {}, 7, "p.jmx")
+    values = KnownValues({}, variables={"x": Text.placeholder("x")})
+    node = jmx.JmxNode("IfController", {}, 7, "p.jmx")
     wanted = CONDITIONS[text]
     if wanted is None:
         with pytest.raises(Refused, match=r"p\.jmx:7: IfController is not supported: the condition"):

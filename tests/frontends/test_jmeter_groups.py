@@ -15,7 +15,7 @@ from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused, explain
 from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.translate import Plan, of_tree
+from prony.frontends.jmeter.translate import JMeterPlan, of_tree
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_url import UrlPlan
 from tests.frontends.conftest import Served, quick_desk
@@ -49,7 +49,7 @@ def document(groups: str, serial: bool = False) -> bytes:
 <hashTree>{groups}</hashTree></hashTree></jmeterTestPlan>""".encode()
 
 
-def plan(groups: str, serial: bool = False) -> Plan:
+def plan(groups: str, serial: bool = False) -> JMeterPlan:
     return of_tree(jmx.parse(document(groups, serial), "p.jmx"), PLANS / "p.jmx", {})
 
 

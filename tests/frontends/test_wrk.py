@@ -29,9 +29,9 @@ COLUMNS = (
     "lat_mean_microseconds,lat_stdev_microseconds,lat_percentile_90_microseconds,"
     "lat_percentile_95_microseconds,lat_percentile_99_microseconds"
 )
-FIGURES = layout.Figures(
-    latency_us=layout.Sample.of([(100, 50), (300, 40), (2500, 9), (1_200_000, 1)]),
-    rates_per_s=layout.Sample.of([(900, 1), (56_200, 2)]),
+FIGURES = layout.WrkFigures(
+    latency_us=layout.CountedValues.of([(100, 50), (300, 40), (2500, 9), (1_200_000, 1)]),
+    rates_per_s=layout.CountedValues.of([(900, 1), (56_200, 2)]),
     requests=22_464_657,
     elapsed_s=30.0,
     bytes_read=19_069_771_940,
@@ -103,7 +103,9 @@ def test_the_report_is_laid_out_to_the_blank() -> None:
         "Running 10s test @ http://h/\n  2 threads and 10 connections\n"
     )
     assert layout.report(FIGURES, distribution=True) == REPORT
-    short = layout.report(layout.Figures(layout.Sample.of([]), layout.Sample.of([]), 0, 1.0, 0), False)
+    short = layout.report(
+        layout.WrkFigures(layout.CountedValues.of([]), layout.CountedValues.of([]), 0, 1.0, 0), False
+    )
     assert "Distribution" not in short
     assert "errors" not in short
     assert short.endswith("Requests/sec:      0.00\nTransfer/sec:       0.00B\n")

@@ -12,7 +12,7 @@ import pytest
 from prony.evidence.host import CpuPartition, PortRange
 from prony.host import checks_cpu, checks_system, readings
 from prony.host.affinity import Pinning
-from prony.host.check import Check
+from prony.host.check import HostCheck
 from prony.host.doctor import examine, judge_readings
 from prony.host.fingerprint import fingerprint
 from prony.host.readings import DriverReading, Readings, gather, parse_drivers
@@ -65,7 +65,7 @@ def swap(used: int) -> dict[str, Any]:
     return {"memory": {**FINE.memory, "SwapFree": 2**30 - used}}
 
 
-CASES: list[tuple[Callable[[Readings], Check | None], dict[str, Any], str, str]] = [
+CASES: list[tuple[Callable[[Readings], HostCheck | None], dict[str, Any], str, str]] = [
     (checks_cpu.cpus, {"partition": None}, "unknown", "could not be partitioned"),
     (
         checks_cpu.cpus,
@@ -145,7 +145,7 @@ CASES: list[tuple[Callable[[Readings], Check | None], dict[str, Any], str, str]]
 
 @pytest.mark.parametrize(("check", "update", "status", "found"), CASES)
 def test_each_check_fires(
-    check: Callable[[Readings], Check | None], update: dict[str, Any], status: str, found: str
+    check: Callable[[Readings], HostCheck | None], update: dict[str, Any], status: str, found: str
 ) -> None:
     result = check(replace(FINE, **update))
     assert result is not None
@@ -227,7 +227,7 @@ def test_an_engine_that_cannot_be_run_is_no_answer(monkeypatch: pytest.MonkeyPat
 
 
 def test_this_machine_is_examined() -> None:
-    extra = Check("JDK", "ok", "25", "needed")
+    extra = HostCheck("JDK", "ok", "25", "needed")
     results = examine(extra=[extra], sample_s=0.1)
     assert results[-1] is extra
     names = [result.name for result in results]

@@ -18,7 +18,7 @@ from prony.host import sampler as sampler_module
 from prony.host.others import Census
 from prony.host.proc import TICKS_PER_S, CpuTicks, cpu_ticks, now_s, process_stat
 from prony.host.sampler import HostSampler
-from prony.host.window import Mark, Snapshot, host_window
+from prony.host.window import Snapshot, WindowEdge, host_window
 from tests.host.conftest import Grow
 
 
@@ -41,14 +41,14 @@ def snapshot(t_s: float, **values: object) -> Snapshot:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
-def mark(t_s: float, **values: object) -> Mark:
-    base = Mark(t_s, {"a": "1"}, {"established": 3}, None, Census(t_s, {}, True))
+def mark(t_s: float, **values: object) -> WindowEdge:
+    base = WindowEdge(t_s, {"a": "1"}, {"established": 3}, None, Census(t_s, {}, True))
     return replace(base, **values)  # type: ignore[arg-type]
 
 
 def over(
     snapshots: list[Snapshot],
-    marks: list[Mark],
+    marks: list[WindowEdge],
     open_s: float,
     close_s: float,
     irq_accounted: bool | None = False,

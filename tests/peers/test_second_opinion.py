@@ -16,7 +16,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.trial import ToolRun
 from prony.experiment.experiment import Experiment, remaining
 from prony.experiment.targets import Targets
-from prony.peers import PEERS, Claim, Command, NotOffered, Request, Tool
+from prony.peers import PEERS, Claim, Command, LoadGenerator, NotOffered, PeerLoad
 from prony.peers.ab import Ab
 from prony.peers.artillery import Artillery
 from prony.peers.base import Offer
@@ -40,7 +40,7 @@ from tests.verdicts import demanded_code
 
 URL = "http://127.0.0.1:8080/a?b=1"
 CLOSED = Offer(connections=4)
-REQUEST = Request(CLOSED, URL, 1, 0.0, "", 0)
+REQUEST = PeerLoad(CLOSED, URL, 1, 0.0, "", 0)
 
 
 def test_every_peer_can_be_asked_or_says_why_not() -> None:
@@ -49,7 +49,7 @@ def test_every_peer_can_be_asked_or_says_why_not() -> None:
         asked = 0
         for offered in (CLOSED, replace(CLOSED, rate_per_s=10)):
             try:
-                command = peer.command(Path(peer.name), Request(offered, REQUEST.url, 1, 0.0, "", 0))
+                command = peer.command(Path(peer.name), PeerLoad(offered, REQUEST.url, 1, 0.0, "", 0))
             except NotOffered as reason:
                 assert str(reason)  # noqa: PT017 - either is right
                 continue
@@ -74,7 +74,7 @@ GOLDEN = Path(__file__).parent / "golden"
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",
 )
-def test_what_each_tool_really_printed_is_read(peer: Tool, claim: Claim) -> None:
+def test_what_each_tool_really_printed_is_read(peer: LoadGenerator, claim: Claim) -> None:
     said = (GOLDEN / f"{peer.name}.txt").read_text("utf-8")
     assert peer.claim(said, "", 0) == claim
     assert {one.name for one in PEERS} == {file.stem for file in GOLDEN.iterdir()}
@@ -113,7 +113,7 @@ class Shell:
     def version(self, program: Path) -> str:  # noqa: ARG002 - the verb's shape
         return "0"
 
-    def command(self, program: Path, request: Request) -> Command:  # noqa: ARG002 - likewise
+    def command(self, program: Path, request: PeerLoad) -> Command:  # noqa: ARG002 - likewise
         return Command((str(program), "run.sh"), files={"run.sh": self.script})
 
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:

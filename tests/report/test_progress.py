@@ -15,7 +15,7 @@ from prony.judge.finding import Status
 from prony.report.live import RichProgress
 from prony.report.progress import (
     PlainProgress,
-    Progress,
+    ProgressDisplay,
     SilentProgress,
     choose_progress,
 )
@@ -35,7 +35,7 @@ def row(completed: int = 8153, failed: int = 0) -> IntervalRow:
     return IntervalRow(t_ms=1000, duration_ms=1000, completed=completed, failed=failed, p99_ns=1_900_000)
 
 
-def one_trial(progress: Progress, pass_seconds: Callable[[float], None]) -> None:
+def one_trial(progress: ProgressDisplay, pass_seconds: Callable[[float], None]) -> None:
     progress.experiment_started(9, 540.0)
     progress.build("spring-tomcat", "compiling 4 files\n")
     progress.trial_started(1, "spring-tomcat", 0)

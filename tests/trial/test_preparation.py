@@ -20,7 +20,7 @@ from prony.plan.workload import Capture, Expectation, Step, Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets import LaunchedServer
-from prony.trial.run import Outcome, run_trial
+from prony.trial.run import TrialOutcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.conformance.conftest import LIAR
 
@@ -61,7 +61,7 @@ def heard() -> Heard:
     return Heard()
 
 
-def run(folder: Path, workload: Workload, heard: Heard, *faults: str) -> Outcome:
+def run(folder: Path, workload: Workload, heard: Heard, *faults: str) -> TrialOutcome:
     place = folder / "servers" / "mine"
     place.mkdir(parents=True)
     words = ", ".join(f'"{word}"' for word in ("{python}", str(LIAR), "{host}", "{port}", *faults))

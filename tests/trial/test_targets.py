@@ -25,7 +25,7 @@ from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test
 from prony.trial.load_run import INTERRUPTED
-from prony.trial.run import CUT_SHORT, Outcome, run_trial
+from prony.trial.run import CUT_SHORT, TrialOutcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.load.test_engine import Reference
 
@@ -93,14 +93,14 @@ def url() -> Iterator[Url]:
     reference.finish()
 
 
-def measured(server: ServerUnderTest, heard: Heard, **changes: object) -> Outcome:
+def measured(server: ServerUnderTest, heard: Heard, **changes: object) -> TrialOutcome:
     values: dict[str, object] = {"workload": HELLO, "load": ClosedLoad(users=2), "measured": SHORT}
     plan = TrialPlan.model_validate(values | changes)
     cpus = tuple(granted_cpus())
     return run_trial(plan, server, Surroundings(CpuPartition(server=cpus, client=cpus), Limits()), heard)
 
 
-def completed(outcome: Outcome) -> int:
+def completed(outcome: TrialOutcome) -> int:
     assert outcome.evidence.engine is not None
     return outcome.evidence.engine.totals.completed
 

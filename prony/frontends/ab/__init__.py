@@ -11,8 +11,8 @@ from typing import IO
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.frontends.ab import html, layout, logged
-from prony.frontends.ab.arguments import TOOL, USAGE, Arguments, parse
-from prony.frontends.ab.figures import Figures, Times, figures, length_lost, times_of
+from prony.frontends.ab.arguments import TOOL, USAGE, AbArguments, parse
+from prony.frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
 from prony.frontends.ab.translate import request_headers, server_name, translated
 from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated
 from prony.load.request_log import read_log
@@ -37,7 +37,7 @@ MOST_KEPT = 1_000_000
 class Heartbeat(SilentProgress):
     """ab's lines about every tenth of the requests. A second's worth comes at once."""
 
-    def __init__(self, asked: Arguments, stream: IO[str]) -> None:
+    def __init__(self, asked: AbArguments, stream: IO[str]) -> None:
         self._every = max(asked.requests // BARS, LEAST_STEP)
         self._stream = stream
         self._silent = asked.quiet or asked.requests <= QUIET_BELOW
@@ -124,7 +124,7 @@ def run(argv: Sequence[str], context: Context) -> int:
     return context.end(ran, 1 if ran.interrupted else 0)
 
 
-def _files(asked: Arguments, requests: list[logged.LoggedTimes], times: Times | None) -> str | None:
+def _files(asked: AbArguments, requests: list[logged.LoggedTimes], times: AbTimes | None) -> str | None:
     """-e and -g; what ab says of the one that cannot be written."""
     files: list[tuple[str, Path, Iterable[str]]] = []
     if asked.csv is not None and times is not None:
@@ -140,12 +140,12 @@ def _files(asked: Arguments, requests: list[logged.LoggedTimes], times: Times | 
     return None
 
 
-def _keeps_all(asked: Arguments) -> bool:
+def _keeps_all(asked: AbArguments) -> bool:
     """Whether every request is kept, as ab does; of very many only where a line for each is asked for."""
     return asked.gnuplot is not None or asked.requests <= MOST_KEPT
 
 
-def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
+def _begin(asked: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
     if not asked.html:
         through = f"[through {asked.proxy}] " if asked.proxy is not None else ""
         dots = "..." if heartbeat.silent else "\n"
@@ -159,7 +159,7 @@ def _begin(asked: Arguments, heartbeat: Heartbeat, out: IO[str]) -> None:
     out.flush()
 
 
-def _log(asked: Arguments, ran: Ran, out: IO[str]) -> None:
+def _log(asked: AbArguments, ran: Ran, out: IO[str]) -> None:
     """What -v asks for of the responses: the head of one, and how often each status came."""
     totals = ran.report.totals
     if asked.verbosity >= 2 and totals.first_head is not None:
@@ -169,7 +169,7 @@ def _log(asked: Arguments, ran: Ran, out: IO[str]) -> None:
             out.write(f"LOG: Response code = {code} ({count} responses)\n")
 
 
-def _broken(asked: Arguments, ran: Ran, found: Figures) -> tuple[str, int] | None:
+def _broken(asked: AbArguments, ran: Ran, found: AbFigures) -> tuple[str, int] | None:
     """What would have ended ab without a report, in its words, and its exit code."""
     if ran.report.totals.errors.get("connect_refused", 0) and not asked.carry_on:
         return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
@@ -182,7 +182,7 @@ def _broken(asked: Arguments, ran: Ran, found: Figures) -> tuple[str, int] | Non
     return None
 
 
-def _unreachable(asked: Arguments) -> tuple[str, int] | None:
+def _unreachable(asked: AbArguments) -> tuple[str, int] | None:
     """What ab says where there is no such host, or nobody listens, and its exit code; None: neither."""
     host, port = asked.target.host, asked.target.port
     if asked.proxy is not None:
@@ -200,7 +200,7 @@ def _unreachable(asked: Arguments) -> tuple[str, int] | None:
     return None
 
 
-def _report(asked: Arguments, ran: Ran, found: Figures, times: Times | None) -> Iterable[str]:
+def _report(asked: AbArguments, ran: Ran, found: AbFigures, times: AbTimes | None) -> Iterable[str]:
     software = _header(ran.report.totals.first_head, "server")
     if asked.html:
         yield from html.page(asked, found, times, software)
@@ -223,7 +223,7 @@ def _header(head: str | None, wanted: str) -> str:
     return ""
 
 
-def _tls(asked: Arguments, ran: Ran) -> Iterable[str]:
+def _tls(asked: AbArguments, ran: Ran) -> Iterable[str]:
     """What the handshakes agreed on. The length of the server's key is not known, and is left at 0."""
     if not asked.target.https or not ran.report.totals.tls_agreed:
         return

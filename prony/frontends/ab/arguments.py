@@ -60,7 +60,7 @@ Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.
 
 
 @dataclass(slots=True)
-class Arguments:
+class AbArguments:
     """What was asked; the defaults are ab's."""
 
     url: str = ""
@@ -106,13 +106,13 @@ class Arguments:
         return parse_url(self.url).path
 
 
-def parse(argv: Sequence[str]) -> Arguments:
+def parse(argv: Sequence[str]) -> AbArguments:
     """Raises UsageError for what ab would not take either, Refused for what only ab does."""
     try:
         given, rest = getopt.getopt(list(argv), _FLAGS)
     except getopt.GetoptError as fault:
         raise UsageError(f"ab: {fault.msg}; see prony ab -h") from fault
-    found = Arguments()
+    found = AbArguments()
     for flag, value in given:
         _take(found, flag, value)
     if found.help or found.version:
@@ -128,7 +128,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     return found
 
 
-def _take(into: Arguments, flag: str, value: str) -> None:
+def _take(into: AbArguments, flag: str, value: str) -> None:
     match flag:
         case "-n":
             into.requests = _whole(flag, value, 1, 2**31 - 1)
@@ -168,7 +168,7 @@ def _take(into: Arguments, flag: str, value: str) -> None:
             _plain(into, flag, value)
 
 
-def _plain(into: Arguments, flag: str, value: str) -> None:
+def _plain(into: AbArguments, flag: str, value: str) -> None:
     """Flags that are kept as they come, or refused."""
     texts = {"-T": "content_type", "-C": "cookie", "-X": "proxy", "-B": "source",
              "-x": "table", "-y": "row", "-z": "cell"}  # fmt: skip
@@ -190,12 +190,12 @@ def _plain(into: Arguments, flag: str, value: str) -> None:
         raise Refused(flag, TOOL, None, what, instead)
 
 
-def _one_method(into: Arguments, flag: str) -> None:
+def _one_method(into: AbArguments, flag: str) -> None:
     if into.method is not None:
         _wrong(f"{flag} comes after another method ({into.method}); expected one of -i, -p, -u, or -m last")
 
 
-def _tls_version(into: Arguments, value: str) -> None:
+def _tls_version(into: AbArguments, value: str) -> None:
     if value.upper() not in _VERSIONS:
         raise Refused("-f", TOOL, None, f"the protocol {value}", "use TLS1.2, TLS1.3 or ALL")
     into.tls_version = _VERSIONS[value.upper()]

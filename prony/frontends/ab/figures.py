@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.evidence.engine import Counters, Histogram, ResponseCount, Window
-from prony.frontends.ab.arguments import Arguments
+from prony.frontends.ab.arguments import AbArguments
 from prony.judge.histogram import decode
 
 CONNECT_KINDS = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable",
@@ -95,7 +95,7 @@ class TimeDistribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class AbTimes:
     """ab's four lines: connecting, from there to the end, to the first byte, and all of it."""
 
     connect: TimeDistribution
@@ -105,7 +105,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class AbFigures:
     """Everything that ab prints of a run, times apart."""
 
     seconds: float
@@ -134,13 +134,13 @@ class Figures:
         return self.complete / self.seconds
 
 
-def figures(asked: Arguments, window: Window, totals: Counters) -> Figures:
+def figures(asked: AbArguments, window: Window, totals: Counters) -> AbFigures:
     """The counts in ab's sense. `-l` makes every length a right one."""
     document = _document_bytes(totals.answers)
     other_length = sum(a.count for a in totals.answers if a.body_bytes != document) + totals.answers_other
     # With -r ab goes on after a refusal, which it sees when it reads.
     refused = totals.errors.get("connect_refused", 0) if asked.carry_on else 0
-    return Figures(
+    return AbFigures(
         seconds=max(window.duration_s, 1e-6),
         complete=totals.completed + lost(totals) + refused,
         connect_failed=_sum(totals.errors, CONNECT_KINDS) - refused,
@@ -189,7 +189,7 @@ def _sum(errors: Mapping[str, int], kinds: Sequence[str]) -> int:
     return sum(errors.get(kind, 0) for kind in kinds)
 
 
-def times_of(window: Window, totals: Counters) -> Times | None:
+def times_of(window: Window, totals: Counters) -> AbTimes | None:
     """From the histograms; None when nothing was answered. What connecting took is spread over all requests,
     and added to what followed as if one did not depend on the other.
     """
@@ -197,7 +197,7 @@ def times_of(window: Window, totals: Counters) -> Times | None:
     if processing is None:
         return None
     connect = _connecting(totals, processing.count)
-    return Times(connect, processing, processing, processing.plus(connect))
+    return AbTimes(connect, processing, processing, processing.plus(connect))
 
 
 def _connecting(totals: Counters, requests: float) -> TimeDistribution:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 import prony
-from prony.frontends.ab.arguments import Arguments
-from prony.frontends.ab.figures import Figures, TimeDistribution, Times
+from prony.frontends.ab.arguments import AbArguments
+from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 from prony.frontends.ab.layout import ORIGIN, document, rounded
 
 BANNER = f"""\
@@ -22,7 +22,7 @@ CELL = "bgcolor=white"
 """ab's attributes of a cell when -z gives none."""
 
 
-def page(asked: Arguments, figures: Figures, times: Times | None, software: str) -> Iterator[str]:
+def page(asked: AbArguments, figures: AbFigures, times: AbTimes | None, software: str) -> Iterator[str]:
     """All rows. What a server said of itself is escaped."""
     cell, row = asked.cell or CELL, asked.row
     target = asked.target
@@ -71,7 +71,7 @@ def page(asked: Arguments, figures: Figures, times: Times | None, software: str)
     yield "</table>"
 
 
-def _times(cell: str, row: str, times: Times) -> Iterator[str]:
+def _times(cell: str, row: str, times: AbTimes) -> Iterator[str]:
     yield f"<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
     heads = "   ".join(f"<th {cell}>{name}</th>" for name in ("min", "avg", "max"))
     yield f"<tr {row}><th {cell}>&nbsp;</th> {heads}</tr>"

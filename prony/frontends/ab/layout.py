@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 import prony
-from prony.frontends.ab.arguments import Arguments
-from prony.frontends.ab.figures import Figures, TimeDistribution, Times
+from prony.frontends.ab.arguments import AbArguments
+from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 ORIGIN = (
@@ -23,7 +23,7 @@ This is ApacheBench, Version 2.3 <$Revision: Prony {prony.__version__} $>
 """
 
 
-def head(asked: Arguments, figures: Figures, software: str, tls: tuple[str, ...]) -> Iterator[str]:
+def head(asked: AbArguments, figures: AbFigures, software: str, tls: tuple[str, ...]) -> Iterator[str]:
     """From the server to the document."""
     target = asked.target
     yield ""
@@ -38,12 +38,12 @@ def head(asked: Arguments, figures: Figures, software: str, tls: tuple[str, ...]
     yield ""
 
 
-def document(asked: Arguments, figures: Figures) -> str:
+def document(asked: AbArguments, figures: AbFigures) -> str:
     """The length in words."""
     return "Variable" if asked.any_length else f"{figures.document_bytes} bytes"
 
 
-def counts(asked: Arguments, figures: Figures) -> Iterator[str]:
+def counts(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
     """From the concurrency to the rates."""
     yield f"Concurrency Level:      {asked.concurrency}"
     yield f"Time taken for tests:   {figures.seconds:.3f} seconds"
@@ -68,7 +68,7 @@ def counts(asked: Arguments, figures: Figures) -> Iterator[str]:
         yield from _rates(asked, figures)
 
 
-def _rates(asked: Arguments, figures: Figures) -> Iterator[str]:
+def _rates(asked: AbArguments, figures: AbFigures) -> Iterator[str]:
     each_ms = figures.seconds * 1000 / figures.complete
     kbytes = 1024 * figures.seconds
     yield f"Requests per second:    {figures.per_s:.2f} [#/sec] (mean)"
@@ -86,7 +86,7 @@ def rounded(ms: float) -> int:
     return math.floor(ms + 0.5)
 
 
-def connection_times(asked: Arguments, times: Times) -> Iterator[str]:
+def connection_times(asked: AbArguments, times: AbTimes) -> Iterator[str]:
     """The table of times and, with them, ab's warnings."""
     rows = {
         "Connect": times.connect,

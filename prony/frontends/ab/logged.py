@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from prony.frontends.ab.figures import Figures, TimeDistribution, Times
+from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 from prony.load.request_log import LoggedRequest
 
 NS_PER_MS = 1e6
@@ -52,11 +52,11 @@ def kept(rows: Iterable[LoggedRequest]) -> list[LoggedTimes]:
     return found
 
 
-def times(requests: list[LoggedTimes]) -> Times | None:
+def times(requests: list[LoggedTimes]) -> AbTimes | None:
     """ab's four lines; None when nothing was answered."""
     if not requests:
         return None
-    return Times(
+    return AbTimes(
         connect=TimeDistribution.of([one.connect_ms for one in requests]),
         processing=TimeDistribution.of([one.processing_ms for one in requests]),
         waiting=TimeDistribution.of([one.waiting_ms for one in requests]),
@@ -64,7 +64,7 @@ def times(requests: list[LoggedTimes]) -> Times | None:
     )
 
 
-def with_lengths(figures: Figures, requests: list[LoggedTimes], any_length: bool, lost: int) -> Figures:
+def with_lengths(figures: AbFigures, requests: list[LoggedTimes], any_length: bool, lost: int) -> AbFigures:
     """The lengths as ab sees them: the first response's is the right one. `lost`: requests without a
     response, which have no length either.
     """

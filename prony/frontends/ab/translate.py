@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from prony.errors import UsageError
-from prony.frontends.ab.arguments import TOOL, Arguments
+from prony.frontends.ab.arguments import TOOL, AbArguments
 from prony.frontends.base import Refused, Translated
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.target import TlsOptions, Url
@@ -19,7 +19,7 @@ from prony.plan.workload import METHODS, Expectation, Step, Workload
 AGENT = "ApacheBench/2.3"
 
 
-def translated(asked: Arguments) -> Translated:
+def translated(asked: AbArguments) -> Translated:
     """The same requests, counts and bounds. Raises UsageError for a request that cannot be sent."""
     target = asked.target
     method = asked.method or "GET"
@@ -50,7 +50,7 @@ def translated(asked: Arguments) -> Translated:
     return Translated(TOOL, reached, trial, f"ab {asked.url}", _notes(asked))
 
 
-def _notes(asked: Arguments) -> tuple[str, ...]:
+def _notes(asked: AbArguments) -> tuple[str, ...]:
     said: list[str] = []
     if not asked.carry_on:
         said.append(
@@ -60,7 +60,7 @@ def _notes(asked: Arguments) -> tuple[str, ...]:
     return tuple(said) if asked.verbosity >= 1 else ()
 
 
-def request_headers(asked: Arguments, target: Url) -> list[tuple[str, str]]:
+def request_headers(asked: AbArguments, target: Url) -> list[tuple[str, str]]:
     """In the order in which ab writes them."""
     lines: list[tuple[str, str]] = []
     if asked.keep_alive:
@@ -92,7 +92,7 @@ def _header(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _workload(asked: Arguments, target: Url, method: str) -> Workload:
+def _workload(asked: AbArguments, target: Url, method: str) -> Workload:
     headers: dict[str, str] = {}
     for name, value in request_headers(asked, target):
         if name in headers:

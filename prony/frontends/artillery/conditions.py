@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import NameScope
 from prony.plan.blocks import Condition, Op
 
 BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -125,7 +125,7 @@ FALSE_TEXTS = ("", "0", "false")
 """What a captured text holds when it is not true."""
 
 
-def decided(node: Node, scope: Scope) -> bool | Condition:
+def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
     """A condition: whether it is true, or what the engine is to ask where it names values of the run
     (captured ones, columns, the turn of a loop). Raises Refused for a name that nobody knows.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prony.frontends.artillery.conditions import NotAnExpression, Unknown, evaluate
 from prony.frontends.artillery.metrics import Metrics
-from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.script import ScriptNode
 
 CLASSIC = ("min", "max", "median", "p95", "p99")
 KEYS = frozenset({"thresholds", "conditions", "maxErrorRate", *CLASSIC})
@@ -15,7 +15,7 @@ ERROR_RATE = "((vusers.created - vusers.completed) / vusers.created * 100)"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class EnsureCheck:
     """One line of `Checks:`."""
 
     expression: str
@@ -27,7 +27,7 @@ class Check:
 class Checked:
     """A check and whether it held."""
 
-    check: Check
+    check: EnsureCheck
     ok: bool
 
     @property
@@ -37,12 +37,12 @@ class Checked:
         return f"fail: {self.check.shown}{'' if self.check.strict else ' (optional)'}"
 
 
-def checks(node: Node | None) -> list[Check]:
+def checks(node: ScriptNode | None) -> list[EnsureCheck]:
     """What is to be checked; said before the load. Raises UsageError and Refused."""
     return [] if node is None or not node.value else list(_checks(node))
 
 
-def _checks(node: Node) -> Iterator[Check]:
+def _checks(node: ScriptNode) -> Iterator[EnsureCheck]:
     node.only("ensure", KEYS, f"use {', '.join(sorted(KEYS))}")
     thresholds = node.get("thresholds")
     for one in [] if thresholds is None else thresholds.elements():
@@ -61,18 +61,18 @@ def _checks(node: Node) -> Iterator[Check]:
         given = node.get(name)
         if given is not None:
             limit_ms = int(_number(given))
-            yield Check(f"http.response_time.{name} < {limit_ms}", f"{name} < {limit_ms}", True)
+            yield EnsureCheck(f"http.response_time.{name} < {limit_ms}", f"{name} < {limit_ms}", True)
     rate = node.get("maxErrorRate")
     if rate is not None:
         most = _number(rate)
-        yield Check(f"{ERROR_RATE} <= {most:g}", f"maxErrorRate < {most:g}", True)
+        yield EnsureCheck(f"{ERROR_RATE} <= {most:g}", f"maxErrorRate < {most:g}", True)
 
 
-def _number(node: Node) -> float:
+def _number(node: ScriptNode) -> float:
     return node.number("a number")
 
 
-def _checked(node: Node, expression: str, shown: str, strict: bool = True) -> Check:
+def _checked(node: ScriptNode, expression: str, shown: str, strict: bool = True) -> EnsureCheck:
     """An expression that can be read, whatever the metrics will be. Raises Refused."""
     try:
         evaluate(expression, _Any())
@@ -80,14 +80,14 @@ def _checked(node: Node, expression: str, shown: str, strict: bool = True) -> Ch
         raise node.refused(f"this check ({fault})", "compare metrics with numbers") from fault
     except Unknown:
         pass
-    return Check(expression, expression if shown != expression else shown, strict)
+    return EnsureCheck(expression, expression if shown != expression else shown, strict)
 
 
 class _Any(dict[str, float]):
     """No metric is known yet."""
 
 
-def run(planned: list[Check], report: Metrics) -> list[Checked]:
+def run(planned: list[EnsureCheck], report: Metrics) -> list[Checked]:
     """Each check on the report; those that held come first, the last written first among each."""
     names = _names(report)
     found = [Checked(check, _holds(check.expression, names)) for check in reversed(planned)]

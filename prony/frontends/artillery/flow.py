@@ -19,10 +19,17 @@ from prony.frontends.artillery.loops import (
     turns_of,
     uses_turn,
 )
-from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, Settings, request
+from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, ScriptSettings, request
 from prony.frontends.artillery.responses import Expected
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import USER_UUID, FeederColumn, Scope, UsedFeatures, constant, str_of
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import (
+    USER_UUID,
+    FeederColumn,
+    NameScope,
+    UsedFeatures,
+    constant,
+    str_of,
+)
 from prony.frontends.artillery.thinks import is_constant, jitter_of, think_of
 from prony.plan.blocks import Condition, Loop
 from prony.plan.think import Think
@@ -73,7 +80,7 @@ class TranslatedScenario:
 
 @dataclass(slots=True)
 class _Walk:
-    settings: Settings
+    settings: ScriptSettings
     jitter: str | None
     written: bool
     """Loops are written out, whatever their turns are."""
@@ -91,7 +98,7 @@ class _Walk:
     unnamed: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
-    def flow(self, nodes: Iterable[Node], scope: Scope) -> None:
+    def flow(self, nodes: Iterable[ScriptNode], scope: NameScope) -> None:
         for node in flattened(nodes):
             self.one(node, replace(scope, captured=self.captured))
             if len(self.steps) > MOST_STEPS:
@@ -100,7 +107,7 @@ class _Walk:
                     "loop over numbers or texts, or make the whole flow one loop",
                 )
 
-    def one(self, node: Node, scope: Scope) -> None:
+    def one(self, node: ScriptNode, scope: NameScope) -> None:
         keys = [key for key, _ in node.items()]
         if "loop" in keys:
             self.loop(node, scope)
@@ -115,7 +122,7 @@ class _Walk:
             instead = STEP_INSTEAD.get(unknown, f"use {', '.join(sorted(METHODS))}, think or loop")
             raise node.refused(f"the step '{unknown}'", instead)
 
-    def request(self, method: str, params: Node, scope: Scope) -> None:
+    def request(self, method: str, params: ScriptNode, scope: NameScope) -> None:
         if not isinstance(params.value, dict):
             raise params.wrong("keys of a request, such as url")
         asked = condition(params, scope)
@@ -140,7 +147,7 @@ class _Walk:
         if sent.step.follow_redirects:
             self.follows.add(sent.step.name)
 
-    def think(self, node: Node, scope: Scope) -> None:
+    def think(self, node: ScriptNode, scope: NameScope) -> None:
         node.only("think", frozenset({"think", "jitter"}), "use think and jitter")
         pause = think_of(node, scope, self.jitter)
         if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
@@ -163,7 +170,7 @@ class _Walk:
         self.entries[-1] = changed
         self.steps[-1] = changed
 
-    def loop(self, node: Node, scope: Scope) -> None:
+    def loop(self, node: ScriptNode, scope: NameScope) -> None:
         for key, child in node.items():
             if key not in LOOP_KEYS:
                 instead = (
@@ -188,7 +195,7 @@ class _Walk:
                 self.flow(inner, replace(scope, constants={**scope.constants, **turn}))
 
     def block(
-        self, inner: list[Node], scope: Scope, made: Callable[[tuple[Entry, ...]], Iterable[Entry]]
+        self, inner: list[ScriptNode], scope: NameScope, made: Callable[[tuple[Entry, ...]], Iterable[Entry]]
     ) -> None:
         """The steps of a loop into entries of their own."""
         outer, self.entries = self.entries, []
@@ -203,7 +210,12 @@ class _Walk:
             self.entries.extend(made_entries)
 
     def drawn(
-        self, inner: list[Node], scope: Scope, turns: list[dict[str, Any]], numeric_: bool, counted: bool
+        self,
+        inner: list[ScriptNode],
+        scope: NameScope,
+        turns: list[dict[str, Any]],
+        numeric_: bool,
+        counted: bool,
     ) -> None:
         """A loop whose turns differ: the engine says which turn it is."""
         self.loops += 1
@@ -226,7 +238,7 @@ class _Walk:
             inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
         )
 
-    def each(self, inner: list[Node], node: Node, scope: Scope, name: str, part: str) -> None:
+    def each(self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, name: str, part: str) -> None:
         """A loop over the elements of a captured list, or of that part of a captured value."""
         if self.written:
             raise node.children["over"].refused(
@@ -256,7 +268,7 @@ class _Walk:
             self.notes.append(text)
 
 
-def condition(params: Node, scope: Scope) -> bool | Condition:
+def condition(params: ScriptNode, scope: NameScope) -> bool | Condition:
     """On what a request is sent: its probability and its ifTrue. Raises Refused and UsageError."""
     parts: list[Condition] = []
     chance = params.get("probability")
@@ -274,7 +286,7 @@ def condition(params: Node, scope: Scope) -> bool | Condition:
     return parts[0] if len(parts) == 1 else Condition(all=tuple(parts))
 
 
-def flattened(nodes: Iterable[Node]) -> Iterator[Node]:
+def flattened(nodes: Iterable[ScriptNode]) -> Iterator[ScriptNode]:
     """Steps, also those of lists within the list (as YAML aliases make them)."""
     for node in nodes:
         if isinstance(node.value, list):
@@ -284,7 +296,12 @@ def flattened(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def walked(
-    node: Node, index: int, scope: Scope, settings: Settings, defaults: Node | None, written: bool = False
+    node: ScriptNode,
+    index: int,
+    scope: NameScope,
+    settings: ScriptSettings,
+    defaults: ScriptNode | None,
+    written: bool = False,
 ) -> TranslatedScenario:
     """A scenario, once for each combination of the lists its variables are drawn from; `written`: with its
     loops written out. Raises Refused.
@@ -343,7 +360,7 @@ def walked(
     )  # fmt: skip
 
 
-def _walk_whole(walk: _Walk, flow: Node, scope: Scope) -> int:
+def _walk_whole(walk: _Walk, flow: ScriptNode, scope: NameScope) -> int:
     """Walk the flow; a flow that is one loop of equal turns is walked once. How often it then is to be."""
     nodes = list(flattened(flow.elements()))
     alone = len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value
@@ -360,7 +377,7 @@ def _walk_whole(walk: _Walk, flow: Node, scope: Scope) -> int:
     return 1
 
 
-def _drawn(node: Node, scope: Scope) -> dict[str, list[Any]]:
+def _drawn(node: ScriptNode, scope: NameScope) -> dict[str, list[Any]]:
     """The variables with lists that the scenario uses: each user has one of their values."""
     text = repr(node.value)
     return {
@@ -371,12 +388,12 @@ def _drawn(node: Node, scope: Scope) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-def _is_looped(node: Node, name: str) -> bool:
+def _is_looped(node: ScriptNode, name: str) -> bool:
     return f"'over': '{name}'" in repr(node.value)
 
 
-def _weight(node: Node, scope: Scope) -> float:
-    value = Node(constant(node, scope), node.file, node.line, {}).number("a weight above 0")
+def _weight(node: ScriptNode, scope: NameScope) -> float:
+    value = ScriptNode(constant(node, scope), node.file, node.line, {}).number("a weight above 0")
     if value <= 0:
         raise node.refused("the weight 0", "leave the scenario out")
     return value

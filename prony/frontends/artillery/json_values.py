@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import TOKEN, words_of
 
 ALONE = re.compile(r"\{\{\{?\s*([\w$-]+)\s*\}\}\}?")
 """A text that is one value and nothing else."""
 
 
-def names_kept_as_json(root: Node) -> frozenset[str]:
+def names_kept_as_json(root: ScriptNode) -> frozenset[str]:
     """The names, wherever in the script they are captured; those of other values do no harm."""
     found: set[str] = set()
     for key in ("before", "scenarios", "after"):

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, constant, words_of
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import NameScope, constant, words_of
 from prony.plan.blocks import Loop
 from prony.plan.workload import Block, Entry, Step, requests
 
 
-def uses_turn(node: Node) -> bool:
+def uses_turn(node: ScriptNode) -> bool:
     """Whether anything within a loop says which turn it is."""
     named = [str(node.value[key]) for key in ("loopValue", "loopElement") if key in node.value]
     text = repr(node.value["loop"])
     return any(name in text for name in ("$loopCount", "$loopElement", *named))
 
 
-def names_of(node: Node) -> tuple[str, str]:
+def names_of(node: ScriptNode) -> tuple[str, str]:
     """What a loop calls the number and the element of its turn."""
     value, element = node.get("loopValue"), node.get("loopElement")
     count_name = "$loopCount" if value is None else value.text()
     return count_name, "$loopElement" if element is None else element.text()
 
 
-def captured_list(node: Node, scope: Scope) -> tuple[str, str] | None:
+def captured_list(node: ScriptNode, scope: NameScope) -> tuple[str, str] | None:
     """The list of the run that a loop goes over: its name in the plan, and the JSON pointer of the part that
     is meant; None when it goes over something else.
     """
@@ -40,7 +40,7 @@ def captured_list(node: Node, scope: Scope) -> tuple[str, str] | None:
     return (fed.placeholder, part) if fed is not None and fed.kept else None
 
 
-def turns_of(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
+def turns_of(node: ScriptNode, scope: NameScope) -> Iterator[dict[str, Any]]:
     """The constants of each turn of a loop."""
     count_name, element_name = names_of(node)
     over = node.get("over")
@@ -64,7 +64,7 @@ def turns_of(node: Node, scope: Scope) -> Iterator[dict[str, Any]]:
         yield {count_name: index, element_name: begin}  # as Artillery leaves it
 
 
-def _range(node: Node, scope: Scope) -> tuple[int, int]:
+def _range(node: ScriptNode, scope: NameScope) -> tuple[int, int]:
     value = constant(node, scope)
     if isinstance(value, str):
         low, dash, high = value.strip().partition("-")

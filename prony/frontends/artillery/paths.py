@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.script import ScriptNode
 
 NAME = r"""\.?([\w-]+)|\[(\d+)\]|\[(?:'([^']+)'|"([^"]+)")\]"""
 ONE = re.compile(NAME)
@@ -27,7 +27,7 @@ MANY = re.compile(
 """A step that may lead to several."""
 
 
-def pointer(path: Node) -> str:
+def pointer(path: ScriptNode) -> str:
     """A JSON pointer for a JSONPath that names one place: $.a.b[0]['c']. Raises Refused."""
     found = place(path)
     if found is None:
@@ -37,7 +37,7 @@ def pointer(path: Node) -> str:
     return found
 
 
-def place(path: Node) -> str | None:
+def place(path: ScriptNode) -> str | None:
     """The same; None when it does not name one place."""
     rest = _text(path).removeprefix("$")
     found, at = "", 0
@@ -51,7 +51,7 @@ def place(path: Node) -> str | None:
     return found
 
 
-def several(path: Node) -> str:
+def several(path: ScriptNode) -> str:
     """RFC 9535 for a JSONPath that may name several places: $.list[*].id. Raises Refused."""
     rest = _text(path).removeprefix("$")
     found, at = "$", 0
@@ -92,5 +92,5 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _text(path: Node) -> str:
+def _text(path: ScriptNode) -> str:
     return path.text("a JSONPath").strip()

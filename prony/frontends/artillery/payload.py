@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import FeederColumn, Scope, constant
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import FeederColumn, NameScope, constant
 from prony.plan.workload import Feeder
 
 KEYS = frozenset({
@@ -28,7 +28,7 @@ class Payload:
 NO_PAYLOAD = Payload({}, {})
 
 
-def payload(node: Node | None, given: str | None, folder: Path, scope: Scope) -> Payload:
+def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: NameScope) -> Payload:
     """The CSV files; `given` is --payload. Raises Refused and UsageError."""
     if node is None:
         return NO_PAYLOAD
@@ -48,7 +48,7 @@ def payload(node: Node | None, given: str | None, folder: Path, scope: Scope) ->
     return Payload(feeders, columns)
 
 
-def _one(node: Node, name: str, file: Path) -> tuple[Feeder, dict[str, FeederColumn]]:
+def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, FeederColumn]]:
     node.only("payload key", KEYS, "use path, fields, order and skipHeader")
     for key in ("loadAll", "options"):
         child = node.get(key)
@@ -85,7 +85,7 @@ def _one(node: Node, name: str, file: Path) -> tuple[Feeder, dict[str, FeederCol
     return Feeder(file=str(file.absolute()), order=order_of, at_end=at_end), found
 
 
-def _read(file: Path, node: Node) -> tuple[list[str], list[list[str]]]:
+def _read(file: Path, node: ScriptNode) -> tuple[list[str], list[list[str]]]:
     try:
         with file.open(newline="", encoding="utf-8") as stream:
             rows = [row for row in csv.reader(stream) if row]

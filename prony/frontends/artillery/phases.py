@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, constant
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import NameScope, constant
 from prony.plan.load import OpenLoad, RatePhase
 
 KEYS = frozenset({"duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"})
@@ -44,7 +44,7 @@ ONE_USER = Schedule(
 """What Artillery runs without phases, and with --solo."""
 
 
-def schedule(node: Node | None, scope: Scope, solo: bool = False) -> Schedule:
+def schedule(node: ScriptNode | None, scope: NameScope, solo: bool = False) -> Schedule:
     """The arrivals. Raises Refused and UsageError."""
     if node is None or solo:
         return ONE_USER
@@ -86,7 +86,7 @@ def schedule(node: Node | None, scope: Scope, solo: bool = False) -> Schedule:
     return Schedule(load, tuple(named), tuple(notes))
 
 
-def _phase(phase: Node, scope: Scope) -> tuple[RatePhase, str]:
+def _phase(phase: ScriptNode, scope: NameScope) -> tuple[RatePhase, str]:
     mode = phase.get("mode")
     kind = "uniform" if mode is None else mode.text()
     if mode is not None and kind not in ("uniform", "poisson"):
@@ -109,11 +109,11 @@ def _phase(phase: Node, scope: Scope) -> tuple[RatePhase, str]:
     return RatePhase(duration_s=length_s, from_per_s=begin, to_per_s=end), kind
 
 
-def _value(node: Node, scope: Scope, expected: str, least: float = 0.0) -> float:
-    return Node(constant(node, scope), node.file, node.line, {}).number(expected, least=least)
+def _value(node: ScriptNode, scope: NameScope, expected: str, least: float = 0.0) -> float:
+    return ScriptNode(constant(node, scope), node.file, node.line, {}).number(expected, least=least)
 
 
-def duration_s(node: Node, scope: Scope) -> float:
+def duration_s(node: ScriptNode, scope: NameScope) -> float:
     """Seconds, or a text such as 5m. Above 0. Raises UsageError."""
     seconds = span_s(constant(node, scope))
     if seconds is None or not 0 < seconds <= 7 * 86_400:

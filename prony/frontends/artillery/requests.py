@@ -18,9 +18,9 @@ from prony.frontends.artillery.responses import (
     expected,
     looked,
 )
-from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import (
-    Scope,
+    NameScope,
     constant,
     json_text,
     rendered,
@@ -57,7 +57,7 @@ class Endpoints:
     strip_query: bool = False
     ignores_unnamed: bool = False
 
-    def called(self, url: Node, name: Node | None, base_path: str) -> str:
+    def called(self, url: ScriptNode, name: ScriptNode | None, base_path: str) -> str:
         """The path as the script writes it, and the name."""
         if name is not None and self.only_names:
             return str_of(name.value)
@@ -75,13 +75,13 @@ class Endpoints:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScriptSettings:
     """What holds for all requests of a script."""
 
     target: Url
     base_path: str
     """The path of config.target, put before relative URLs; without a slash at its end."""
-    headers: Node | None
+    headers: ScriptNode | None
     """Default headers, in place of the user agent."""
     expects: bool
     """The expect plugin is on."""
@@ -111,7 +111,7 @@ class SentRequest:
 
 
 def request(
-    method: str, params: Node, scope: Scope, settings: Settings, cookies: dict[str, str]
+    method: str, params: ScriptNode, scope: NameScope, settings: ScriptSettings, cookies: dict[str, str]
 ) -> SentRequest:
     """The step. `cookies` are those that the script itself has set so far; the request's own are added.
     Raises Refused and UsageError.
@@ -172,7 +172,7 @@ def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[End
     return tuple(ends)
 
 
-def _hops(params: Node, scope: Scope) -> int | None:
+def _hops(params: ScriptNode, scope: NameScope) -> int | None:
     """So many redirects are followed; None: they are responses as others."""
     follows = params.children.get("followRedirect")
     if follows is not None and not isinstance(follows.value, bool):
@@ -182,13 +182,13 @@ def _hops(params: Node, scope: Scope) -> int | None:
     node = params.get("maxRedirects")
     if node is None:
         return MOST_REDIRECTS
-    most = Node(constant(node, scope), node.file, node.line, {}).number("a number from 0 to 100")
+    most = ScriptNode(constant(node, scope), node.file, node.line, {}).number("a number from 0 to 100")
     if not 0 <= most <= 100 or not most.is_integer():
         raise node.wrong("a number from 0 to 100")
     return int(most)
 
 
-def _path(url: Node, qs: Node | None, scope: Scope, settings: Settings) -> str:
+def _path(url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings) -> str:
     text = rendered(url, scope).strip()
     if text.startswith(("http://", "https://")):
         scheme, _, rest = text.partition("://")
@@ -231,7 +231,7 @@ def _quoted_around(path: str) -> str:
     return out + quote(path[at:], safe="%/:?#[]@!$&'()*+,;=-._~{}|")
 
 
-def _pairs(node: Node, scope: Scope) -> list[str]:
+def _pairs(node: ScriptNode, scope: NameScope) -> list[str]:
     """A query or form, as browsers write it."""
     found = []
     for key, child in node.items():
@@ -241,7 +241,7 @@ def _pairs(node: Node, scope: Scope) -> list[str]:
     return found
 
 
-def _body(method: str, params: Node, scope: Scope) -> tuple[str | None, str | None]:
+def _body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str | None, str | None]:
     """Text and content type; one of json, form and body."""
     given = [key for key in ("json", "form", "body") if params.get(key) is not None]
     if not given:
@@ -261,7 +261,7 @@ def _body(method: str, params: Node, scope: Scope) -> tuple[str | None, str | No
 
 
 def _headers(
-    params: Node, scope: Scope, settings: Settings, content_type: str | None, compressed: bool
+    params: ScriptNode, scope: NameScope, settings: ScriptSettings, content_type: str | None, compressed: bool
 ) -> dict[str, str]:
     headers: dict[str, str] = {"user-agent": USER_AGENT} if settings.headers is None else {}
     for given in (settings.headers, params.get("headers")):
@@ -276,11 +276,11 @@ def _headers(
     return headers
 
 
-def _cookies(node: Node | None, scope: Scope) -> dict[str, str]:
+def _cookies(node: ScriptNode | None, scope: NameScope) -> dict[str, str]:
     return {} if node is None else {name: rendered(value, scope) for name, value in node.items()}
 
 
-def _auth(node: Node | None, scope: Scope) -> Auth | None:
+def _auth(node: ScriptNode | None, scope: NameScope) -> Auth | None:
     if node is None:
         return None
     node.only("auth", frozenset({"user", "pass"}), "give user and pass")

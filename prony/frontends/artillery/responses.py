@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prony.frontends.artillery.paths import place, pointer, several
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, capture_name, constant, is_drawn, json_text
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import NameScope, capture_name, constant, is_drawn, json_text
 from prony.plan.workload import Capture, Expectation
 
 RIGHT = tuple(range(200, 207))
@@ -72,7 +72,9 @@ STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
 """Of a request that expects nothing, with the plugin's expectDefault200."""
 
 
-def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = frozenset()) -> ReadFromResponse:
+def looked(
+    params: ScriptNode, scope: NameScope, strict: bool, taken: frozenset[str] = frozenset()
+) -> ReadFromResponse:
     """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise;
     `taken`: names that `before` captures. Raises Refused.
     """
@@ -117,7 +119,7 @@ def looked(params: Node, scope: Scope, strict: bool, taken: frozenset[str] = fro
     return ReadFromResponse(captures, names, matches, json_values, json_filled)
 
 
-def _capture(spec: Node, strict: bool) -> Capture:
+def _capture(spec: ScriptNode, strict: bool) -> Capture:
     own = spec.children.get("strict")
     # Artillery empties the variable then, whatever it held.
     default = None if (strict if own is None else own.value is not False) else ""
@@ -148,13 +150,13 @@ def _capture(spec: Node, strict: bool) -> Capture:
     return Capture(regex=regex, group=number, default=default)
 
 
-def _regex(node: Node, text: str, instead: str) -> str:
+def _regex(node: ScriptNode, text: str, instead: str) -> str:
     if re.search(r"\(\?<?[=!]|\\[1-9]", text):
         raise node.refused("look-around or a back reference in a regexp", instead)
     return text
 
 
-def expected(params: Node, scope: Scope, otherwise: Expected) -> Expected:
+def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expected:
     """`expect` of a request, with the plugin on; `otherwise`: when it expects nothing. Raises Refused."""
     node = params.get("expect")
     if node is None or node.value in ([], {}):
@@ -214,7 +216,7 @@ def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Exp
     )
 
 
-def _number(node: Node, scope: Scope) -> float:
+def _number(node: ScriptNode, scope: NameScope) -> float:
     value = constant(node, scope)
     try:
         number = float(value)
@@ -225,7 +227,7 @@ def _number(node: Node, scope: Scope) -> float:
     return number
 
 
-def _listed(node: Node | None) -> Iterable[Node]:
+def _listed(node: ScriptNode | None) -> Iterable[ScriptNode]:
     if node is None:
         return ()
     return node.elements() if isinstance(node.value, list) else (node,)

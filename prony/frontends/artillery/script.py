@@ -41,28 +41,28 @@ _Loader.add_implicit_resolver(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ScriptNode:
     """A value of the script and where it stands."""
 
     value: Any
     file: str
     line: int | None
-    children: Mapping[Key, Node]
+    children: Mapping[Key, ScriptNode]
     """Of a mapping by key, of a list by index; empty for a plain value."""
 
-    def get(self, key: Key) -> Node | None:
+    def get(self, key: Key) -> ScriptNode | None:
         """The value of this key; None when it is not there or null."""
         found = self.children.get(key)
         return None if found is None or found.value is None else found
 
-    def items(self) -> Iterator[tuple[str, Node]]:
+    def items(self) -> Iterator[tuple[str, ScriptNode]]:
         """The keys of a mapping with their values, in their order. UsageError when it is none."""
         if not isinstance(self.value, dict):
             raise self.wrong("keys with values")
         for key, child in self.children.items():
             yield str(key), child
 
-    def elements(self) -> list[Node]:
+    def elements(self) -> list[ScriptNode]:
         """The elements of a list. UsageError when it is none."""
         if not isinstance(self.value, list):
             raise self.wrong("a list")
@@ -112,17 +112,17 @@ class Node:
         return float(value)
 
 
-def of(value: Any, file: str, line: int | None) -> Node:
+def of(value: Any, file: str, line: int | None) -> ScriptNode:
     """A node of plain values that all stand in one place."""
-    children: dict[Key, Node] = {}
+    children: dict[Key, ScriptNode] = {}
     if isinstance(value, dict):
         children = {str(key): of(inner, file, line) for key, inner in value.items()}
     elif isinstance(value, list):
         children = {index: of(inner, file, line) for index, inner in enumerate(value)}
-    return Node(value, file, line, children)
+    return ScriptNode(value, file, line, children)
 
 
-def read(path: Path) -> Node:
+def read(path: Path) -> ScriptNode:
     """A YAML or JSON script. Raises UsageError with file and line."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -132,7 +132,7 @@ def read(path: Path) -> Node:
     return parse(text, str(path))
 
 
-def parse(text: str, file: str) -> Node:
+def parse(text: str, file: str) -> ScriptNode:
     """Like `read`, of a text."""
     loader = None
     try:
@@ -159,12 +159,12 @@ class _Budget:
     left: int = MOST_NODES
 
 
-def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Node:
+def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> ScriptNode:
     budget.left -= 1
     if budget.left < 0:
         raise ValueError(f"more than {MOST_NODES} values, with what its aliases stand for")
     line = node.start_mark.line + 1
-    children: dict[Key, Node] = {}
+    children: dict[Key, ScriptNode] = {}
     if isinstance(node, yaml.MappingNode):
         loader.flatten_mapping(node)
         for key, value in node.value:
@@ -173,15 +173,17 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Node
                     None, None, "a key that is not a word (is a {{…}} not in quotes?)", key.start_mark
                 )
             built = _build(loader, value, file, budget)
-            children[key.value] = Node(built.value, file, key.start_mark.line + 1, built.children)
-        return Node({key: child.value for key, child in children.items()}, file, line, children)
+            children[key.value] = ScriptNode(built.value, file, key.start_mark.line + 1, built.children)
+        return ScriptNode({key: child.value for key, child in children.items()}, file, line, children)
     if isinstance(node, yaml.SequenceNode):
         children = {index: _build(loader, value, file, budget) for index, value in enumerate(node.value)}
-        return Node([child.value for child in children.values()], file, line, children)
-    return Node(loader.construct_object(node), file, line, {})
+        return ScriptNode([child.value for child in children.values()], file, line, children)
+    return ScriptNode(loader.construct_object(node), file, line, {})
 
 
-def merged(under: Node, over: Node, *, lists: Literal["replace", "by_index"] = "replace") -> Node:
+def merged(
+    under: ScriptNode, over: ScriptNode, *, lists: Literal["replace", "by_index"] = "replace"
+) -> ScriptNode:
     """Both, with `over` winning: mappings are merged by key, lists replaced, or merged element by element."""
     both_lists = isinstance(under.value, list) and isinstance(over.value, list) and lists == "by_index"
     if not both_lists and not (isinstance(under.value, dict) and isinstance(over.value, dict)):
@@ -190,10 +192,10 @@ def merged(under: Node, over: Node, *, lists: Literal["replace", "by_index"] = "
     for key, child in over.children.items():
         children[key] = merged(children[key], child, lists=lists) if key in children else child
     if both_lists:
-        return Node([child.value for child in children.values()], over.file, over.line, children)
+        return ScriptNode([child.value for child in children.values()], over.file, over.line, children)
     return with_children(under, children)
 
 
-def with_children(node: Node, children: Mapping[Key, Node]) -> Node:
+def with_children(node: ScriptNode, children: Mapping[Key, ScriptNode]) -> ScriptNode:
     """A mapping with other values."""
-    return Node({key: child.value for key, child in children.items()}, node.file, node.line, children)
+    return ScriptNode({key: child.value for key, child in children.items()}, node.file, node.line, children)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from prony.errors import UsageError
-from prony.frontends.artillery.script import Node
+from prony.frontends.artillery.script import ScriptNode
 
 Escape = Literal["plain", "url", "json"]
 TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
@@ -40,7 +40,7 @@ class UsedFeatures:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """What a name stands for at one place of a scenario."""
 
     constants: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Scope:
     """Names in the script of captured values that are kept as JSON."""
     uses: UsedFeatures = field(default_factory=UsedFeatures)
 
-    def bound(self, **constants: Any) -> Scope:
+    def bound(self, **constants: Any) -> NameScope:
         """With these constants on top (names as keywords, `$` written `_S_`)."""
         named = {name.replace("_S_", "$"): value for name, value in constants.items()}
         return replace(self, constants={**self.constants, **named})
@@ -64,12 +64,12 @@ def capture_name(name: str) -> str:
     return f"c_{plain}" if plain in RESERVED or not re.match(r"[A-Za-z_]", plain) else plain
 
 
-def rendered(node: Node, scope: Scope, escape: Escape = "plain") -> str:
+def rendered(node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
     """The text with placeholders of the plan model; literal parts are escaped too. Raises Refused."""
     return text_of(str_of(node.value), node, scope, escape)
 
 
-def text_of(text: str, node: Node, scope: Scope, escape: Escape = "plain") -> str:
+def text_of(text: str, node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
     """Like `rendered`, of a part of what stands at the node."""
     written = ""
     for part in parts(text, node, scope):
@@ -82,7 +82,7 @@ def text_of(text: str, node: Node, scope: Scope, escape: Escape = "plain") -> st
     return written
 
 
-def constant(node: Node, scope: Scope) -> Any:
+def constant(node: ScriptNode, scope: NameScope) -> Any:
     """The value, when it can be known before the run. Raises Refused when it cannot."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
@@ -94,14 +94,14 @@ def constant(node: Node, scope: Scope) -> Any:
     raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
 
 
-def is_drawn(node: Node, scope: Scope) -> bool:
+def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
     """Whether the value can be known during the run only."""
     if not isinstance(node.value, str) or "{{" not in node.value:
         return False
     return any(isinstance(part, RenderedPart) for part in parts(node.value, node, scope))
 
 
-def json_text(node: Node, scope: Scope) -> str:
+def json_text(node: ScriptNode, scope: NameScope) -> str:
     """The value as JSON, as JSON.stringify writes it."""
     if isinstance(node.value, dict):
         pairs = (f"{_key(key, child, scope)}:{json_text(child, scope)}" for key, child in node.items())
@@ -175,7 +175,7 @@ class RenderedPart:
         return f"${{{self.text}}}" if escape == "plain" else f"${{{self.text} | {escape}}}"
 
 
-def parts(text: str, node: Node, scope: Scope) -> Iterator[LiteralPart | RenderedPart]:
+def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart | RenderedPart]:
     """The literal parts of a text and what stands between `{{` and `}}`. Raises Refused."""
     at = 0
     for match in TOKEN.finditer(text):
@@ -187,7 +187,7 @@ def parts(text: str, node: Node, scope: Scope) -> Iterator[LiteralPart | Rendere
         yield LiteralPart(text[at:])
 
 
-def _token(inside: str, node: Node, scope: Scope) -> LiteralPart | RenderedPart:
+def _token(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart | RenderedPart:
     call = CALL.fullmatch(inside)
     if call is not None:
         return _called(call[1], [word.strip() for word in call[2].split(",") if word.strip()], node)
@@ -211,7 +211,7 @@ def words_of(path: str) -> list[str]:
     return [word for word in re.split(r"[.\[\]'\"]+", path) if word]
 
 
-def _part(inside: str, scope: Scope) -> RenderedPart | None:
+def _part(inside: str, scope: NameScope) -> RenderedPart | None:
     """A value inside one that is kept as JSON: `user.name`, `$loopElement.id`."""
     first, *rest = words_of(inside)
     if first in scope.captured and first in scope.kept:
@@ -223,7 +223,7 @@ def _part(inside: str, scope: Scope) -> RenderedPart | None:
     return RenderedPart(f"{whole} | at /{'/'.join(rest)}", kept=True)
 
 
-def _within(inside: str, node: Node, scope: Scope) -> Any:
+def _within(inside: str, node: ScriptNode, scope: NameScope) -> Any:
     """A value inside a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
     first, *rest = words_of(inside)
     if first in scope.captured:
@@ -245,7 +245,7 @@ def _within(inside: str, node: Node, scope: Scope) -> Any:
     return value
 
 
-def _called(name: str, arguments: list[str], node: Node) -> RenderedPart:
+def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
     try:
         numbers = [int(word) for word in arguments]
     except ValueError:
@@ -265,7 +265,7 @@ def _called(name: str, arguments: list[str], node: Node) -> RenderedPart:
     )
 
 
-def _key(key: str, node: Node, scope: Scope) -> str:
+def _key(key: str, node: ScriptNode, scope: NameScope) -> str:
     return f'"{text_of(key, node, scope, "json")}"'
 
 

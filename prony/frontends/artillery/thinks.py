@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from prony.frontends.artillery.phases import span_s
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, constant
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import NameScope, constant
 from prony.plan.think import Think
 
 
-def think_of(node: Node, scope: Scope, jitter: str | None) -> Think:
+def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
     """A pause. Raises UsageError."""
     given = node.children["think"]
     seconds = span_s(constant(given, scope))
@@ -38,7 +38,7 @@ def is_constant(think: Think | None) -> bool:
     return think is not None and think.kind == "constant"
 
 
-def jitter_of(defaults: Node | None) -> str | None:
+def jitter_of(defaults: ScriptNode | None) -> str | None:
     think = None if defaults is None else defaults.get("think")
     jitter = None if think is None or not isinstance(think.value, dict) else think.get("jitter")
     return None if jitter is None else str(jitter.value)

@@ -17,9 +17,9 @@ from prony.frontends.artillery.flow import TranslatedScenario, walked
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
-from prony.frontends.artillery.requests import JAVASCRIPT, Endpoints, Settings
-from prony.frontends.artillery.script import Node
-from prony.frontends.artillery.templates import Scope, constant
+from prony.frontends.artillery.requests import JAVASCRIPT, Endpoints, ScriptSettings
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import NameScope, constant
 from prony.frontends.base import Translated
 from prony.plan.load import WholeRun
 from prony.plan.target import TlsOptions, Url, parse_url
@@ -61,7 +61,7 @@ class TranslatedScript:
     given: Flags
     phases: tuple[NamedPhase, ...]
     scenarios: tuple[TranslatedScenario, ...]
-    ensure: Node | None
+    ensure: ScriptNode | None
     plugins: frozenset[str]
     endpoints: Endpoints
     namespace: str
@@ -93,7 +93,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     headers = None if defaults is None else defaults.get("headers")
     lax = None if defaults is None else defaults.get("strictCapture")
     strict = lax is None or lax.value is not False
-    settings = Settings(
+    settings = ScriptSettings(
         target,
         base_path,
         headers,
@@ -170,7 +170,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     )
 
 
-def _root(given: Flags) -> Node:
+def _root(given: Flags) -> ScriptNode:
     root = script.read(Path(given.scripts[0]))
     for more in given.scripts[1:]:
         root = script.merged(root, script.read(Path(more)), lists="by_index")
@@ -181,10 +181,10 @@ def _root(given: Flags) -> Node:
     return root
 
 
-def _config(root: Node, given: Flags) -> tuple[Node, list[str]]:
+def _config(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
     """config with the environment and --target over it, and what there is to say."""
     notes: list[str] = []
-    config = root.get("config") or Node({}, root.file, root.line, {})
+    config = root.get("config") or ScriptNode({}, root.file, root.line, {})
     if not isinstance(config.value, dict):
         raise config.wrong("keys with values")
     name = given.values.get("environment")
@@ -196,7 +196,7 @@ def _config(root: Node, given: Flags) -> tuple[Node, list[str]]:
         else:
             config = script.merged(config, chosen, lists="by_index")
     if "target" in given.values:
-        target = Node(given.values["target"], f"{COMMAND_LINE} (--target)", None, {})
+        target = ScriptNode(given.values["target"], f"{COMMAND_LINE} (--target)", None, {})
         config = script.with_children(config, {**config.children, "target": target})
     if "insecure" in given.switches:
         over = script.of({"tls": {"rejectUnauthorized": False}}, COMMAND_LINE, None)
@@ -204,7 +204,7 @@ def _config(root: Node, given: Flags) -> tuple[Node, list[str]]:
     return config, notes
 
 
-def _scope(config: Node, given: Flags) -> Scope:
+def _scope(config: ScriptNode, given: Flags) -> NameScope:
     environment = dict(os.environ)
     if "dotenv" in given.values:
         environment |= _dotenv(Path(given.values["dotenv"]))
@@ -217,18 +217,18 @@ def _scope(config: Node, given: Flags) -> Scope:
         "$scenarioFile": str(file),
         "$testId": "prony",
     }
-    early = Scope({**constants, **given.variables})
+    early = NameScope({**constants, **given.variables})
     variables = config.get("variables")
     for name, node in () if variables is None else variables.items():
         constants[name] = _resolved(node, early)
     constants |= given.variables
     target = config.get("target")
     if target is not None:
-        constants["target"] = constant(target, Scope(constants))
-    return Scope(constants)
+        constants["target"] = constant(target, NameScope(constants))
+    return NameScope(constants)
 
 
-def _resolved(node: Node, scope: Scope) -> Any:
+def _resolved(node: ScriptNode, scope: NameScope) -> Any:
     """A variable's value: its texts may name the environment."""
     if isinstance(node.value, list):
         return [_resolved(child, scope) for child in node.elements()]
@@ -246,7 +246,7 @@ def _dotenv(file: Path) -> Mapping[str, str]:
     return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
 
 
-def _target(config: Node, scope: Scope) -> tuple[Url, str]:
+def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
     node = config.get("target")
     if node is None:
         raise UsageError(f"{config.place}: config.target is missing; write it, or give --target URL")
@@ -261,7 +261,7 @@ def _target(config: Node, scope: Scope) -> tuple[Url, str]:
     return target, base_path.replace("${", "$${")
 
 
-def _plugins(config: Node) -> frozenset[str]:
+def _plugins(config: ScriptNode) -> frozenset[str]:
     node = config.get("plugins")
     named = frozenset(node.children) if node is not None and isinstance(node.value, dict) else frozenset()
     if node is not None:
@@ -278,30 +278,30 @@ def _plugins(config: Node) -> frozenset[str]:
     return frozenset(str(name) for name in named)
 
 
-def _options(config: Node, plugin: str) -> Node | None:
+def _options(config: ScriptNode, plugin: str) -> ScriptNode | None:
     plugins = config.get("plugins")
     return None if plugins is None else plugins.get(plugin)
 
 
-def _option(config: Node, plugin: str, option: str) -> Any:
+def _option(config: ScriptNode, plugin: str, option: str) -> Any:
     options = _options(config, plugin)
     node = None if options is None else options.get(option)
     return None if node is None else node.value
 
 
-def _is_on(config: Node, option: str) -> bool:
+def _is_on(config: ScriptNode, option: str) -> bool:
     """An option of the expect plugin."""
     return _option(config, "expect", option) in (True, "true")
 
 
-def _hidden(config: Node) -> tuple[str, ...]:
+def _hidden(config: ScriptNode) -> tuple[str, ...]:
     """Artillery adds metrics by endpoint where the script does not, and then does not print them."""
     asked = _options(config, "metrics-by-endpoint") is not None
     names = [name for name in sorted(PLUGINS) if _option(config, name, "suppressOutput")]
     return tuple(f"plugins.{name}" for name in (names if asked else [*names, "metrics-by-endpoint"]))
 
 
-def _endpoints(config: Node) -> Endpoints:
+def _endpoints(config: ScriptNode) -> Endpoints:
     if _options(config, "metrics-by-endpoint") is None:
         return Endpoints(strip_query=True)
 
@@ -311,7 +311,7 @@ def _endpoints(config: Node) -> Endpoints:
     return Endpoints(on("useOnlyRequestNames"), on("stripQueryString"), on("ignoreUnnamedRequests"))
 
 
-def _ensure(config: Node) -> Node | None:
+def _ensure(config: ScriptNode) -> ScriptNode | None:
     """The checks; Artillery looks in both places, and at them only when the plugin is on."""
     plugins = config.get("plugins")
     if plugins is None or "ensure" not in plugins.children:
@@ -319,7 +319,7 @@ def _ensure(config: Node) -> Node | None:
     return config.get("ensure") or plugins.get("ensure")
 
 
-def _http(config: Node) -> tuple[Node | None, Node | None]:
+def _http(config: ScriptNode) -> tuple[ScriptNode | None, ScriptNode | None]:
     """config.http and the defaults of requests, wherever they stand."""
     http = config.get("http")
     if http is not None:
@@ -336,23 +336,23 @@ def _http(config: Node) -> tuple[Node | None, Node | None]:
     return http, script.with_children(outer, {**outer.children, **inner.children})
 
 
-def _cookies(defaults: Node | None, scope: Scope) -> dict[str, str]:
+def _cookies(defaults: ScriptNode | None, scope: NameScope) -> dict[str, str]:
     """Cookies that every request sends."""
     node = None if defaults is None else defaults.get("cookie")
     return {} if node is None else {name: str(constant(value, scope)) for name, value in node.items()}
 
 
-def _timeout_s(config: Node, http: Node | None, scope: Scope) -> float:
+def _timeout_s(config: ScriptNode, http: ScriptNode | None, scope: NameScope) -> float:
     node = config.get("timeout") or (None if http is None else http.get("timeout"))
     if node is None:
         return TIMEOUT_S
-    value = Node(constant(node, scope), node.file, node.line, {}).number("seconds above 0")
+    value = ScriptNode(constant(node, scope), node.file, node.line, {}).number("seconds above 0")
     if not 0 < value <= 86_400:
         raise node.wrong("seconds above 0")
     return value
 
 
-def _tls(config: Node) -> TlsOptions:
+def _tls(config: ScriptNode) -> TlsOptions:
     node = config.get("tls")
     if node is None:
         return TlsOptions()
@@ -362,7 +362,7 @@ def _tls(config: Node) -> TlsOptions:
 
 
 def _scenarios(
-    root: Node, given: Flags, scope: Scope, settings: Settings, defaults: Node | None
+    root: ScriptNode, given: Flags, scope: NameScope, settings: ScriptSettings, defaults: ScriptNode | None
 ) -> tuple[TranslatedScenario, ...]:
     node = root.get("scenarios")
     if node is None or not node.elements():
@@ -387,7 +387,9 @@ class _Hook:
     """What it captures: name in the script -> name in the plan."""
 
 
-def _hook(root: Node, key: str, scope: Scope, settings: Settings, defaults: Node | None) -> _Hook | None:
+def _hook(
+    root: ScriptNode, key: str, scope: NameScope, settings: ScriptSettings, defaults: ScriptNode | None
+) -> _Hook | None:
     node = root.get(key)
     if node is None:
         return None

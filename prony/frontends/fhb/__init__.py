@@ -52,7 +52,7 @@ Refused, each with a sentence: -f, -K, -S, -n.
 
 
 @dataclass(slots=True)
-class Arguments:
+class FhbArguments:
     """What was asked; the defaults are fhb's."""
 
     url: str = ""
@@ -78,9 +78,9 @@ class Arguments:
         return float(self.think)
 
 
-def parse(argv: Sequence[str]) -> Arguments:
+def parse(argv: Sequence[str]) -> FhbArguments:
     """Raises UsageError for what fhb would not take either, Refused for what only fhb does."""
-    found = Arguments()
+    found = FhbArguments()
     words = list(argv)
     while words and words[0].startswith("-") and len(words[0]) > 1:
         word = words.pop(0)
@@ -106,7 +106,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     return found
 
 
-def _switch(into: Arguments, flag: str) -> None:
+def _switch(into: FhbArguments, flag: str) -> None:
     match flag:
         case "-s":
             into.save = True
@@ -125,13 +125,13 @@ def _switch(into: Arguments, flag: str) -> None:
             _wrong(f"unknown option {flag}")
 
 
-def _clients(into: Arguments, text: str) -> None:
+def _clients(into: FhbArguments, text: str) -> None:
     if not text.isdigit() or not 1 <= int(text) <= 1_000_000:
         _wrong(f"-c is '{text}'; expected 1 to 1000000 clients")
     into.clients = int(text)
 
 
-def _times(into: Arguments, text: str) -> None:
+def _times(into: FhbArguments, text: str) -> None:
     parts = text.split("/")
     if len(parts) != 3:
         _wrong(f"-r is '{text}'; expected three numbers of seconds: 60/300/30")
@@ -140,45 +140,45 @@ def _times(into: Arguments, text: str) -> None:
         _wrong(f"-r is '{text}'; expected a steady part of at least a second")
 
 
-def _think(into: Arguments, text: str) -> None:
+def _think(into: FhbArguments, text: str) -> None:
     _number("-W", text, 0.0, LONGEST_S * 1000)
     into.think = text
 
 
-def _target(into: Arguments, text: str) -> None:
+def _target(into: FhbArguments, text: str) -> None:
     into.target_s = _number("-t", text, 0.0, LONGEST_S)
 
 
-def _data(into: Arguments, text: str) -> None:
+def _data(into: FhbArguments, text: str) -> None:
     if not Path(text).is_file():
         _wrong(f"-p names {text}, which is not a file that can be read")
     into.data = Path(text)
 
 
-def _accept(into: Arguments, text: str) -> None:
+def _accept(into: FhbArguments, text: str) -> None:
     into.accept = text
 
 
-def _folder(into: Arguments, text: str) -> None:
+def _folder(into: FhbArguments, text: str) -> None:
     into.folder = Path(text)
 
 
-def _java(into: Arguments, text: str) -> None:
+def _java(into: FhbArguments, text: str) -> None:
     into.notes.append(f"nothing here runs on Java; -J {text} changes nothing")
 
 
-def _speed(_into: Arguments, text: str) -> None:
+def _speed(_into: FhbArguments, text: str) -> None:
     raise Refused(
         "-K", TOOL, None, f"sockets of {text} kilobytes a second", "shape the traffic on the host: tc"
     )
 
 
-def _file(_into: Arguments, text: str) -> None:
+def _file(_into: FhbArguments, text: str) -> None:
     instead = "give its settings as options, or write a plan (docs/plans.md)"
     raise Refused("-f", text, None, "a run configuration of Faban", instead)
 
 
-def _count(_into: Arguments, text: str) -> None:
+def _count(_into: FhbArguments, text: str) -> None:
     raise Refused("-n", TOOL, None, f"{text} requests", "give times with -r, as with fhb, or use prony ab -n")
 
 
@@ -205,7 +205,7 @@ def translate(argv: Sequence[str]) -> Translated:
     return translated(parse(argv))
 
 
-def translated(asked: Arguments) -> Translated:
+def translated(asked: FhbArguments) -> Translated:
     """The clients come one every 20 ms; what is measured begins with the steady part."""
     target, path = parse_url(asked.url)
     trial = TrialPlan(
@@ -230,7 +230,7 @@ def translated(asked: Arguments) -> Translated:
     return Translated(TOOL, target, trial, f"fhb {asked.url}", tuple(notes))
 
 
-def _workload(asked: Arguments, path: str) -> Workload:
+def _workload(asked: FhbArguments, path: str) -> Workload:
     headers: dict[str, str] = {"Accept": asked.accept or ACCEPT}
     if asked.data is not None:
         headers["Content-Type"] = BINARY if asked.binary else FORM
@@ -253,7 +253,7 @@ def _workload(asked: Arguments, path: str) -> Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class FhbFigures:
     """What fhb prints; times in seconds."""
 
     per_s: float
@@ -274,7 +274,7 @@ class Figures:
         return 100.0 * self.failures / total if total else 0.0
 
 
-def figures(window: Window) -> Figures:
+def figures(window: Window) -> FhbFigures:
     """Of the steady part. A request without a response in time or with a status from 400 on has failed."""
     decoded = None if window.service_time is None else decode(window.service_time)
     if decoded is None or not decoded.count:
@@ -282,7 +282,7 @@ def figures(window: Window) -> Figures:
     unmet = sum(n for kind, n in window.errors.items() if kind.startswith("expect_"))
     successes = max(0, window.completed - unmet)
     count = window.think_count or 0
-    return Figures(
+    return FhbFigures(
         per_s=successes / window.duration_s,
         successes=successes,
         failures=window.failed,
@@ -295,7 +295,7 @@ def figures(window: Window) -> Figures:
     )
 
 
-def report(asked: Arguments, found: Figures) -> Iterator[str]:
+def report(asked: FhbArguments, found: FhbFigures) -> Iterator[str]:
     """fhb's lines."""
     yield f"ops/sec: {found.per_s:.3f}"
     yield f"% errors: {found.error_percent!r}"
@@ -318,7 +318,7 @@ def report(asked: Arguments, found: Figures) -> Iterator[str]:
         )
 
 
-def summary(asked: Arguments, found: Figures, ran: Ran) -> str:
+def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
     """What -s saves: the elements of Faban's summary.xml that hold these figures."""
     passed = str(found.percentiles_s[90] <= asked.target_s).lower()
     nth = "".join(
@@ -360,7 +360,7 @@ def summary(asked: Arguments, found: Figures, ran: Ran) -> str:
 """
 
 
-def save(asked: Arguments, text: str) -> None:
+def save(asked: FhbArguments, text: str) -> None:
     """FOLDER/N/summary.xml, N counted in fhb.seq as Faban does. Raises EnvironmentFault."""
     sequence = asked.folder / "fhb.seq"
     try:

@@ -13,10 +13,10 @@ from typing import IO
 from prony.evidence.engine import IntervalRow, Window
 from prony.frontends.base import Context, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
-from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, Arguments, parse
+from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, JMeterArguments, parse
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.thread_names import ThreadGroup, ThreadNames
-from prony.frontends.jmeter.translate import Plan, plan
+from prony.frontends.jmeter.translate import JMeterPlan, plan
 from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
 from prony.trial.stages import stage_log
@@ -128,7 +128,7 @@ def run(argv: Sequence[str], context: Context) -> int:
     return _run(asked, made, context)
 
 
-def _run(asked: Arguments, made: Plan, context: Context) -> int:
+def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
     out = context.stdout
     print("Creating summariser <summary>", file=out)
     print(f"Created the tree successfully using {asked.plan}", file=out)
@@ -148,7 +148,9 @@ def _run(asked: Arguments, made: Plan, context: Context) -> int:
     return context.end(ran, 0)
 
 
-def _logged(path: Path, replace_log: bool, made: Plan, context: Context, progress: SilentProgress) -> Ran:
+def _logged(
+    path: Path, replace_log: bool, made: JMeterPlan, context: Context, progress: SilentProgress
+) -> Ran:
     """The run with a row for every request, which become JMeter's lines when it has ended."""
     with (
         jtl.open_log(path, replace_log) as file,
@@ -171,7 +173,7 @@ def _logged(path: Path, replace_log: bool, made: Plan, context: Context, progres
     return ran
 
 
-def _logs(rows: Path, made: Plan) -> Iterator[tuple[Path, Sequence[ThreadGroup]]]:
+def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Sequence[ThreadGroup]]]:
     """The logs of the setUp groups, the load and the tearDown groups, and their threads."""
     if made.before:
         yield stage_log(rows, "before"), made.before

@@ -59,7 +59,7 @@ CHANGING = ("jmeter.save.saveservice.", "summariser.", "httpclient", "http.", "h
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class JMeterArguments:
     """What was asked."""
 
     plan: Path | None
@@ -70,7 +70,7 @@ class Arguments:
     help: bool
 
 
-def parse(argv: Sequence[str]) -> Arguments:
+def parse(argv: Sequence[str]) -> JMeterArguments:
     """The command line. Raises UsageError."""
     values: dict[str, str] = {}
     properties: dict[str, str] = {}
@@ -107,7 +107,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         if "t" not in values:
             raise UsageError("jmeter: -t is missing; name the test plan: prony jmeter -n -t PLAN.jmx")
     log = values.get("l")
-    return Arguments(
+    return JMeterArguments(
         plan=Path(values["t"]) if "t" in values else None,
         log=None if log is None else Path(log),
         replace_log="f" in flags,

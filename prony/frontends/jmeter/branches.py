@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prony.frontends.jmeter.jmx import Node
-from prony.frontends.jmeter.scope import COUNTING, Scope
-from prony.frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, Walk, entries_of, named_round
+from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.scope import COUNTING, TreeScope
+from prony.frontends.jmeter.tree import (
+    NOT_REQUESTS,
+    Controller,
+    LoopContext,
+    TreeWalk,
+    entries_of,
+    named_round,
+)
 from prony.plan.blocks import Condition, Loop
 from prony.plan.workload import Block, Entry
 
@@ -15,7 +22,7 @@ MOST_BRANCHES = 20
 NUMBER = r"^[+-]?\d{1,10}$"
 
 
-def _switch(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
+def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     """One child: by its number from 0, or by its name; the first one for numbers that no child has and for
     the empty text, and for names that none has the one named default, if there is one.
     """
@@ -71,7 +78,7 @@ def _either(held: Condition, then: Sequence[Entry], otherwise: Sequence[Entry]) 
     return [Block(condition=Condition(negated=held), steps=tuple(otherwise))] if otherwise else []
 
 
-def _for_each(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
+def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     """A round for each variable NAME_1, NAME_2… there is: of the plan, or all matches of an extractor."""
     values = walk.values
     base = values.constant(node.value("ForeachController.inputVal"), node)
@@ -112,7 +119,7 @@ def _for_each(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[
     return [Block(loop=loop.model_copy(update={"index": used}), steps=tuple(found))]
 
 
-def _put_in(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _put_in(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     """What `modules.expand` has put below it."""
     node.ignore("ModuleController.node_path", "IncludeController.includepath")
     return walk.below(node, scope, loop)

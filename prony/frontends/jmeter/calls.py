@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from prony.frontends.jmeter.functions import CALLS, Call, Part, Text, Values
+from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
 
 LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
 LONGEST_DRAWN = 64
@@ -20,7 +20,7 @@ TIME_INSTEAD = "use ${__time()} or ${__time(/1000)}"
 
 
 @contextmanager
-def within(name: str, values: Values) -> Iterator[list[tuple[str, str]]]:
+def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
     """While a sampler of this name is read: what its functions store before it is sent."""
     values.sampler, values.stores = name, []
     try:
@@ -30,7 +30,7 @@ def within(name: str, values: Values) -> Iterator[list[tuple[str, str]]]:
 
 
 def _drawn(placeholder: str) -> Text:
-    return Text((Part(placeholder, True),))
+    return Text((TextPart(placeholder, True),))
 
 
 def _property(call: Call) -> Text:
@@ -77,7 +77,7 @@ def _random_string(call: Call) -> Text:
             f"{length} characters out of '{letters}'",
             f"use at most {LONGEST_DRAWN}, without blanks, | and }}, or all letters and digits",
         )
-    return call.stored(Text((Part("random choice " + " ".join(letters), True),) * length), given[2:])
+    return call.stored(Text((TextPart("random choice " + " ".join(letters), True),) * length), given[2:])
 
 
 def _uuid(call: Call) -> Text:

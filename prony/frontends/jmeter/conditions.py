@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from prony.frontends.base import Refused
-from prony.frontends.jmeter.functions import Text, Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues, Text
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Condition, Op
 
 Held = Condition | bool
@@ -39,7 +39,7 @@ class _Side:
     quoted: bool
 
 
-def script(raw: str, node: Node, values: Values) -> Held:
+def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
     """A comparison as JavaScript, JEXL and Groovy have it. Raises Refused for what is none."""
     scripted = SCRIPTED.fullmatch(raw.strip())
     if scripted is None:
@@ -50,7 +50,7 @@ def script(raw: str, node: Node, values: Values) -> Held:
     return _Parser(inside, node, values).condition()
 
 
-def expression(raw: str, node: Node, values: Values) -> Held | None:
+def expression(raw: str, node: JmxNode, values: KnownValues) -> Held | None:
     """A text that becomes true or false: one of them, a function with a comparison, or a variable, for which
     None stands.
     """
@@ -67,7 +67,7 @@ def expression(raw: str, node: Node, values: Values) -> Held | None:
     )
 
 
-def is_text(raw: str, word: str, node: Node, values: Values) -> Condition:
+def is_text(raw: str, word: str, node: JmxNode, values: KnownValues) -> Condition:
     """Whether a variable holds this word, in any case."""
     return Condition(left=values.text(raw.strip(), node).engine, op="matches", right=f"(?i)^{word}$")
 
@@ -88,7 +88,7 @@ def negated(held: Held) -> Held:
 class _Parser:
     """`or` binds less than `and`, `not` and brackets most."""
 
-    def __init__(self, raw: str, node: Node, values: Values) -> None:
+    def __init__(self, raw: str, node: JmxNode, values: KnownValues) -> None:
         self.raw, self.node, self.values = raw, node, values
         self.tokens: list[tuple[str, str]] = []
         self.at = 0

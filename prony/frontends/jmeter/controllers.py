@@ -9,15 +9,15 @@ from itertools import permutations
 from prony.frontends.jmeter import conditions
 from prony.frontends.jmeter.branches import BRANCHES
 from prony.frontends.jmeter.conditions import Held
-from prony.frontends.jmeter.functions import Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.requests import SAMPLERS
-from prony.frontends.jmeter.scope import Scope
+from prony.frontends.jmeter.scope import TreeScope
 from prony.frontends.jmeter.tree import (
     CONTROLLERS,
     NOT_REQUESTS,
     LoopContext,
-    Walk,
+    TreeWalk,
     entries_of,
     named_round,
     together,
@@ -31,16 +31,16 @@ MOST_ORDERED = 5
 MOST_REPEATS = 1_000_000_000
 
 
-def loops(node: Node, values: Values) -> int:
+def loops(node: JmxNode, values: KnownValues) -> int:
     """How often a loop controller walks; -1: for ever."""
     return values.whole(node.value("LoopController.loops"), node, "LoopController.loops", 1)
 
 
-def _simple(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _simple(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     return walk.below(node, scope, loop)
 
 
-def _transaction(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     if node.flag("TransactionController.includeTimers"):
         walk.values.note(f"{node.element}: its time is that of its requests, without the pauses between them")
     node.ignore("TransactionController.parent")
@@ -50,7 +50,7 @@ def _transaction(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> lis
     return [Block(transaction=name, steps=tuple(found))] if found else []
 
 
-def _loop(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
+def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     number = loops(node, walk.values)
     again = node.flag("LoopController.continue_forever", True)
     if number == 0:
@@ -77,7 +77,7 @@ def _loop(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entr
     return made if again else [Block(once=True, steps=tuple(made))]
 
 
-def _once(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     """The first round only of the loop that it stands in, else the first time of the user."""
     found = walk.below(node, scope, loop)
     if not found:
@@ -89,7 +89,7 @@ def _once(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry
     return [Block(condition=first, steps=tuple(found))]
 
 
-def _if(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     raw = node.value("IfController.condition").strip()
     held: Held | None
     if node.flag("IfController.useExpression"):
@@ -126,7 +126,7 @@ def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
     return [Block(condition=held, steps=(*piece, *made))]
 
 
-def _while(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Entry]:
+def _while(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     raw = node.value("WhileController.condition").strip()
     if raw.upper() in ("", "LAST"):
         raise node.refused(
@@ -147,7 +147,9 @@ def _while(node: Node, scope: Scope, walk: Walk, _loop: LoopContext) -> list[Ent
     return [Block(loop=Loop(condition=held, index=index), steps=tuple(found))]
 
 
-def _children(node: Node, scope: Scope, walk: Walk, loop: LoopContext, one_each: bool) -> list[Entry]:
+def _children(
+    node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, one_each: bool
+) -> list[Entry]:
     """Each child as one entry; `one_each`: a visit sends but one request of a controller among them."""
     beside = [below for below in node.below if below.tag in NOT_REQUESTS]
     here = replace(loop, round=None)
@@ -190,15 +192,15 @@ def _certain(entries: Sequence[Entry]) -> bool:
     )
 
 
-def _interleave(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _interleave(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     return _choice(node, scope, walk, loop, "interleave")
 
 
-def _random(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _random(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     return _choice(node, scope, walk, loop, "random")
 
 
-def _choice(node: Node, scope: Scope, walk: Walk, loop: LoopContext, kind: str) -> list[Entry]:
+def _choice(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, kind: str) -> list[Entry]:
     style = walk.values.whole(node.value("InterleaveControl.style"), node, "InterleaveControl.style", 0)
     if node.flag("InterleaveControl.accrossThreads") and kind == "interleave" and walk.users != 1:
         raise node.refused("a turn that all threads take together", "untick 'Interleave across threads'")
@@ -208,7 +210,7 @@ def _choice(node: Node, scope: Scope, walk: Walk, loop: LoopContext, kind: str) 
     return [Block.model_validate({"choice": kind, "steps": tuple(found)})]
 
 
-def _shuffled(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _shuffled(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     found = _children(node, scope, walk, loop, one_each=False)
     if len(found) < 2:
         return found
@@ -220,7 +222,7 @@ def _shuffled(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[E
     return [Block(choice="random", steps=orders)]
 
 
-def _share(node: Node, scope: Scope, walk: Walk, loop: LoopContext) -> list[Entry]:
+def _share(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
     values = walk.values
     style = values.whole(node.value("ThroughputController.style"), node, "ThroughputController.style", 0)
     each = node.flag("ThroughputController.perThread") or walk.users == 1

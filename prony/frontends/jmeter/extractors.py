@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from prony.frontends.jmeter.functions import Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.responses import JAVA_ONLY, pointer_of
 from prony.plan.response import Capture
 
@@ -20,7 +20,7 @@ Found = dict[str, Any]
 """A capture's keys."""
 
 
-def groups_in(node: Node) -> set[tuple[str, int]]:
+def groups_in(node: JmxNode) -> set[tuple[str, int]]:
     """`${name_g1}` among an element's properties."""
     found = {(name, int(group)) for name, group in GROUP.findall(node.text)}
     for child in node.children:
@@ -28,7 +28,7 @@ def groups_in(node: Node) -> set[tuple[str, int]]:
     return found
 
 
-def names(node: Node) -> list[tuple[str, bool]]:
+def names(node: JmxNode) -> list[tuple[str, bool]]:
     """The variables that an extractor gives values to, and whether to all of its matches."""
     if node.tag != "JSONPostProcessor":
         number = node.value(f"{node.tag}.match_number").strip()
@@ -42,7 +42,7 @@ def names(node: Node) -> list[tuple[str, bool]]:
     ]
 
 
-def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
+def captures(extractors: Sequence[JmxNode], values: KnownValues) -> dict[str, Capture]:
     """What later requests may use. As in JMeter it is taken from every response, a wrong one too."""
     found: dict[str, Capture] = {}
     for node in extractors:
@@ -60,7 +60,7 @@ def captures(extractors: Sequence[Node], values: Values) -> dict[str, Capture]:
     return found
 
 
-def _or_else(node: Node, values: Values, tag: str) -> Found:
+def _or_else(node: JmxNode, values: KnownValues, tag: str) -> Found:
     """Where nothing is found and no default is given the variable stays as it was."""
     raw = node.value(f"{tag}.default")
     empty = node.flag(f"{tag}.default_empty_value")
@@ -69,12 +69,12 @@ def _or_else(node: Node, values: Values, tag: str) -> Found:
     return {"optional": True}
 
 
-def _match(text: str, node: Node, values: Values, usual: int) -> Found:
+def _match(text: str, node: JmxNode, values: KnownValues, usual: int) -> Found:
     number = values.whole(text, node, "the match number", usual)
     return {} if number == 1 else {"match": max(number, -1)}
 
 
-def _part(node: Node, tag: str) -> Found:
+def _part(node: JmxNode, tag: str) -> Found:
     source = node.value(f"{tag}.useHeaders", "false")
     if source == "true":
         return {"in": "head"}
@@ -83,7 +83,7 @@ def _part(node: Node, tag: str) -> Found:
     return {}
 
 
-def _regex(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
+def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     text = values.constant(node.value("RegexExtractor.regex"), node)
     template = node.value("RegexExtractor.template", "$1$") or "$1$"
     group = re.fullmatch(r"\$(\d{1,3})\$", template)
@@ -122,7 +122,7 @@ def _regex(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
     )
 
 
-def _boundary(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
+def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     left = values.constant(node.value("BoundaryExtractor.lboundary"), node)
     right = values.constant(node.value("BoundaryExtractor.rboundary"), node)
     yield (
@@ -136,7 +136,7 @@ def _boundary(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
     )
 
 
-def _json(node: Node, values: Values) -> Iterator[tuple[str, Found]]:
+def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     variables = node.value("JSONPostProcessor.referenceNames").split(";")
     paths = node.value("JSONPostProcessor.jsonPathExprs").split(";")
     numbers = node.value("JSONPostProcessor.match_numbers").split(";")

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote_plus, unquote_plus
 
 from prony.frontends.base import Refused
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.workload import Feeder
 
 TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
@@ -22,7 +22,7 @@ WHOLE = re.compile(r"[+-]?\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A text, or one of the engine's placeholders (without its brackets)."""
 
     text: str
@@ -33,17 +33,17 @@ class Part:
 class Text:
     """What a value of the plan became."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TextPart, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Text:
         """A constant."""
-        return cls((Part(text),) if text else ())
+        return cls((TextPart(text),) if text else ())
 
     @classmethod
     def placeholder(cls, name: str) -> Text:
         """What the engine knows by this name."""
-        return cls((Part(name, True),))
+        return cls((TextPart(name, True),))
 
     @property
     def constant(self) -> str | None:
@@ -60,11 +60,11 @@ class Text:
     def encoded(self, decode_first: bool = False) -> Text:
         """As Java's URLEncoder writes it; `decode_first` for what is encoded already, or perhaps is."""
 
-        def one(part: Part) -> Part:
+        def one(part: TextPart) -> TextPart:
             if part.dynamic:
-                return Part(f"{part.text} | form", True)
+                return TextPart(f"{part.text} | form", True)
             text = unquote_plus(part.text) if decode_first else part.text
-            return Part(quote_plus(text, safe="*").replace("~", "%7E"))
+            return TextPart(quote_plus(text, safe="*").replace("~", "%7E"))
 
         return Text(tuple(map(one, self.parts)))
 
@@ -73,7 +73,7 @@ class Text:
 
 
 @dataclass(slots=True)
-class Values:
+class KnownValues:
     """Variables and properties as far as they are known at this place of the plan."""
 
     properties: dict[str, str]
@@ -128,7 +128,7 @@ class Values:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def changing(self, variable: str, where: Node) -> str:
+    def changing(self, variable: str, where: JmxNode) -> str:
         """A variable that the run gives values to; its name in the engine. Until then it stands for its value
         in the plan, or, as in JMeter, for the characters that refer to it. Raises UsageError.
         """
@@ -144,13 +144,13 @@ class Values:
             self.variables[variable] = Text.placeholder(name)
         return self.values[variable]
 
-    def text(self, raw: str, where: Node, once: bool = False) -> Text:
+    def text(self, raw: str, where: JmxNode, once: bool = False) -> Text:
         """`raw` with its variables and functions; `once`: functions are evaluated now, as JMeter does before
         the start (test plan variables).
         """
         return _Reader(raw, where, self, once).text()
 
-    def constant(self, raw: str, where: Node) -> str:
+    def constant(self, raw: str, where: JmxNode) -> str:
         """The same, for what must be known before the start. Raises Refused otherwise."""
         found = self.text(raw, where)
         constant = found.constant
@@ -161,7 +161,7 @@ class Values:
             )
         return constant
 
-    def whole(self, raw: str, where: Node, name: str, default: int | None = None) -> int:
+    def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
         """A whole number."""
         text = self.constant(raw, where).strip()
         if not text and default is not None:
@@ -170,7 +170,7 @@ class Values:
             raise where.wrong(f"{name} to be a whole number, found '{text}'")
         return int(text)
 
-    def number(self, raw: str, where: Node, name: str, default: float | None = None) -> float:
+    def number(self, raw: str, where: JmxNode, name: str, default: float | None = None) -> float:
         """A number."""
         text = self.constant(raw, where).strip()
         if not text and default is not None:
@@ -187,8 +187,8 @@ class Values:
 @dataclass(slots=True)
 class _Reader:
     raw: str
-    where: Node
-    values: Values
+    where: JmxNode
+    values: KnownValues
     once: bool
     at: int = 0
 
@@ -196,7 +196,7 @@ class _Reader:
         return self._until("")
 
     def _until(self, ends: str) -> Text:
-        parts: list[Part] = []
+        parts: list[TextPart] = []
         plain = ""
         raw = self.raw
         depth = 0  # of brackets within an argument
@@ -205,7 +205,7 @@ class _Reader:
                 self.at += 2
                 found = self._reference()
                 if plain:
-                    parts.append(Part(plain))
+                    parts.append(TextPart(plain))
                     plain = ""
                 parts.extend(found.parts)
             elif raw[self.at] == "\\" and raw[self.at + 1 : self.at + 2] in ("$", ",", "\\") and "${" in raw:
@@ -215,7 +215,7 @@ class _Reader:
                 depth += {"(": 1, ")": -1}.get(raw[self.at], 0)
                 plain += raw[self.at]
                 self.at += 1
-        return Text((*parts, *([Part(plain)] if plain else [])))
+        return Text((*parts, *([TextPart(plain)] if plain else [])))
 
     def _reference(self) -> Text:
         match = re.compile(r"\s*(__\w+)\s*").match(self.raw, self.at)
@@ -273,8 +273,8 @@ class Call:
 
     name: str
     arguments: list[Text]
-    where: Node
-    values: Values
+    where: JmxNode
+    values: KnownValues
     once: bool
     """It is evaluated now, before the start."""
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prony.frontends.jmeter.controllers import loops
-from prony.frontends.jmeter.functions import Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population
 
@@ -29,7 +29,7 @@ CALL = re.compile(r"\s*(?://[^\n]*\n|/\*.*?\*/|(\w+)\s*\(([^()]*)\))", re.DOTALL
 class Group:
     """How many, how fast, how long."""
 
-    node: Node
+    node: JmxNode
     load: Load
     measured: WholeRun
     users: int | None
@@ -46,7 +46,7 @@ class Group:
     """The same, unlike those of other groups."""
 
 
-def group(node: Node, values: Values) -> Group:
+def group(node: JmxNode, values: KnownValues) -> Group:
     """Raises Refused and UsageError."""
     found = _open(node, values) if node.tag == OPEN else _closed(node, values)
     node.finish()
@@ -54,7 +54,7 @@ def group(node: Node, values: Values) -> Group:
 
 
 def populations(
-    groups: Sequence[Group], one_after_the_other: bool, values: Values, feeders: Sequence[Sequence[str]]
+    groups: Sequence[Group], one_after_the_other: bool, values: KnownValues, feeders: Sequence[Sequence[str]]
 ) -> tuple[Population, ...]:
     """Closed groups of one run, each with the scenario of its name. `feeders`: by group, of which its users
     draw rows. Raises Refused where groups wait for each other and the end of one is not known beforehand.
@@ -104,7 +104,7 @@ def named(groups: Sequence[Group]) -> tuple[Group, ...]:
     return tuple(found)
 
 
-def _closed(node: Node, values: Values) -> Group:
+def _closed(node: JmxNode, values: KnownValues) -> Group:
     on_error = node.value("ThreadGroup.on_sample_error", "continue") or "continue"
     if on_error != "continue":
         raise node.refused(
@@ -149,7 +149,7 @@ def _closed(node: Node, values: Values) -> Group:
     )
 
 
-def _open(node: Node, values: Values) -> Group:
+def _open(node: JmxNode, values: KnownValues) -> Group:
     schedule = values.constant(node.value("OpenModelThreadGroup.schedule"), node)
     node.ignore("OpenModelThreadGroup.random_seed", "ThreadGroup.main_controller", "ThreadGroup.num_threads")
     on_error = node.value("ThreadGroup.on_sample_error", "continue") or "continue"
@@ -168,7 +168,7 @@ def _open(node: Node, values: Values) -> Group:
     return Group(node, load, WholeRun(), None, 1, label=values.constant(node.label, node))
 
 
-def _phases(schedule: str, node: Node) -> tuple[list[RatePhase], bool]:
+def _phases(schedule: str, node: JmxNode) -> tuple[list[RatePhase], bool]:
     """`rate(10/s) random_arrivals(1 min) rate(20/s) even_arrivals(30 s) pause(2 s)`."""
     phases: list[RatePhase] = []
     kinds: set[str] = set()
@@ -220,14 +220,14 @@ def _phases(schedule: str, node: Node) -> tuple[list[RatePhase], bool]:
     return phases, "random_arrivals" in kinds
 
 
-def _rate(text: str, node: Node) -> float:
+def _rate(text: str, node: JmxNode) -> float:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*(\w+)\s*|\s*(0)\s*", text)
     if found is None or (found.group(2) and found.group(2) not in UNIT_S):
         raise node.wrong(f"a rate such as rate(10/s), found rate({text})")
     return 0.0 if found.group(3) else float(found.group(1)) / UNIT_S[found.group(2)]
 
 
-def _seconds(text: str, node: Node) -> float:
+def _seconds(text: str, node: JmxNode) -> float:
     pieces = re.findall(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
     total = sum(float(number) * UNIT_S.get(unit, -1e9) for number, unit in pieces)
     if not pieces or re.sub(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)|\s", "", text) or not 0 < total < 1e9:

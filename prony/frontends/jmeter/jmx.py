@@ -25,7 +25,7 @@ REMARKS = frozenset({"TestPlan.comments", "TestElement.enabled", "TestElement.gu
 
 
 @dataclass(slots=True)
-class Node:
+class JmxNode:
     """An XML element."""
 
     tag: str
@@ -33,10 +33,10 @@ class Node:
     line: int
     file: str
     text: str = ""
-    children: list[Node] = field(default_factory=list)
+    children: list[JmxNode] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     """Names of the properties that were asked for."""
-    below: list[Node] = field(default_factory=list)
+    below: list[JmxNode] = field(default_factory=list)
     """Of a test element: those in its hashTree."""
 
     @property
@@ -54,7 +54,7 @@ class Node:
         """What it is called in messages."""
         return f"{self.tag} '{self.label}'" if self.label != self.tag else self.tag
 
-    def property(self, name: str) -> Node | None:
+    def property(self, name: str) -> JmxNode | None:
         """The property of this name; it then counts as understood."""
         self.read.add(name)
         return next((child for child in self.children if child.attributes.get("name") == name), None)
@@ -75,7 +75,7 @@ class Node:
             raise self.wrong(f"{name} to be true or false, found '{text}'")
         return text == "true"
 
-    def members(self, name: str, inner: str = "") -> list[Node]:
+    def members(self, name: str, inner: str = "") -> list[JmxNode]:
         """The entries of a collection; `inner`: it stands in an elementProp of that name."""
         holder = self if not inner else self.property(inner)
         found = None if holder is None else holder.property(name)
@@ -105,7 +105,7 @@ class Node:
         """The element is not as JMeter writes it."""
         return UsageError(f"{self.file}:{self.line}: {self.element}: expected {expected}; correct the plan")
 
-    def everything(self) -> Iterator[Node]:
+    def everything(self) -> Iterator[JmxNode]:
         """This element and all enabled ones below."""
         yield self
         for node in self.below:
@@ -113,13 +113,13 @@ class Node:
                 yield from node.everything()
 
 
-def _unset(node: Node) -> bool:
+def _unset(node: JmxNode) -> bool:
     if node.tag in SIMPLE or not node.children:
         return node.text.strip().lower() in UNSET
     return all(_unset(child) for child in node.children)
 
 
-def _simple(node: Node) -> None:
+def _simple(node: JmxNode) -> None:
     """JMeter writes some numbers with their name and value as elements."""
     inside = {child.tag: child.text for child in node.children}
     if "name" not in node.attributes and {"name", "value"} <= inside.keys() <= {
@@ -131,7 +131,7 @@ def _simple(node: Node) -> None:
         node.attributes["name"] = inside["name"]
 
 
-def read(path: Path) -> Node:
+def read(path: Path) -> JmxNode:
     """The test plan. Raises UsageError when the file is none, is no XML, or brings a DTD."""
     try:
         if path.stat().st_size > LONGEST_BYTES:
@@ -142,7 +142,7 @@ def read(path: Path) -> Node:
     return parse(content, str(path))
 
 
-def parse(content: bytes, file: str) -> Node:
+def parse(content: bytes, file: str) -> JmxNode:
     """The test plan in these bytes; its children are what stands below TestPlan's place in the tree."""
     root = _xml(content, file)
     if root.tag != "jmeterTestPlan":
@@ -156,9 +156,9 @@ def parse(content: bytes, file: str) -> Node:
     return plans[0]
 
 
-def _elements(holder: Node) -> list[Node]:
+def _elements(holder: JmxNode) -> list[JmxNode]:
     """The elements of the hashTrees below, each followed by the hashTree of what stands under it."""
-    found: list[Node] = []
+    found: list[JmxNode] = []
     for tree in holder.children:
         if tree.tag != "hashTree":
             raise tree.wrong("a hashTree here")
@@ -166,8 +166,8 @@ def _elements(holder: Node) -> list[Node]:
     return found
 
 
-def _pairs(tree: Node) -> list[Node]:
-    found: list[Node] = []
+def _pairs(tree: JmxNode) -> list[JmxNode]:
+    found: list[JmxNode] = []
     for child in tree.children:
         if child.tag == "hashTree":
             if not found:
@@ -178,14 +178,14 @@ def _pairs(tree: Node) -> list[Node]:
     return found
 
 
-def _xml(content: bytes, file: str) -> Node:
+def _xml(content: bytes, file: str) -> JmxNode:
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    open_nodes: list[Node] = []
-    roots: list[Node] = []
+    open_nodes: list[JmxNode] = []
+    roots: list[JmxNode] = []
 
     def begin(tag: str, attributes: dict[str, str]) -> None:
-        node = Node(tag, attributes, parser.CurrentLineNumber, file)
+        node = JmxNode(tag, attributes, parser.CurrentLineNumber, file)
         if len(open_nodes) >= DEEPEST:
             raise UsageError(f"{file}:{node.line}: {tag} is nested {DEEPEST} levels deep; expected fewer")
         (open_nodes[-1].children if open_nodes else roots).append(node)

@@ -9,7 +9,7 @@ from copy import deepcopy
 from pathlib import Path
 
 from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.jmx import JmxNode
 
 MODULE, INCLUDE, FRAGMENT = "ModuleController", "IncludeController", "TestFragmentController"
 DEEPEST = 16
@@ -17,7 +17,7 @@ DEEPEST = 16
 MOST_ELEMENTS = 100_000
 
 
-def expand(top: Node, folder: Path) -> None:
+def expand(top: JmxNode, folder: Path) -> None:
     """Put in what modules and includes of this test plan name; fragments of the plan itself are left out, as
     only those come to them. Raises Refused and UsageError.
     """
@@ -25,7 +25,7 @@ def expand(top: Node, folder: Path) -> None:
     top.below = [node for node in top.below if node.tag != FRAGMENT]
 
 
-def _below(node: Node, top: Node, folder: Path, depth: int, left: list[int]) -> None:
+def _below(node: JmxNode, top: JmxNode, folder: Path, depth: int, left: list[int]) -> None:
     for child in list(node.below):
         if not child.enabled or (node is top and child.tag == FRAGMENT):
             continue
@@ -41,7 +41,7 @@ def _below(node: Node, top: Node, folder: Path, depth: int, left: list[int]) -> 
         _below(child, top, folder, depth + (child.tag in (MODULE, INCLUDE)), left)
 
 
-def _module(node: Node, top: Node) -> Node:
+def _module(node: JmxNode, top: JmxNode) -> JmxNode:
     """A copy of the controller that stands at a path of names; it is walked also where it is disabled."""
     names = [child.text for child in node.members("ModuleController.node_path")]
     found = [top] if len(names) > 2 and names[1] == top.label else []
@@ -60,11 +60,11 @@ def _module(node: Node, top: Node) -> Node:
     return copy
 
 
-def _all(node: Node) -> list[Node]:
+def _all(node: JmxNode) -> list[JmxNode]:
     return [node, *(one for below in node.below for one in _all(below))]
 
 
-def _included(node: Node, folder: Path) -> list[Node]:
+def _included(node: JmxNode, folder: Path) -> list[JmxNode]:
     """What stands below the first test fragment of the file."""
     name = node.value("IncludeController.includepath").strip()
     if not name or "${" in name:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.frontends.jmeter.functions import Text, Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues, Text
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.workload import BodyPart
 
 BOUNDARY_LETTERS = 35
@@ -32,7 +32,9 @@ class Multipart:
     """In bytes; None where it differs from request to request."""
 
 
-def multipart(node: Node, arguments: Sequence[Node], files: Sequence[Node], values: Values) -> Multipart:
+def multipart(
+    node: JmxNode, arguments: Sequence[JmxNode], files: Sequence[JmxNode], values: KnownValues
+) -> Multipart:
     """Parameters first, then files. Raises Refused and UsageError."""
     browser = node.flag("HTTPSampler.BROWSER_COMPATIBLE_MULTIPART")
     pieces: list[Text | Path] = []
@@ -70,13 +72,13 @@ def _head(name: str, more: str, kind: str, coding: str, browser: bool) -> Text:
     return Text.of(text + "\r\n")
 
 
-def _quoted(name: str, node: Node, what: str) -> str:
+def _quoted(name: str, node: JmxNode, what: str) -> str:
     if not name.isascii() or any(one in name for one in '"\\\r\n'):
         raise node.refused(f"{what} '{name}'", "use letters, digits and signs of ASCII without quotes")
     return name
 
 
-def _parameter(argument: Node, values: Values, browser: bool) -> list[Text | Path]:
+def _parameter(argument: JmxNode, values: KnownValues, browser: bool) -> list[Text | Path]:
     name = _quoted(values.constant(argument.value("Argument.name"), argument), argument, "the name")
     value = values.text(argument.value("Argument.value"), argument)
     kind = values.constant(argument.value("HTTPArgument.content_type"), argument) or "text/plain"
@@ -90,7 +92,7 @@ def _parameter(argument: Node, values: Values, browser: bool) -> list[Text | Pat
     return [_head(name, "", kind, "8bit", browser), value, Text.of("\r\n")]
 
 
-def _file(file: Node, values: Values, browser: bool) -> list[Text | Path]:
+def _file(file: JmxNode, values: KnownValues, browser: bool) -> list[Text | Path]:
     path = values.folder / values.constant(file.value("File.path"), file)
     name = _quoted(values.constant(file.value("File.paramname"), file), file, "the parameter name")
     kind = values.constant(file.value("File.mimetype"), file)

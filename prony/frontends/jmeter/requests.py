@@ -15,11 +15,11 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 
 from prony.frontends.jmeter.extractors import captures
-from prony.frontends.jmeter.functions import Part, Text, Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues, Text, TextPart
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.multipart import Multipart, multipart
 from prony.frontends.jmeter.responses import expectation
-from prony.frontends.jmeter.scope import Scope, Shared
+from prony.frontends.jmeter.scope import Shared, TreeScope
 from prony.plan.workload import Step
 
 SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
@@ -45,7 +45,7 @@ MEANINGLESS = ("HTTPSampler.embedded_url_re", "HTTPSampler.embedded_url_exclude_
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SamplerRequest:
     """A step, and what belongs to the load as a whole."""
 
     step: Step
@@ -54,17 +54,17 @@ class Request:
     keep_alive: bool
     connect_ms: int | None
     response_ms: int | None
-    node: Node
-    scope: Scope
+    node: JmxNode
+    scope: TreeScope
 
 
 @dataclass(slots=True)
 class _Asked:
     """A sampler's properties with the defaults behind them."""
 
-    node: Node
-    scope: Scope
-    values: Values
+    node: JmxNode
+    scope: TreeScope
+    values: KnownValues
 
     def raw(self, name: str) -> str:
         own = self.node.value(name)
@@ -80,7 +80,7 @@ class _Asked:
         return found if found > 0 else None
 
 
-def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request:
+def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared) -> SamplerRequest:
     """The sampler at this place. Raises Refused and UsageError."""
     asked = _Asked(node, scope, values)
     _refuse_extras(asked)
@@ -134,7 +134,7 @@ def request(node: Node, scope: Scope, values: Values, shared: Shared) -> Request
         raise node.wrong(
             fault.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("expected ")
         ) from fault
-    return Request(step, base, keep_alive, connect_ms, response_ms, node, scope)
+    return SamplerRequest(step, base, keep_alive, connect_ms, response_ms, node, scope)
 
 
 def _refuse_extras(asked: _Asked) -> None:
@@ -175,7 +175,7 @@ def _where(asked: _Asked) -> tuple[str, Text]:
             protocol, host, port = parts.scheme, parts.hostname or "", str(parts.port or "")
         except ValueError as fault:
             raise node.wrong(f"a URL in the path; {fault}") from fault
-        path = Text((Part(start[whole.end() :]), *path.parts[1:]))
+        path = Text((TextPart(start[whole.end() :]), *path.parts[1:]))
     if protocol not in PORTS:
         raise node.refused(f"the protocol {protocol}", "use http or https")
     if not host:
@@ -189,7 +189,7 @@ def _where(asked: _Asked) -> tuple[str, Text]:
     return f"{protocol}://{shown}:{number}", _escaped(path, node)
 
 
-def _escaped(path: Text, node: Node) -> Text:
+def _escaped(path: Text, node: JmxNode) -> Text:
     """Blanks and what is not ASCII as %XX; what is escaped stays. What java.net.URI refuses is wrong."""
     for part in path.parts:
         if not part.dynamic and ILLEGAL.search(part.text):
@@ -198,7 +198,7 @@ def _escaped(path: Text, node: Node) -> Text:
     if not path.parts or path.parts[0].dynamic or not first.startswith("/"):
         path = Text.of("/") + path
     parts = [
-        part if part.dynamic else Part(quote(part.text.partition("#")[0], safe="/?&=%:;,+@!$'()*~[]-._"))
+        part if part.dynamic else TextPart(quote(part.text.partition("#")[0], safe="/?&=%:;,+@!$'()*~[]-._"))
         for part in path.parts
     ]
     return Text(tuple(parts))
@@ -263,7 +263,7 @@ def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, s
     return None, None, joined, False
 
 
-def _pair(argument: Node, values: Values) -> Text:
+def _pair(argument: JmxNode, values: KnownValues) -> Text:
     encode = argument.flag("HTTPArgument.always_encode")
     equals = argument.flag("HTTPArgument.use_equals", True)
     argument.ignore("Argument.metadata", "Argument.desc", "HTTPArgument.content_type")
@@ -276,7 +276,7 @@ def _pair(argument: Node, values: Values) -> Text:
     return written + Text.of("=") + value.encoded(not encode)
 
 
-def _file(node: Node, files: list[Node], method: str, values: Values, shared: Shared) -> str:
+def _file(node: JmxNode, files: list[JmxNode], method: str, values: KnownValues, shared: Shared) -> str:
     """One file without a parameter name is the body."""
     if len(files) != 1 or method not in WITH_BODY:
         raise node.refused(
@@ -341,7 +341,7 @@ def _headers(
     return found
 
 
-def _auth(scope: Scope, base: str, path: Text) -> Any:
+def _auth(scope: TreeScope, base: str, path: Text) -> Any:
     constant = path.constant
     for prefix, auth in scope.auth:
         whole = base + (constant or path.engine)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prony.frontends.jmeter.functions import Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.response import Expectation
 
 ASSERTIONS = frozenset({"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion"})
@@ -42,7 +42,7 @@ class _Expected:
     def add(self, key: str, *texts: str) -> None:
         self.texts.setdefault(key, []).extend(texts)
 
-    def bytes(self, node: Node, least: int = 0, most: int | None = None) -> None:
+    def bytes(self, node: JmxNode, least: int = 0, most: int | None = None) -> None:
         """Bounds of the body, and those that there are."""
         self.least_bytes = max(self.least_bytes, least)
         if most is not None:
@@ -51,7 +51,7 @@ class _Expected:
             raise node.wrong("sizes that a body can have, all assertions together")
 
 
-def expectation(assertions: Sequence[Node], follows: bool, values: Values) -> Expectation:
+def expectation(assertions: Sequence[JmxNode], follows: bool, values: KnownValues) -> Expectation:
     """What a right response of a sampler is: JMeter's own rule (a status below 400), and the assertions.
 
     `follows`: redirects are followed, so that one of them is not the last response.
@@ -84,7 +84,7 @@ def expectation(assertions: Sequence[Node], follows: bool, values: Values) -> Ex
     )
 
 
-def _response(node: Node, found: _Expected, values: Values) -> None:
+def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     where = node.value("Assertion.test_field", "Assertion.response_data")
     kind = values.whole(node.value("Assertion.test_type", "2"), node, "Assertion.test_type")
     assume = node.flag("Assertion.assume_success")
@@ -116,7 +116,7 @@ def _response(node: Node, found: _Expected, values: Values) -> None:
         found.status = set(EVERY)
 
 
-def _body(node: Node, texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
+def _body(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
     word = "_not" if inverse else ""
     for text in texts:
         if rule in (MATCH, CONTAINS) and JAVA_ONLY.search(text):
@@ -139,7 +139,7 @@ def _body(node: Node, texts: list[str], rule: int, inverse: bool, enough: bool, 
         found.add(f"body{word}_matches", *(f"^(?:{re.escape(t) if plain else t})$" for t in texts))
 
 
-def _header(node: Node, texts: list[str], rule: int, other: bool, found: _Expected) -> None:
+def _header(node: JmxNode, texts: list[str], rule: int, other: bool, found: _Expected) -> None:
     if rule != SUBSTRING or other:
         raise node.refused(
             "the headers otherwise than by texts that they hold", "use the rule Substring: NAME: VALUE"
@@ -152,7 +152,7 @@ def _header(node: Node, texts: list[str], rule: int, other: bool, found: _Expect
 
 
 def _status(
-    node: Node, texts: list[str], rule: int, assume: bool, inverse: bool, enough: bool, found: _Expected
+    node: JmxNode, texts: list[str], rule: int, assume: bool, inverse: bool, enough: bool, found: _Expected
 ) -> None:
     allowed = set(EVERY)
     if rule == EQUALS:
@@ -180,7 +180,7 @@ def _status(
     found.status = right if assume else found.status & right
 
 
-def _duration(node: Node, found: _Expected, values: Values) -> None:
+def _duration(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     most_ms = values.whole(node.value("DurationAssertion.duration"), node, "DurationAssertion.duration", 0)
     if most_ms < 0:
         raise node.wrong(f"a duration of at least 0, found {most_ms}")
@@ -191,7 +191,7 @@ def _duration(node: Node, found: _Expected, values: Values) -> None:
         values.note(f"{node.element}: the time to connect is not in it (JMeter counts it)")
 
 
-def _size(node: Node, found: _Expected, values: Values) -> None:
+def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     where = node.value("Assertion.test_field")
     size = values.whole(node.value("SizeAssertion.size"), node, "SizeAssertion.size")
     operator = values.whole(node.value("SizeAssertion.operator", "1"), node, "SizeAssertion.operator")
@@ -214,7 +214,7 @@ def _size(node: Node, found: _Expected, values: Values) -> None:
             raise node.refused("a size that the body must not have", "use =, >, <, >= or <=")
 
 
-def _json(node: Node, found: _Expected, values: Values) -> None:
+def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     pointer = json_pointer(values.constant(node.value("JSON_PATH"), node), node)
     compares = node.flag("JSONVALIDATION")
     expected = values.constant(node.value("EXPECTED_VALUE"), node)
@@ -258,7 +258,7 @@ def pointer_of(path: str) -> str | None:
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
-def json_pointer(path: str, node: Node) -> str:
+def json_pointer(path: str, node: JmxNode) -> str:
     """The same. Raises Refused for a path that may find several places."""
     pointer = pointer_of(path)
     if pointer is None:

@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from prony.frontends.jmeter.functions import CALLS, Call, Text, Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.workload import Feeder
 
 NAME = re.compile(r"[^\s|}.]+")
 EACH_THREAD = "shareMode.thread"
 
 
-def data_set(node: Node, values: Values) -> None:
+def data_set(node: JmxNode, values: KnownValues) -> None:
     """A CSV data set; its variables are known from here on. Raises Refused and UsageError."""
     file = values.folder / values.constant(node.value("filename"), node)
     names = [name.strip() for name in values.constant(node.value("variableNames"), node).split(",")]
@@ -68,7 +68,7 @@ def data_set(node: Node, values: Values) -> None:
             values.variables[variable] = Text.placeholder(f"{feeder}.{column}")
 
 
-def _alone(node: Node, values: Values, file: Path, mode: str) -> None:
+def _alone(node: JmxNode, values: KnownValues, file: Path, mode: str) -> None:
     """JMeter hands the rows of one file out in turn to all data sets that share it."""
     key = f"{file.absolute()} {mode}"
     if key in values.opened:
@@ -79,7 +79,7 @@ def _alone(node: Node, values: Values, file: Path, mode: str) -> None:
     values.opened[key] = ""
 
 
-def _lines(file: Path, node: Node, delimiter: str, quoted: bool) -> list[str]:
+def _lines(file: Path, node: JmxNode, delimiter: str, quoted: bool) -> list[str]:
     """The first of its rows, when all of them can be read."""
     try:
         with file.open(newline="", encoding="utf-8") as stream:

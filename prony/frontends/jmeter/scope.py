@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prony.frontends.jmeter import extractors, responses, rows, timers
-from prony.frontends.jmeter.functions import Text, Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues, Text
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.workload import Auth, Basic, Cache, Feeder
 
 SILENT = frozenset({"ResultCollector", "Summariser", "DebugPostProcessor"})
@@ -36,20 +36,20 @@ class Headers:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TreeScope:
     """At one place of the tree."""
 
-    defaults: tuple[Node, ...] = ()
+    defaults: tuple[JmxNode, ...] = ()
     """HTTP request defaults, the nearest first."""
     headers: Headers = Headers()
     cookies: bool = False
     auth: tuple[tuple[str, Auth], ...] = ()
     """Prefix of the URL -> what is sent."""
-    cache: Node | None = None
-    timers: tuple[Node, ...] = ()
-    paced: Node | None = None
-    assertions: tuple[Node, ...] = ()
-    extractors: tuple[Node, ...] = ()
+    cache: JmxNode | None = None
+    timers: tuple[JmxNode, ...] = ()
+    paced: JmxNode | None = None
+    assertions: tuple[JmxNode, ...] = ()
+    extractors: tuple[JmxNode, ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Shared:
     """A throughput timer (its identity) -> the name of its pace."""
 
 
-def gather(top: Node, values: Values) -> None:
+def gather(top: JmxNode, values: KnownValues) -> None:
     """User-defined variables anywhere in the plan hold from its start; then the names of what changes."""
     every = [node for node in top.everything() if node is not top]
     for node in every:
@@ -88,7 +88,7 @@ def gather(top: Node, values: Values) -> None:
             values.changing(values.constant(name, node), node)
 
 
-def counted(nodes: Sequence[Node], values: Values, users: int | None) -> dict[str, str]:
+def counted(nodes: Sequence[JmxNode], values: KnownValues, users: int | None) -> dict[str, str]:
     """What counters and random variables among these elements set: name -> text of the engine."""
     found: dict[str, str] = {}
     for node in nodes:
@@ -104,7 +104,7 @@ def counted(nodes: Sequence[Node], values: Values, users: int | None) -> dict[st
     return found
 
 
-def _counter(node: Node, values: Values, users: int | None) -> tuple[str, str]:
+def _counter(node: JmxNode, values: KnownValues, users: int | None) -> tuple[str, str]:
     start, step = (
         values.whole(node.value(f"CounterConfig.{name}"), node, f"CounterConfig.{name}", default)
         for name, default in (("start", 0), ("incr", 1))
@@ -124,7 +124,7 @@ def _counter(node: Node, values: Values, users: int | None) -> tuple[str, str]:
     return values.constant(node.value("CounterConfig.name"), node), text
 
 
-def _drawn(node: Node, values: Values) -> tuple[str, str]:
+def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
     low, high = (values.whole(node.value(name), node, name, 1) for name in ("minimumValue", "maximumValue"))
     if low > high:
         raise node.wrong(f"a minimum that is not above the maximum, found {low} and {high}")
@@ -136,7 +136,9 @@ def _drawn(node: Node, values: Values) -> tuple[str, str]:
     return values.constant(node.value("variableName"), node), f"${{random int {low} {high}}}"
 
 
-def inner(scope: Scope, nodes: Sequence[Node], values: Values, shared: Shared, rows_at: bool) -> Scope:
+def inner(
+    scope: TreeScope, nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool
+) -> TreeScope:
     """The scope below a place where these elements stand. `rows_at`: an iteration here is one of a user."""
     for node in nodes:
         if not node.enabled:
@@ -152,7 +154,7 @@ def inner(scope: Scope, nodes: Sequence[Node], values: Values, shared: Shared, r
     return scope
 
 
-def _with(scope: Scope, node: Node, values: Values, shared: Shared, rows_at: bool) -> Scope:
+def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, rows_at: bool) -> TreeScope:
     match node.tag:
         case "ConfigTestElement":
             return replace(scope, defaults=(node, *scope.defaults))
@@ -183,13 +185,13 @@ def _with(scope: Scope, node: Node, values: Values, shared: Shared, rows_at: boo
     return scope
 
 
-def _cache(node: Node) -> Node:
+def _cache(node: JmxNode) -> JmxNode:
     node.ignore("clearEachIteration", "useExpires", "maxSize", "CacheManager.controlledByThread")
     node.finish()
     return node
 
 
-def cache_of(node: Node, new_users: bool, values: Values) -> Cache | None:
+def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | None:
     """The cache of each user; `new_users`: a thread is another user with each iteration."""
     fresh, clear = node.flag("useExpires"), node.flag("clearEachIteration")
     if node.flag("CacheManager.controlledByThread"):
@@ -204,20 +206,20 @@ def cache_of(node: Node, new_users: bool, values: Values) -> Cache | None:
     return Cache(fresh=fresh, each_iteration=clear, most_urls=most, rules="jmeter")
 
 
-def _silent(node: Node) -> None:
+def _silent(node: JmxNode) -> None:
     name = node.value("filename")
     if node.tag == "ResultCollector" and name:
         raise node.refused(f"it writes {name}", "leave its file name empty and use -l")
 
 
-def user_variables(node: Node, name: str, values: Values) -> None:
+def user_variables(node: JmxNode, name: str, values: KnownValues) -> None:
     """User-defined variables; functions in them are evaluated once."""
     for entry in node.members("Arguments.arguments", name):
         variable = entry.value("Argument.name")
         values.variables[variable] = values.text(entry.value("Argument.value"), entry, once=True)
 
 
-def _headers(node: Node, values: Values) -> Headers:
+def _headers(node: JmxNode, values: KnownValues) -> Headers:
     found: dict[str, tuple[str, Text]] = {}
     for entry in node.members("HeaderManager.headers"):
         name = values.constant(entry.value("Header.name"), entry).strip()
@@ -235,7 +237,7 @@ def _headers(node: Node, values: Values) -> Headers:
     return Headers(tuple(found.values()))
 
 
-def _cookies(node: Node, shared: Shared) -> bool:
+def _cookies(node: JmxNode, shared: Shared) -> bool:
     if node.members("CookieManager.cookies"):
         raise node.refused("it brings cookies of its own", "write them in a header manager: Cookie")
     if node.flag("CookieManager.clearEachIteration") or node.flag("CookieManager.controlledByThreadGroup"):
@@ -249,7 +251,7 @@ def _cookies(node: Node, shared: Shared) -> bool:
     return shared.cookies_anywhere
 
 
-def _auth(node: Node, values: Values) -> tuple[tuple[str, Auth], ...]:
+def _auth(node: JmxNode, values: KnownValues) -> tuple[tuple[str, Auth], ...]:
     found: list[tuple[str, Auth]] = []
     for entry in node.members("AuthManager.auth_list"):
         mechanism = entry.value("Authorization.mechanism") or "BASIC_DIGEST"

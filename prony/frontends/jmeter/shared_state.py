@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.timers import ALL, GROUP_SHARED
 from prony.plan.workload import Entry
 
@@ -17,7 +17,7 @@ SHARED = re.compile(r"\$\{(?:next )?(sequence name=\w+(?![^}]*per=user)|rows\d+)
 
 
 def check_shared_state(
-    outside: Sequence[Node], before: Sequence[Node], main: Sequence[Node], after: Sequence[Node]
+    outside: Sequence[JmxNode], before: Sequence[JmxNode], main: Sequence[JmxNode], after: Sequence[JmxNode]
 ) -> None:
     """Rows and rates. Raises Refused."""
     every = [*before, *main, *after]
@@ -53,7 +53,7 @@ def _shared(entries: Sequence[Entry]) -> set[str]:
     return {name for entry in entries for name in SHARED.findall(entry.model_dump_json())}
 
 
-def _of(nodes: Sequence[Node], tag: str) -> Iterator[Node]:
+def _of(nodes: Sequence[JmxNode], tag: str) -> Iterator[JmxNode]:
     for top in nodes:
         if top.enabled:
             yield from (node for node in top.everything() if node.tag == tag)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prony.frontends.jmeter.functions import Values
-from prony.frontends.jmeter.jmx import Node
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Pace
 from prony.plan.think import Think
 
@@ -17,7 +17,7 @@ PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED = range(5)
 DRAWN = re.compile(r"random int (\d{1,15}) (\d{1,15})")
 
 
-def waits(timers: Sequence[Node], values: Values) -> list[Think]:
+def waits(timers: Sequence[JmxNode], values: KnownValues) -> list[Think]:
     """The pauses before a request, which add up; what is constant is one of them, or part of another."""
     constant_ms = 0.0
     drawn: list[Think] = []
@@ -46,7 +46,7 @@ def _later(think: Think, by_ms: float) -> Think:
     return Think(kind="poisson", mean_ms=think.mean_ms, offset_ms=(think.offset_ms or 0.0) + by_ms)
 
 
-def _single(timer: Node, values: Values) -> Think | None:
+def _single(timer: JmxNode, values: KnownValues) -> Think | None:
     raw = timer.value("ConstantTimer.delay")
     between = DRAWN.fullmatch(_drawn(raw, timer, values)) if timer.tag == "ConstantTimer" else None
     if between is not None:
@@ -78,7 +78,7 @@ def _single(timer: Node, values: Values) -> Think | None:
     return Think(kind="poisson", mean_ms=spread_ms, offset_ms=offset_ms)
 
 
-def _drawn(raw: str, timer: Node, values: Values) -> str:
+def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:
     """The placeholder that the whole text is; empty when it is none."""
     if "${" not in raw:
         return ""
@@ -86,7 +86,7 @@ def _drawn(raw: str, timer: Node, values: Values) -> str:
     return parts[0].text if len(parts) == 1 and parts[0].dynamic else ""
 
 
-def pace(timer: Node, users: int | None, values: Values, names: dict[int, str]) -> Pace:
+def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int, str]) -> Pace:
     """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by timer, so
     that its places know each other.
     """

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import groups, jmx, modules
-from prony.frontends.jmeter.arguments import TOOL, Arguments
-from prony.frontends.jmeter.functions import Text, Values
+from prony.frontends.jmeter.arguments import TOOL, JMeterArguments
+from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
-from prony.frontends.jmeter.jmx import Node
-from prony.frontends.jmeter.requests import Request
-from prony.frontends.jmeter.scope import Scope, Shared, cache_of, counted, gather, inner, user_variables
+from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.requests import SamplerRequest
+from prony.frontends.jmeter.scope import Shared, TreeScope, cache_of, counted, gather, inner, user_variables
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
 from prony.frontends.jmeter.thread_names import ThreadGroup
-from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, Walk, entries_of, unsupported
+from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, entries_of, unsupported
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
@@ -31,7 +31,7 @@ CONNECT_MS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JMeterPlan:
     """A load, and what its lines of output need."""
 
     translated: Translated
@@ -50,12 +50,12 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TranslatedGroup:
     """What a group became."""
 
     group: Group
     entries: tuple[Entry, ...]
-    requests: tuple[Request, ...]
+    requests: tuple[SamplerRequest, ...]
     variables: dict[str, str]
     feeders: tuple[str, ...]
     cookies: bool
@@ -66,15 +66,15 @@ class Part:
         return Scenario(name=self.group.name, steps=self.entries, variables=self.variables)
 
 
-def plan(asked: Arguments) -> Plan:
+def plan(asked: JMeterArguments) -> JMeterPlan:
     """The test plan of this command line. Raises Refused and UsageError."""
     assert asked.plan is not None
     return of_tree(jmx.read(asked.plan), asked.plan, asked.properties)
 
 
-def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
+def of_tree(top: JmxNode, path: Path, properties: dict[str, str]) -> JMeterPlan:
     """The test plan whose top element this is."""
-    values = Values(properties=dict(properties), draws=random.Random(), folder=path.parent)
+    values = KnownValues(properties=dict(properties), draws=random.Random(), folder=path.parent)
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
     one_after_the_other = _test_plan(top, values)
@@ -83,7 +83,7 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     everywhere = [*before, *main, *after]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
     check_shared_state(outside, before, main, after)
-    scope = inner(Scope(), outside, values, shared, rows_at=True)
+    scope = inner(TreeScope(), outside, values, shared, rows_at=True)
     found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
     users = [one.users for one in found[1]]
     beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
@@ -113,7 +113,7 @@ def of_tree(top: Node, path: Path, properties: dict[str, str]) -> Plan:
     delay_s = 0.0 if several else found[1][0].delay_s
     if delay_s:
         values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
-    return Plan(
+    return JMeterPlan(
         Translated(
             TOOL, parse_url(_one_server(requests)).target, trial, f"jmeter {path.name}", tuple(values.notes)
         ),
@@ -139,7 +139,7 @@ def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) ->
     )
 
 
-def _test_plan(top: Node, values: Values) -> bool:
+def _test_plan(top: JmxNode, values: KnownValues) -> bool:
     """Whether its groups run one after the other."""
     if top.flag("TestPlan.functional_mode"):
         raise top.refused("the functional test mode, which keeps every response", "untick it")
@@ -152,9 +152,9 @@ def _test_plan(top: Node, values: Values) -> bool:
     return consecutive
 
 
-def _groups(top: Node) -> tuple[list[Node], list[Node], list[Node]]:
+def _groups(top: JmxNode) -> tuple[list[JmxNode], list[JmxNode], list[JmxNode]]:
     """Those before the load, those of it, and those after it."""
-    found: list[Node] = []
+    found: list[JmxNode] = []
     for node in top.below:
         if not node.enabled:
             continue
@@ -180,26 +180,26 @@ def _groups(top: Node) -> tuple[list[Node], list[Node], list[Node]]:
 class CommonElements:
     """What stands above all groups."""
 
-    scope: Scope
+    scope: TreeScope
     counts: dict[str, str]
     """Set at the begin of every iteration."""
     feeders: tuple[str, ...]
     cookies: bool
 
 
-def _part(made: Group, above: CommonElements, values: Values, shared: Shared) -> Part:
+def _part(made: Group, above: CommonElements, values: KnownValues, shared: Shared) -> TranslatedGroup:
     """One group's way. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
     shared.cookies_anywhere = above.cookies
     values.users, values.group = made.users, made.label
-    walk = Walk(values, shared, made.users, endless=made.measured.duration_s is not None)
+    walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     if not entries:
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
     if above.counts:
         entries.insert(0, Block(set=above.counts))
-    part = Part(
+    part = TranslatedGroup(
         made,
         tuple(entries),
         tuple(walk.requests),
@@ -220,14 +220,14 @@ def _part(made: Group, above: CommonElements, values: Values, shared: Shared) ->
     return part
 
 
-def _crowd(parts: Sequence[Part], one_after_the_other: bool, values: Values) -> ClosedLoad:
+def _crowd(parts: Sequence[TranslatedGroup], one_after_the_other: bool, values: KnownValues) -> ClosedLoad:
     feeders = [part.feeders for part in parts]
     populations = groups.populations([part.group for part in parts], one_after_the_other, values, feeders)
     return ClosedLoad(users=sum(one.users for one in populations), populations=populations)
 
 
 def _workload(
-    name: str, parts: Sequence[Part], values: Values, shared: Shared, *, alone: bool = False
+    name: str, parts: Sequence[TranslatedGroup], values: KnownValues, shared: Shared, *, alone: bool = False
 ) -> Workload:
     """What these groups walk; `alone`: the one group's steps are the workload's own."""
     for part in parts:
@@ -260,7 +260,11 @@ def _workload(
 
 
 def _stage(
-    name: str, parts: Sequence[Part], one_after_the_other: bool, values: Values, shared: Shared
+    name: str,
+    parts: Sequence[TranslatedGroup],
+    one_after_the_other: bool,
+    values: KnownValues,
+    shared: Shared,
 ) -> Stage | None:
     """What comes before the load, or after it."""
     if not parts:
@@ -269,7 +273,7 @@ def _stage(
     return Stage(workload=_workload(name, parts, values, shared), loads=loads)
 
 
-def _check_beginnings(phases: Sequence[Sequence[Part]]) -> None:
+def _check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:
     """What goes on from a setUp group to the load would begin again."""
     before, of_load, after = ([entry for part in phase for entry in part.entries] for phase in phases)
     for one, other, parts in (
@@ -284,7 +288,7 @@ def _check_beginnings(phases: Sequence[Sequence[Part]]) -> None:
             )
 
 
-def _cache(requests: Sequence[Request], new_users: bool, values: Values) -> Cache | None:
+def _cache(requests: Sequence[SamplerRequest], new_users: bool, values: KnownValues) -> Cache | None:
     """One for all requests, or none."""
     first = requests[0].scope.cache
     for one in requests:
@@ -299,7 +303,7 @@ def _cache(requests: Sequence[Request], new_users: bool, values: Values) -> Cach
     return None if first is None else cache_of(first, new_users, values)
 
 
-def _one_server(requests: Sequence[Request]) -> str:
+def _one_server(requests: Sequence[SamplerRequest]) -> str:
     first = requests[0]
     for one in requests:
         if one.base != first.base:
@@ -309,7 +313,7 @@ def _one_server(requests: Sequence[Request]) -> str:
     return first.base
 
 
-def _connections(phases: Sequence[Sequence[Part]]) -> Connections:
+def _connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:
     parts = [part for phase in phases for part in phase]
     keeping = {one.keep_alive for part in parts for one in part.requests}
     new = next((part for part in parts if part.group.new_users), None)
@@ -353,7 +357,7 @@ def _always_sent(entries: Sequence[Entry]) -> int | None:
     return total
 
 
-def _longest(requests: Sequence[Request], values: Values) -> int:
+def _longest(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
     if any(one.response_ms is None for one in requests):
         values.note(
             f"where a sampler has no response timeout, a response that takes longer than "

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from prony.frontends.jmeter import calls, extractors, responses, timers
-from prony.frontends.jmeter.functions import Text, Values
-from prony.frontends.jmeter.jmx import Node
-from prony.frontends.jmeter.requests import SAMPLERS, Request, request
-from prony.frontends.jmeter.scope import CONFIGURATION, COUNTING, Scope, Shared, counted, inner
+from prony.frontends.jmeter.functions import KnownValues, Text
+from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
+from prony.frontends.jmeter.scope import CONFIGURATION, COUNTING, Shared, TreeScope, counted, inner
 from prony.plan.workload import Block, Entry, Step
 
 MOST_REQUESTS = 10_000
@@ -50,36 +50,36 @@ class LoopContext:
 
 
 @dataclass(slots=True)
-class Walk:
+class TreeWalk:
     """What is gathered while the users' way is translated."""
 
-    values: Values
+    values: KnownValues
     shared: Shared
     users: int | None
     """None in an open model."""
     endless: bool
     """A user may walk for ever: the run ends by the clock."""
-    requests: list[Request] = field(default_factory=list)
+    requests: list[SamplerRequest] = field(default_factory=list)
     rounds: int = 0
     """Loops whose number of the round has a name."""
 
-    def below(self, node: Node, scope: Scope, loop: LoopContext) -> list[Entry]:
+    def below(self, node: JmxNode, scope: TreeScope, loop: LoopContext) -> list[Entry]:
         """What stands below a controller."""
         return entries_of(node.below, scope, self, replace(loop, round=None))
 
 
-Controller = Callable[[Node, Scope, Walk, LoopContext], list[Entry]]
+Controller = Callable[[JmxNode, TreeScope, TreeWalk, LoopContext], list[Entry]]
 CONTROLLERS: dict[str, Controller] = {}
 """Filled by `prony.frontends.jmeter.controllers`."""
 
 
-def unsupported(node: Node) -> Exception:
+def unsupported(node: JmxNode) -> Exception:
     """The refusal of an element that has no translation."""
     return node.refused("it has no equivalent here", INSTEAD.get(node.tag, "remove or disable it"))
 
 
 def entries_of(
-    nodes: Sequence[Node], scope: Scope, walk: Walk, loop: LoopContext, rows_at: bool = False
+    nodes: Sequence[JmxNode], scope: TreeScope, walk: TreeWalk, loop: LoopContext, rows_at: bool = False
 ) -> list[Entry]:
     """What a user does when these elements are walked once. Raises Refused and UsageError."""
     here = inner(scope, nodes, walk.values, walk.shared, rows_at)
@@ -121,7 +121,7 @@ def together(entries: Sequence[Entry]) -> Entry:
     return entries[0] if len(entries) == 1 else Block(group=True, steps=tuple(entries))
 
 
-def _sampler(node: Node, scope: Scope, walk: Walk) -> list[Entry]:
+def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     values = walk.values
     own = [below for below in node.below if below.enabled]
     for below in own:
@@ -143,7 +143,7 @@ def _sampler(node: Node, scope: Scope, walk: Walk) -> list[Entry]:
     return [*before, step]
 
 
-def named_round(node: Node, walk: Walk) -> str:
+def named_round(node: JmxNode, walk: TreeWalk) -> str:
     """The name of a loop's round, which `${__jm__NAME__idx}` of the plan then stands for."""
     walk.rounds += 1
     name = f"round{walk.rounds}"

@@ -13,7 +13,7 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.frontends.base import Context, FrontEnd, Refused, Translated
 from prony.frontends.wrk import layout
-from prony.frontends.wrk.arguments import TOOL, USAGE, Arguments, WrongUsage, parse
+from prony.frontends.wrk.arguments import TOOL, USAGE, WrkArguments, WrongUsage, parse
 from prony.judge.histogram import HistogramError, decode
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.script import Script
@@ -48,7 +48,7 @@ def translate(argv: Sequence[str]) -> Translated:
     return translated(asked)
 
 
-def translated(asked: Arguments) -> Translated:
+def translated(asked: WrkArguments) -> Translated:
     """The same connections, time and requests. Raises UsageError for a request that cannot be sent."""
     script = None
     if asked.script is not None:
@@ -144,7 +144,7 @@ def failed(reason: str) -> int:
     return FAILED if left is None else int(left[1]) % 256
 
 
-def figures(report: EngineReport, window: Window) -> layout.Figures:
+def figures(report: EngineReport, window: Window) -> layout.WrkFigures:
     """What wrk prints, from what the engine recorded."""
     totals = report.totals
 
@@ -160,9 +160,9 @@ def figures(report: EngineReport, window: Window) -> layout.Figures:
         latency = [
             (ns / 1000, n) for ns, n in zip(times.middle_ns.tolist(), times.counts.tolist(), strict=True)
         ]
-    return layout.Figures(
-        latency_us=layout.Sample.of(latency),
-        rates_per_s=layout.Sample.of(report.rates or ()),
+    return layout.WrkFigures(
+        latency_us=layout.CountedValues.of(latency),
+        rates_per_s=layout.CountedValues.of(report.rates or ()),
         requests=totals.completed,
         elapsed_s=report.elapsed_ms / 1000,
         bytes_read=totals.bytes_received or 0,

@@ -51,7 +51,7 @@ class WrongUsage(UsageError):
 
 
 @dataclass(slots=True)
-class Arguments:
+class WrkArguments:
     """What was asked for."""
 
     url: str = ""
@@ -81,13 +81,13 @@ class Arguments:
         return self.connections // self.threads * self.threads
 
 
-def parse(argv: Sequence[str]) -> Arguments:
+def parse(argv: Sequence[str]) -> WrkArguments:
     """The arguments. Raises WrongUsage for what wrk refuses, Refused for what Prony does not do."""
     try:
         options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:Lhv", _LONG)
     except getopt.GetoptError as fault:
         raise WrongUsage(f"wrk: {fault.msg}") from fault
-    asked = Arguments()
+    asked = WrkArguments()
     for given, value in options:
         _take(asked, _SHORT.get(given, given), given, value)
     if asked.version and not rest:
@@ -106,7 +106,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     return asked
 
 
-def _take(asked: Arguments, name: str, given: str, value: str) -> None:
+def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
     if name == "--help":
         raise WrongUsage("")
     if name == "--version":

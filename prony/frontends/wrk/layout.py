@@ -19,14 +19,14 @@ PERCENTILES = (50.0, 75.0, 90.0, 99.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CountedValues:
     """Values, rising, with how often each was seen."""
 
     values: NDArray[np.float64]
     counts: NDArray[np.float64]
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[float, float]]) -> Sample:
+    def of(cls, pairs: Sequence[tuple[float, float]]) -> CountedValues:
         """From pairs of value and count."""
         table = np.asarray(pairs, dtype=np.float64).reshape(-1, 2)
         return cls(table[:, 0], table[:, 1])
@@ -70,11 +70,11 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class WrkFigures:
     """What the report says."""
 
-    latency_us: Sample
-    rates_per_s: Sample
+    latency_us: CountedValues
+    rates_per_s: CountedValues
     """Of one thread over a tenth of a second."""
     requests: int
     elapsed_s: float
@@ -125,14 +125,14 @@ def begin(duration_s: int, url: str, threads: int, connections: int) -> str:
     return f"Running {time_s(duration_s)} test @ {url}\n  {threads} threads and {connections} connections\n"
 
 
-def _row(name: str, sample: Sample, unit: Callable[[float], str]) -> str:
+def _row(name: str, sample: CountedValues, unit: Callable[[float], str]) -> str:
     columns = (
         _column(unit(sample.mean), 8) + _column(unit(sample.stdev), 10) + _column(unit(sample.highest), 9)
     )
     return f"    {name:<10}{columns}{sample.within_stdev:8.2f}%\n"
 
 
-def report(figures: Figures, distribution: bool) -> str:
+def report(figures: WrkFigures, distribution: bool) -> str:
     """Everything after the run."""
     lines = [f"  Thread Stats{'Avg':>6}{'Stdev':>11}{'Max':>8}{'+/- Stdev':>12}\n"]
     lines.append(_row("Latency", figures.latency_us, time_us))

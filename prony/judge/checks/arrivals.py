@@ -6,8 +6,9 @@ from typing import Any
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import measured, no_window, number, unknown
+from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.window import measured
+from prony.numbers import number
 
 CHECK = "arrivals"
 SOURCE = "Lancet tests this, against twice the critical value"

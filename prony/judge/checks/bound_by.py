@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Status, no_window
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
-from prony.judge.words import measured, no_window, number, percent
+from prony.judge.window import measured
+from prony.numbers import number, percent
 
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, always, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import measured, milliseconds, no_window, number, percent
+from prony.judge.finding import Finding, Status, no_window
+from prony.judge.window import measured
+from prony.numbers import milliseconds, number, percent
 
 CHECK = "client"
 SOURCE = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from prony.evidence.engine import Counters
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Positive, Share, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import milliseconds, number, percent, unknown
+from prony.judge.finding import Finding, Status, unknown
+from prony.numbers import milliseconds, number, percent
 
 CHECK = "connections"
 SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"

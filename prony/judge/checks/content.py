@@ -6,8 +6,9 @@ from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.checks.errors import expectations_missed
-from prony.judge.finding import Finding, Status
-from prony.judge.words import measured, no_window, number, percent, unknown
+from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.window import measured
+from prony.numbers import number, percent
 
 CHECK = "content"
 SOURCE = "a fast wrong response is not a response"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding, Status
-from prony.judge.words import number
+from prony.numbers import number
 
 CHECK = "counts"
 SOURCE = "two independent counters of the same thing"

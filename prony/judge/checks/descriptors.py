@@ -12,8 +12,8 @@ from prony.evidence.host import Limits
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import number, percent, unknown
+from prony.judge.finding import Finding, Status, unknown
+from prony.numbers import number, percent
 
 CHECK = "descriptors"
 SOURCE = "experiment B: Too many open files at ulimit 1024"

@@ -7,8 +7,9 @@ from collections import Counter
 from prony.evidence.engine import Counters
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, always, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import measured, no_window, number, percent
+from prony.judge.finding import Finding, Status, no_window
+from prony.judge.window import measured
+from prony.numbers import number, percent
 
 CHECK = "errors"
 SOURCE = "a figure with errors describes the errors"

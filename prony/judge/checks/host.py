@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import number, percent, unknown
+from prony.judge.finding import Finding, Status, unknown
+from prony.numbers import number, percent
 
 CHECK = "host"
 SOURCE = "krun"

@@ -9,8 +9,8 @@ from pydantic import Field
 from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check, owned
-from prony.judge.finding import Finding, Status
-from prony.judge.words import percent, unknown, worst
+from prony.judge.finding import Finding, Status, unknown, worst
+from prony.numbers import percent
 
 CHECK = "isolation"
 SOURCE = "disjoint processor sets, as in experiment E; krun for other processes"

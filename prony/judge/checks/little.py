@@ -12,9 +12,10 @@ import numpy as np
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, NotNegative, Share, always, check
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Status, no_window, worst
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.words import measured, no_window, number, percent, worst
+from prony.judge.window import measured
+from prony.numbers import number, percent
 
 CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"

@@ -11,8 +11,8 @@ from prony.evidence.engine import Counters
 from prony.evidence.host import Limits
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Positive, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import number, percent, unknown
+from prony.judge.finding import Finding, Status, unknown
+from prony.numbers import number, percent
 
 CHECK = "ports"
 SOURCE = "experiment B lost days to this; no tool forecasts it"

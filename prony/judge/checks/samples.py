@@ -8,9 +8,10 @@ from pydantic import Field
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.histogram import PERCENTILES, needed_samples
-from prony.judge.words import measured, no_window, number, percent, unknown
+from prony.judge.window import measured
+from prony.numbers import number, percent
 
 CHECK = "samples"
 SOURCE = "MLPerf LoadGen: binomial"

@@ -8,9 +8,10 @@ from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import NotNegative, Share, check
 from prony.judge.checks.samples import SamplesLimits
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Status, no_window, unknown, worst
 from prony.judge.histogram import HistogramError, decode, needed_samples
-from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown, worst
+from prony.judge.window import measured
+from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
 
 CHECK = "schedule"

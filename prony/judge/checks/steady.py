@@ -14,8 +14,9 @@ from pydantic import Field
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Positive, Share, check
-from prony.judge.finding import Finding, Status
-from prony.judge.words import measured, no_window, number, percent, unknown
+from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.window import measured
+from prony.numbers import number, percent
 from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, log_levels, lone_rows
 from prony.steady.detector import Classified, classify, full_rows, median_changes, rate_changes
 from prony.steady.limits import SteadyLimits

@@ -5,9 +5,10 @@ from __future__ import annotations
 from prony.evidence.engine import Histogram
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.words import measured, milliseconds, no_window, number, percent, unknown
+from prony.judge.window import measured
+from prony.numbers import milliseconds, number, percent
 
 CHECK = "think"
 SOURCE = "Faban's cycleDeviation"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from prony.evidence.engine import Window
 from prony.evidence.trial import TrialRecord
 from prony.judge.histogram import HistogramError, decode, percentiles_ms
-from prony.judge.words import measured
+from prony.judge.window import measured
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
 from prony.report.wording import counted

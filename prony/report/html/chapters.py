@@ -13,7 +13,7 @@ from markupsafe import Markup
 from prony.judge.finding import Status
 from prony.plan.plan import Shape
 from prony.report import comparison, single
-from prony.report.blocks import Block, Cell, Column, Lines, Row, Section, Table
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.html import socket_drawings
 from prony.report.html.drawings import Drawer, Drawing
@@ -31,7 +31,7 @@ Key = tuple[Markup, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Charts:
     """Charts: one large one, or several beside each other."""
 
     drawings: tuple[Drawing, ...]
@@ -57,7 +57,7 @@ class Folded:
     open: bool = False
 
 
-Item = Block | Figures | Findings | Folded
+Item = Block | Charts | Findings | Folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
     charts = (*drawer.sweeps(), *drawer.bounds(), *drawer.times())
     published = any(cell.cell.published for cell in part.cells)
     keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
-    drawn = (Figures(charts, keys, "middle"),) if charts else ()
+    drawn = (Charts(charts, keys, "middle"),) if charts else ()
     lists = tuple(block for block in blocks(part) if isinstance(block, Lines))
     tables = tuple(block for block in blocks(part) if isinstance(block, Table))
     skipped = left_out(part)
@@ -139,14 +139,14 @@ def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
 
 def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
     law = drawer.law()
-    chart = (Figures((law,), _legend(drawer), "large"),) if law is not None else ()
+    chart = (Charts((law,), _legend(drawer), "large"),) if law is not None else ()
     lead = "A mark is a trial that counts, the line the fitted law."
     return [Chapter("results", "Scaling", (*chart, *_tables(part)), lead), _cpu(drawer)]
 
 
 def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
     drawing = drawer.capacity()
-    chart = (Figures((drawing,), form="large"),) if drawing is not None else ()
+    chart = (Charts((drawing,), form="large"),) if drawing is not None else ()
     lead = (
         "Circle: objective met. Cross: missed. Triangle: the client could not offer this rate. Diamond: "
         "trial not usable. The dashed line is the objective."
@@ -198,9 +198,9 @@ def _ratios(part: PartView, drawer: Drawer) -> Chapter:
         if first is not None
         else "No pair of servers has enough trials for an interval."
     )
-    items: list[Item] = [Figures((first,), form="large")] if first is not None else []
+    items: list[Item] = [Charts((first,), form="large")] if first is not None else []
     if others is not None:
-        items.append(Folded("Other figures", (Figures((others,), form="large"),)))
+        items.append(Folded("Other figures", (Charts((others,), form="large"),)))
     words = Lines("", tuple(pair.sentence for pair in part.pairs), marked=True)
     items.append(Folded("All comparisons in words", (words,)))
     about = comparison.coverage(part)
@@ -214,7 +214,7 @@ def _latency(part: PartView, drawer: Drawer) -> Chapter:
         f"{of} to the last byte of the response. Thick: each server's median trial. Thin: the others; "
         "percentiles are never averaged over trials. A line ends where the samples stop supporting it."
     )
-    items = (Figures((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
+    items = (Charts((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
     return Chapter("latency", "Latency by percentile", items, lead)
 
 
@@ -231,13 +231,13 @@ def _throughput(part: PartView, drawer: Drawer) -> Chapter:
             (TRIANGLE, f"request {requests}"),
         ]
         lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
-    items = (Figures(drawings, tuple(keys)),) if drawings else ()
+    items = (Charts(drawings, tuple(keys)),) if drawings else ()
     return Chapter("throughput", "Throughput over time", items, lead)
 
 
 def _start_up(drawer: Drawer) -> Chapter:
     drawings = tuple(drawer.start_up())
-    items = (Figures(drawings, _legend(drawer)),) if drawings else ()
+    items = (Charts(drawings, _legend(drawer)),) if drawings else ()
     return Chapter("start-up", "Start-up and memory", items, "A mark per trial; the bar ends at the median.")
 
 
@@ -248,7 +248,7 @@ def _cpu(drawer: Drawer) -> Chapter:
         "server. Hollow: load generator. A capacity figure describes the server only when the server is the "
         "busy one."
     )
-    items = (Figures((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
+    items = (Charts((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
     return Chapter("cpu", "CPU in use", items, lead)
 
 
@@ -260,7 +260,7 @@ def _sockets(drawer: Drawer, *, folded: bool = False) -> Chapter:
     )
     if not drawings:
         return Chapter("sockets", "Sockets over time", ())
-    figures = Figures(drawings, tuple((mark, name) for name, mark in socket_drawings.legend()))
+    figures = Charts(drawings, tuple((mark, name) for name, mark in socket_drawings.legend()))
     if folded:
         return Chapter("sockets", "", (Folded("Sockets over time", (figures,), lead, len(drawings) == 1),))
     return Chapter("sockets", "Sockets over time", (figures,), lead)
@@ -271,7 +271,7 @@ def _history(part: PartView, drawer: Drawer) -> Chapter:
     if table is None:
         return Chapter("history", "Published and measured", ())
     drawings = tuple(drawer.published())
-    figures = (Figures(drawings, _legend(drawer)),) if drawings else ()
+    figures = (Charts(drawings, _legend(drawer)),) if drawings else ()
     named_sources = ". ".join(comparison.sources(part))
     lead = f"{named_sources}. Compare order and distances: hollow is published, solid measured."
     shown = replace(table, title="", note="", caption="Published and measured")
@@ -288,7 +288,7 @@ def _findings(part: PartView) -> Chapter:
     if confirmed:
         columns = tuple(Column(name, number=False) for name in ("In", "Limit", "For example"))
         rows = tuple(
-            Row(g.check, tuple(Cell(text) for text in (g.where or "the trial", g.limit, *g.reasons[:1])))
+            Row(g.check, tuple(TableCell(text) for text in (g.where or "the trial", g.limit, *g.reasons[:1])))
             for g in confirmed
             if g.reasons
         )
@@ -317,15 +317,15 @@ def _trials(part: PartView) -> Chapter:
         Row(
             f"{trial.record.block + 1}{' control' if trial.record.kind == 'control' else ''}",
             (
-                Cell(label[trial.record.id]),
-                Cell(f"{trial.record.started_at:%H:%M:%S}"),
+                TableCell(label[trial.record.id]),
+                TableCell(f"{trial.record.started_at:%H:%M:%S}"),
                 _verdict(trial, trial.record.id in again),
                 *(
-                    Cell("–" if trial.rejected_because else rounded(f, trial.figure(f)))
+                    TableCell("–" if trial.rejected_because else rounded(f, trial.figure(f)))
                     for f in TRIAL_FIGURES
                 ),
-                Cell(trial.judgement.bound_by),
-                *([Cell(_told(trial))] if len(columns) > len(TRIAL_FIGURES) + 4 else []),
+                TableCell(trial.judgement.bound_by),
+                *([TableCell(_told(trial))] if len(columns) > len(TRIAL_FIGURES) + 4 else []),
             ),
             server=trial.record.server,
         )
@@ -343,6 +343,6 @@ def _told(trial: TrialView) -> str:
     return " ".join(filter(None, (trial.rejected_because, *trial.record.notes)))
 
 
-def _verdict(trial: TrialView, repeated: bool) -> Cell:
+def _verdict(trial: TrialView, repeated: bool) -> TableCell:
     word = "rejected" if trial.rejected_because else trial.judgement.verdict.value
-    return Cell(f"{word}, repeated" if repeated else word, status=trial.status)
+    return TableCell(f"{word}, repeated" if repeated else word, status=trial.status)

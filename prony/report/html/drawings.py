@@ -190,7 +190,7 @@ class Drawer:
             client = tuple(v for t in cell.trials if (v := value(t, "client_cpu_share")) is not None)
             busy = tuple(v for t in cell.trials if (v := value(t, "server_cpu_share")) is not None)
             if client or busy:
-                rows.append(small_charts.Pair(self._series(cell), client, busy))
+                rows.append(small_charts.PairedSeries(self._series(cell), client, busy))
                 said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
                 told.append(f"{cell.label}: {said}")
         if not rows:
@@ -218,7 +218,7 @@ class Drawer:
         for row in history(self.part):
             theirs, ours = row.published_shape, row.measured_shape
             pairs = [
-                small_charts.Pair(self._series(cell), values.known(a), values.known(b))
+                small_charts.PairedSeries(self._series(cell), values.known(a), values.known(b))
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             ]
             if not any(p.hollow or p.solid for p in pairs):

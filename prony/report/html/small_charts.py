@@ -40,7 +40,7 @@ class Dots:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairedSeries:
     """One server's two kinds of value on one scale (published and measured, client and server)."""
 
     series: Series
@@ -138,7 +138,7 @@ def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = 210) -> s
 
 
 def dumbbells(
-    rows: Sequence[Pair],
+    rows: Sequence[PairedSeries],
     *,
     domain: tuple[float, float],
     reference: float | None,

@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from prony.host.partition import partition
-from prony.peers import Request, Tool
+from prony.peers import LoadGenerator, PeerLoad
 from prony.peers.ab import Ab
 from prony.peers.base import Offer
-from prony.peers.runner import Ran, run
+from prony.peers.runner import PeerRun, run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad
 from prony.selftest.faults.model import RunningSetup, Setup
@@ -19,7 +19,7 @@ from prony.server.launch import launch
 from prony.server.probe import status_probe
 
 SECONDS = 2
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab())
+TOOLS: tuple[LoadGenerator, ...] = (Wrk(), Ab())
 LONGEST = 80
 """Characters kept of a tool's last error line."""
 
@@ -31,7 +31,7 @@ def run_tools(setup: Setup) -> str:
     return "; ".join(said) or "neither wrk nor ab is installed"
 
 
-def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
+def _run(tool: LoadGenerator, program: Path, setup: Setup) -> PeerRun:
     users = setup.load.users if isinstance(setup.load, ClosedLoad) else 10
     chosen = partition()
     server_cpus = chosen.client if setup.shared_cpus else chosen.server
@@ -39,7 +39,7 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
         server.wait_ready(status_probe(server.host, server.port, tls=setup.tls), 20.0)
         running = RunningSetup(server_cpus, chosen.client, server.pid)
         with setup.disturbance(running) if setup.disturbance is not None else nullcontext():
-            asked = Request(
+            asked = PeerLoad(
                 Offer(connections=users, tls=setup.tls),
                 f"{server.url}/",
                 SECONDS,
@@ -50,7 +50,7 @@ def _run(tool: Tool, program: Path, setup: Setup) -> Ran:
             return run(tool, program, asked, chosen.client)
 
 
-def words(ran: Ran) -> str:
+def words(ran: PeerRun) -> str:
     """The rate it prints, and its errors."""
     if ran.failure is not None or ran.claim.per_s is None:
         return f"ended without a rate ({(ran.failure or 'it printed none')[:LONGEST]})"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from prony.cli.load_words import chosen, phases, think
+from prony.cli.load_options import chosen, phases, think
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.think import Think

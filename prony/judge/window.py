@@ -1,0 +1,18 @@
+"""The measured window of a trial, for checks, figures and tables. Must not know what is judged of it."""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Window
+from prony.evidence.trial import Evidence
+
+SHORTEST_S = 1e-6
+"""Below a microsecond a window has no length to divide by. A hundred requests to a fast server take less than
+a millisecond, and are counted and judged as any others."""
+
+
+def measured(evidence: Evidence) -> Window | None:
+    """The measured window; None when the engine reported none, or one of no length."""
+    if evidence.engine is None or evidence.engine.window is None:
+        return None
+    window = evidence.engine.window
+    return window if window.duration_s >= SHORTEST_S else None
