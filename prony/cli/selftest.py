@@ -43,9 +43,9 @@ def command(
     from prony.selftest.faults.single_trial import markdown
 
     if statistics:
-        from prony.selftest.tables import Rounds, statistics_tables
+        from prony.selftest.tables import Repetitions, statistics_tables
 
-        typer.echo(statistics_tables(Rounds(), lambda line: typer.echo(line, err=True)), nl=False)
+        typer.echo(statistics_tables(Repetitions(), lambda line: typer.echo(line, err=True)), nl=False)
         return ExitCode.OK
     if honest < 0 or honest > 1000:
         raise UsageError(f"--honest is {honest}; expected 1 to 1000 trials")

@@ -12,7 +12,7 @@ from prony.conformance.suite import check
 from prony.evidence.trial import ConformanceFacts, Nonconformity
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.server.build import Built
-from prony.trial.observer import Listener
+from prony.trial.observer import TrialObserver
 
 SHORT = ("answers", "keep-alive", "concurrent", "delay")
 """What a figure rests on; the rest is about clients that take no part in a measurement."""
@@ -23,7 +23,7 @@ _known: dict[tuple[object, ...], ConformanceFacts | None] = {}
 
 
 def conformance_of(
-    built: Built, plan: TrialPlan, cpus: Sequence[int], listener: Listener
+    built: Built, plan: TrialPlan, cpus: Sequence[int], listener: TrialObserver
 ) -> ConformanceFacts | None:
     """What was found before the first trial of this server under this workload, on the CPUs that it has in a
     trial. None when the server could not be asked: its trial will say why.

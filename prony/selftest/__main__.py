@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from prony.selftest.tables import Rounds, replace_between, statistics_tables
+from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
 SECTIONS = ("statistics", "catalogue", "honest")
 
@@ -52,9 +52,9 @@ def marks(section: str) -> tuple[str, str]:
 
 def _tables(chosen: argparse.Namespace) -> str:
     if chosen.section == "statistics":
-        usual = Rounds()
+        usual = Repetitions()
         counts = (usual.intervals, usual.verdicts)
-        return statistics_tables(Rounds(*(max(20, n * chosen.rounds // 100) for n in counts)), _say)
+        return statistics_tables(Repetitions(*(max(20, n * chosen.rounds // 100) for n in counts)), _say)
     return _faults(chosen)
 
 

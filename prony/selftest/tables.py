@@ -31,14 +31,14 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class Repetitions:
     """How many experiments are made up per cell."""
 
     intervals: int = 10_000
     verdicts: int = 4_000
 
 
-def statistics_tables(rounds: Rounds, say: Say = lambda _: None) -> str:
+def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
     """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""
     parts = [
         _prose(
@@ -77,7 +77,7 @@ def _worlds() -> str:
     return "**The worlds.**\n\n" + table(("world", "what happens there"), rows)
 
 
-def _coverage(rounds: Rounds, say: Say) -> str:
+def _coverage(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in WORLDS:
         say(f"coverage: {world.name}")
@@ -98,7 +98,7 @@ def _coverage(rounds: Rounds, say: Say) -> str:
     return _prose(text) + "\n\n" + table(head, rows)
 
 
-def _false(rounds: Rounds, say: Say) -> str:
+def _false(rounds: Repetitions, say: Say) -> str:
     rows: list[tuple[object, ...]] = []
     for world in WORLDS:
         say(f"the same server under several names: {world.name}")
@@ -120,7 +120,7 @@ def _false(rounds: Rounds, say: Say) -> str:
     return _prose(text) + "\n\n" + table(head, rows)
 
 
-def _until_clear(rounds: Rounds, say: Say) -> str:
+def _until_clear(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in WORLDS:
         say(f"trials added until it is clear: {world.name}")
@@ -153,7 +153,7 @@ def _verdicts(found: Power) -> str:
     return f"{found.right} / {found.equivalent}" + (f" ({found.wrong} wrong)" if found.wrong.hits else "")
 
 
-def _power(rounds: Rounds, say: Say) -> str:
+def _power(rounds: Repetitions, say: Say) -> str:
     rows = []
     for spread in SPREADS:
         for difference in DIFFERENCES:
@@ -178,7 +178,7 @@ def _power(rounds: Rounds, say: Say) -> str:
     return _prose(text) + "\n\n" + table(head, rows)
 
 
-def _one_sided(rounds: Rounds, say: Say) -> str:
+def _one_sided(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in ONE_SIDED:
         say(f"where it cannot hold: {world.name}")

@@ -18,7 +18,7 @@ from prony.load.engine import EngineRun
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
-from prony.trial.observer import Listener
+from prony.trial.observer import TrialObserver
 from prony.trial.steady_watch import SteadyWatch
 
 LOOK_EVERY_S = 0.25
@@ -36,7 +36,7 @@ class ServerDied(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowEdge:
+class ServerEdge:
     """The server at one edge of the window."""
 
     t_ms: float
@@ -51,8 +51,8 @@ class WindowEdge:
 class WindowEdges:
     """The server where the window opened and where it closed."""
 
-    opened: WindowEdge
-    closed: WindowEdge
+    opened: ServerEdge
+    closed: ServerEdge
 
 
 class LoadRun:
@@ -62,7 +62,7 @@ class LoadRun:
         self,
         engine: EngineRun,
         server: RunningTarget,
-        listener: Listener,
+        listener: TrialObserver,
         worth_keeping_s: float = WORTH_KEEPING_S,
     ) -> None:
         self.engine = engine
@@ -129,7 +129,7 @@ class LoadRun:
         opened = self._edge({"t_ms": 0.0})
         return WindowEdges(opened, self._end(opened, "finished", "elapsed_ms", bound_s))
 
-    def _end(self, opened: WindowEdge, name: str, when: str, length_s: float) -> WindowEdge:
+    def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
         """The edge at which the measured part ends. An interrupt of one that has lasted for a while ends it
         there: hours of a soak are not thrown away.
         """
@@ -143,8 +143,8 @@ class LoadRun:
             self.engine.stop()
             return closed
 
-    def _edge(self, event: dict[str, Any]) -> WindowEdge:
-        return WindowEdge(
+    def _edge(self, event: dict[str, Any]) -> ServerEdge:
+        return ServerEdge(
             t_ms=float(event["t_ms"]),
             process=self.server.sample(),
             jvm=self.server.jvm(),

@@ -7,7 +7,7 @@ from typing import Protocol
 from prony.evidence.engine import IntervalRow
 
 
-class Listener(Protocol):
+class TrialObserver(Protocol):
     """Receives the progress of one trial. No method may raise or take long."""
 
     def phase(self, name: str, expected_s: float | None) -> None:

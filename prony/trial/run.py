@@ -36,7 +36,7 @@ from prony.trial.load_run import (
     WindowEdges,
     over_window,
 )
-from prony.trial.observer import Listener
+from prony.trial.observer import TrialObserver
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
 from prony.trial.stages import offer_stage, stage_notes
@@ -68,7 +68,12 @@ class TrialOutcome:
 
 
 def run_trial(
-    plan: TrialPlan, server: ServerUnderTest, surroundings: Surroundings, listener: Listener, *, seed: int = 1
+    plan: TrialPlan,
+    server: ServerUnderTest,
+    surroundings: Surroundings,
+    listener: TrialObserver,
+    *,
+    seed: int = 1,
 ) -> TrialOutcome:
     """Measure `server` once; it is stopped however the trial ends, if Prony started it.
 
@@ -104,7 +109,7 @@ class _Trial:
     plan: TrialPlan
     under_test: ServerUnderTest
     surroundings: Surroundings
-    listener: Listener
+    listener: TrialObserver
     seed: int
     _server: RunningTarget | None = None
     _preparation: Preparation | None = None

@@ -12,7 +12,7 @@ from prony.evidence.trial import Phase, WarmUp
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
 from prony.trial.load_run import LoadRun
-from prony.trial.observer import Listener
+from prony.trial.observer import TrialObserver
 from prony.trial.steady_watch import SteadyWatch, steady_since_ms
 from prony.trial.surroundings import Surroundings
 
@@ -43,7 +43,7 @@ class Warming:
     surroundings: Surroundings
     owned: bool
     """Whether the server's CPUs are ours to choose."""
-    listener: Listener
+    listener: TrialObserver
     phases: Phases
 
     def published(self, run: LoadRun) -> None:

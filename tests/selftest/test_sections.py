@@ -9,7 +9,7 @@ import pytest
 
 from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.faults.single_trial import markdown
-from prony.selftest.tables import Rounds, replace_between, statistics_tables
+from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
 TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
 
@@ -17,7 +17,7 @@ TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
 def printed(section: str) -> str:
     """What the code prints today, with as few simulations as make every table."""
     if section == "statistics":
-        return statistics_tables(Rounds(2, 2))
+        return statistics_tables(Repetitions(2, 2))
     return markdown([])
 
 

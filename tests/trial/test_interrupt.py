@@ -14,7 +14,7 @@ from prony.plan.load import ClosedLoad
 from prony.plan.target import Url
 from prony.plan.workload import from_url
 from prony.targets import RunningExternal
-from prony.trial.load_run import LoadRun, WindowEdge
+from prony.trial.load_run import LoadRun, ServerEdge
 from tests.load.test_engine import Reference
 
 
@@ -43,7 +43,7 @@ class Watched(LoadRun):
         self.impatient, self.after_ms = Impatient(), after_ms
         super().__init__(engine, server, self.impatient, worth_keeping_s)
 
-    def _end(self, opened: WindowEdge, name: str, when: str, length_s: float) -> WindowEdge:
+    def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
         self.impatient.at_ms = opened.t_ms + self.after_ms
         return super()._end(opened, name, when, length_s)
 
