@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prony.plan.workload import Block, Step
+from prony.plan.step import Block, Step
 
 
 def requests(entries: Sequence[Step | Block]) -> tuple[Step, ...]:

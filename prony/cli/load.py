@@ -280,7 +280,8 @@ def request(
     """The one request that is repeated. Raises UsageError for what cannot be sent."""
     from pydantic import ValidationError
 
-    from prony.plan.workload import METHODS, from_url
+    from prony.plan.step import METHODS
+    from prony.plan.workload import from_url
 
     if body is not None and body.startswith("@"):
         if body_file is not None:

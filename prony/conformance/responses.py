@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from prony.conformance.result import CheckOutcome, CheckStatus
 from prony.conformance.walk import Subject, Walk, reads, why_wrong
 from prony.conformance.wire import Wire, WireError, WireRequest, WireResponse
-from prony.plan.workload import Step
+from prony.plan.step import Step
 
 CLOSE_PATIENCE_S = 5.0
 OVERSIZED_BYTES = (64 << 10, 1 << 20, 4 << 20)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from prony.conformance.wire import Wire, WireRequest, WireResponse
 from prony.plan import given
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions
-from prony.plan.workload import Scenario, Step, Workload
+from prony.plan.workload import Scenario, Workload
 from prony.server.address import Address
 from prony.trial.preflight import rendered_body, rendered_headers
 from prony.trial.rendering import Values

@@ -10,11 +10,13 @@ from typing import Any, Literal
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population, drawn
+from prony.plan.response import Capture, Expectation
 from prony.plan.script import Script
+from prony.plan.step import Block, Entry, Step
 from prony.plan.target import TlsOptions
 from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Block, Capture, Entry, Expectation, Scenario, Step, Workload
+from prony.plan.workload import Scenario, Workload
 
 RATE_SPAN_MS = 100
 """The span over which wrk counts a thread's requests."""

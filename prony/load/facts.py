@@ -7,8 +7,9 @@ from typing import Literal
 from prony.evidence.trial import LoadFacts, PopulationFacts
 from prony.plan.load import ClosedLoad, Connections, Load
 from prony.plan.population import Population
+from prony.plan.step import pauses
 from prony.plan.think import NO_THINK, Think
-from prony.plan.workload import Workload, pauses
+from prony.plan.workload import Workload
 
 
 def load_facts(

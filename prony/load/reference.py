@@ -16,9 +16,10 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
 from prony.plan.load import ClosedLoad, Connections
-from prony.plan.response import Capture
+from prony.plan.response import Capture, Expectation
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Workload
 
 WARM_S = 0.5
 MEASURED_S = 1.5

@@ -13,8 +13,9 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan import given
 from prony.plan.load import ClosedLoad
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions
-from prony.plan.workload import Step, Workload
+from prony.plan.workload import Workload
 
 GRACE_S = 15.0
 """For the engine's start, and for requests in flight when its time is up."""

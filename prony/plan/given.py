@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from prony.plan.workload import Entry, Scenario, Step, Workload
+from prony.plan.step import Entry, Step
+from prony.plan.workload import Scenario, Workload
 
 
 def captured(steps: Iterable[Step]) -> tuple[str, ...]:

@@ -5,62 +5,31 @@ Must not know servers or how the load is offered.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from prony.errors import UsageError
 from prony.evidence.base import Record
-from prony.plan.blocks import ALONE, KINDS, BlockKeys
 from prony.plan.catalogue_roots import yaml_files
-from prony.plan.response import Boundary as Boundary
-from prony.plan.response import Capture as Capture
-from prony.plan.response import Expectation as Expectation
-from prony.plan.response import at_pointer as at_pointer
-from prony.plan.think import NO_THINK, Think
+from prony.plan.step import (
+    PLACEHOLDER,
+    Block,
+    BodyPart,
+    Entry,
+    Method,
+    Step,
+    changed,
+    length,
+    requests,
+    settled,
+)
 from prony.plan.yamlfile import nearest, read_mapping, validate
-
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
-"""The methods that everybody knows."""
-
-
-def _method(method: str) -> str:
-    if method.upper() == "CONNECT":
-        raise ValueError("CONNECT asks for a tunnel; expected another method")
-    if method not in METHODS and method.upper() in METHODS:
-        raise ValueError(f"methods are written in capitals; expected {method.upper()}")
-    return method
-
-
-Method = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), AfterValidator(_method)]
-"""Any word that HTTP allows, but CONNECT."""
 
 SETTINGS = ("delay_ms",)
 """The keys of a workload that a plan may change; one that the file leaves out is no setting of it."""
-PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
-
-
-class Basic(Record):
-    """User and password of RFC 7617."""
-
-    user: str
-    password: str
-
-
-class Auth(Record):
-    """Written as the Authorization header: exactly one of basic and bearer."""
-
-    basic: Basic | None = None
-    bearer: str | None = None
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if (self.basic is None) == (self.bearer is None):
-            raise ValueError("expected exactly one of basic and bearer")
-        return self
 
 
 class Feeder(Record):
@@ -103,143 +72,6 @@ class Cache(Record):
     most_urls: int = Field(default=5000, ge=1)
     """Of more the oldest is forgotten."""
     rules: Literal["rfc9111", "jmeter"] = "rfc9111"
-
-
-class BodyPart(Record):
-    """A piece of a body."""
-
-    text: str | None = None
-    """May hold placeholders."""
-    file: str | None = None
-    """Read before the load; a path beside the workload's file."""
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.text is None) == (self.file is None):
-            raise ValueError("expected one of text and file in each of body_parts")
-        return self
-
-
-class Step(Record):
-    """One request of the scenario. Path, header values, bearer token and body may hold `${…}` placeholders
-    (docs/engine.md).
-    """
-
-    name: str = "request"
-    method: Method = "GET"
-    path: str
-    headers: dict[str, str] = Field(default_factory=dict)
-    body: str | None = None
-    body_file: str | None = None
-    """Sent as it is; a path beside the workload's file."""
-    body_parts: tuple[BodyPart, ...] = ()
-    """Texts and files that are one body, one after the other."""
-    chunked: bool = False
-    expect_continue: bool = False
-    """The body waits until the server asks for it (100 Continue)."""
-    auth: Auth | None = None
-    expect: Expectation | None = None
-    capture: dict[str, Capture] = Field(default_factory=dict)
-    think: Think | None = None
-    """The pause after this step, in place of the load's."""
-    think_before: Think | None = None
-    """A pause before it besides."""
-    repeat: int = Field(default=1, ge=1)
-    follow_redirects: int = Field(default=0, ge=0, le=100)
-    """So many redirects, one after the other, are followed on the same host; each is a request of its own."""
-    end_on: tuple[Literal["unanswered", "capture", "redirect", "body"], ...] = ()
-    """What ends the iteration after this step; without it a user goes on whatever came of it."""
-
-    @field_validator("path")
-    @classmethod
-    def _path_is_absolute(cls, path: str) -> str:
-        plain = PLACEHOLDER.sub("x", path)
-        # The whole URL is what a proxy is asked for.
-        if not plain.startswith(("/", "http://")) or re.search(r"[\s\x00-\x1f\x7f]", plain):
-            raise ValueError("expected a path that starts with '/' and has no blanks (encode them as %20)")
-        return path
-
-    @model_validator(mode="after")
-    def _one_body(self) -> Self:
-        if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
-            raise ValueError("expected at most one of body, body_file and body_parts")
-        if self.follow_redirects and self.expect_continue:
-            raise ValueError("expected at most one of follow_redirects and expect_continue")
-        return self
-
-    @property
-    def used(self) -> str:
-        """Everything in which placeholders may stand."""
-        bearer = None if self.auth is None else self.auth.bearer
-        return "\n".join((self.path, *self.headers.values(), self.body or "", bearer or ""))
-
-
-def _kind(value: object) -> str:
-    """Whether an entry of a list of steps is a request or a block."""
-    if isinstance(value, dict):
-        return "block" if any(kind in value for kind in (*KINDS, "condition")) else "request"
-    return "block" if isinstance(value, BlockKeys) else "request"
-
-
-class Block(BlockKeys):
-    """Steps that are walked in a loop, on a condition, as a choice and so on; see docs/workloads.md."""
-
-    steps: tuple[Entry, ...] = ()
-    otherwise: tuple[Entry, ...] = Field(default=(), alias="else")
-    """Of `if`: walked when the condition does not hold."""
-
-    @model_validator(mode="after")
-    def _steps_belong(self) -> Self:
-        (kind,) = self.kinds
-        if (kind in ALONE) != (not self.steps):
-            expected = "no steps" if kind in ALONE else "at least one step"
-            raise ValueError(f"the block '{kind}' expects {expected}")
-        if self.otherwise and kind != "if":
-            raise ValueError("'else' applies to 'if' only")
-        if self.weights and (self.choice != "random" or len(self.weights) != len(self.steps)):
-            raise ValueError("'weights' stand beside 'choice: random', one for each step")
-        return self
-
-
-Entry = Annotated[
-    Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")],
-    Discriminator(_kind),
-]
-Block.model_rebuild()
-
-
-def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
-    """The requests of a list of steps, those in blocks too, in the order in which they are written down."""
-    for entry in entries:
-        if isinstance(entry, Step):
-            yield entry
-        else:
-            yield from requests((*entry.steps, *entry.otherwise))
-
-
-def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
-    """Every pause that stands in a list of steps."""
-    for entry in entries:
-        if isinstance(entry, Step):
-            yield from (think for think in (entry.think_before, entry.think) if think is not None)
-        else:
-            yield from () if entry.pause is None else (entry.pause,)
-            yield from pauses((*entry.steps, *entry.otherwise))
-
-
-def _changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:
-    if isinstance(entry, Step):
-        step = change(entry)
-        return step if pausing else step.model_copy(update={"think": None, "think_before": None})
-    update: dict[str, Any] = {
-        "steps": tuple(_changed(inner, change, pausing) for inner in entry.steps),
-        "otherwise": tuple(_changed(inner, change, pausing) for inner in entry.otherwise),
-    }
-    if not pausing and entry.pause is not None:
-        update["pause"] = NO_THINK
-    if not pausing and entry.pace is not None:
-        update["pace"] = entry.pace.model_copy(update={"per_min": 6e7})
-    return entry.model_copy(update=update)
 
 
 class Scenario(Record):
@@ -288,23 +120,7 @@ class Scenario(Record):
         """Requests of one iteration; an estimate where blocks decide: every list once, as often as its loop
         says.
         """
-        return self.loops * _length(self.steps)
-
-
-def _length(entries: tuple[Entry, ...]) -> int:
-    total = 0
-    for entry in entries:
-        if isinstance(entry, Step):
-            total += entry.repeat
-            continue
-        rounds = 1
-        if entry.loop is not None and entry.loop.count is not None:
-            rounds = entry.loop.count
-        elif entry.loop is not None and entry.loop.over is not None:
-            rounds = len(entry.loop.over)
-        lengths = [_length((inner,)) for inner in entry.steps]
-        total += rounds * (max(lengths, default=0) if entry.choice is not None else sum(lengths))
-    return total
+        return self.loops * length(self.steps)
 
 
 class Published(Record):
@@ -397,13 +213,13 @@ class Workload(Record):
         conformance too. Without `pausing` nothing that stands in the steps makes a user wait.
         """
 
-        def all_changed(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-            return tuple(_changed(entry, change, pausing) for entry in entries)
+        def allchanged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+            return tuple(changed(entry, change, pausing) for entry in entries)
 
         own = {
-            name: all_changed(getattr(self, name)) for name in ("steps", "prepare", "cleanup", "conformance")
+            name: allchanged(getattr(self, name)) for name in ("steps", "prepare", "cleanup", "conformance")
         }
-        walks = tuple(walk.model_copy(update={"steps": all_changed(walk.steps)}) for walk in self.scenarios)
+        walks = tuple(walk.model_copy(update={"steps": allchanged(walk.steps)}) for walk in self.scenarios)
         return self.model_copy(update={**own, "scenarios": walks})
 
     @property
@@ -419,7 +235,7 @@ class Workload(Record):
             walk.model_copy(
                 update={
                     "steps": tuple(
-                        _changed(entry, lambda step: _settled(step, settings), True) for entry in walk.steps
+                        changed(entry, lambda step: settled(step, settings), True) for entry in walk.steps
                     )
                 }
             )
@@ -458,23 +274,6 @@ class Workload(Record):
             and PLACEHOLDER.search(step.used) is None
             for step in self.all_steps
         )
-
-
-def _settled(step: Step, settings: Mapping[str, str]) -> Step:
-    """The step with the settings' placeholders replaced: the engine does not know them."""
-
-    def text(value: str) -> str:
-        for placeholder, setting in settings.items():
-            value = value.replace(placeholder, setting)
-        return value
-
-    return step.model_copy(
-        update={
-            "path": text(step.path),
-            "headers": {name: text(value) for name, value in step.headers.items()},
-            "body": None if step.body is None else text(step.body),
-        }
-    )
 
 
 def from_url(

@@ -18,8 +18,9 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from prony.errors import UsageError
 from prony.evidence.server import Probe
+from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Step, Workload
+from prony.plan.workload import Workload
 from prony.server.address import Address
 from prony.server.probe import ProbeResponse, http_probe
 from prony.trial.rendering import Values

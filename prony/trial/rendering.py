@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 from prony.errors import UsageError
-from prony.plan.response import at_pointer
-from prony.plan.workload import Capture, Feeder
+from prony.plan.response import Capture, at_pointer
+from prony.plan.workload import Feeder
 
 PART = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -11,7 +11,9 @@ from prony.conformance.result import CheckResult, CheckStatus
 from prony.conformance.suite import CHECKS
 from prony.conformance.walk import walked_once
 from prony.errors import UsageError
-from prony.plan.workload import Capture, Expectation, Scenario, Step, Workload
+from prony.plan.response import Capture, Expectation
+from prony.plan.step import Step
+from prony.plan.workload import Scenario, Workload
 from prony.server.build import Built
 
 Make = Callable[..., Built]

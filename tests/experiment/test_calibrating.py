@@ -12,8 +12,9 @@ from prony.experiment.calibrating import Calibrations, reference_load
 from prony.load.reference import Certificate, ReferenceLoad
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.script import Script
+from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Step, Workload
+from prony.plan.workload import Workload
 from tests.experiment.conftest import Notes
 from tests.judge import factory as f
 

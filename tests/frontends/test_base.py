@@ -19,9 +19,10 @@ from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
 from prony.plan import planfile_url
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Step, Workload
+from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 from tests import command
 from tests.frontends.conftest import Front, Served

@@ -20,8 +20,8 @@ from prony.frontends.base import Translated
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_read import find, read
+from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Step
 from prony.report.exports.wrk import COLUMNS
 from prony.server.build import build
 from prony.server.catalogue import Catalogue

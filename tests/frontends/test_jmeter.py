@@ -16,7 +16,7 @@ from prony.frontends.base import Refused, Translated, explain
 from prony.frontends.jmeter import jmx, jtl, summary
 from prony.frontends.jmeter.functions import KnownValues
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
-from prony.plan.workload import Block
+from prony.plan.step import Block
 from tests.entries import requests
 from tests.frontends.conftest import Front, Served
 from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler

@@ -13,9 +13,10 @@ from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Translated
 from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.step import Step
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Cache, Step, Workload
+from prony.plan.workload import Cache, Workload
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,

@@ -16,7 +16,8 @@ from prony.judge.figures import figures
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.plan.response import Expectation
-from prony.plan.workload import Step, Workload
+from prony.plan.step import Step
+from prony.plan.workload import Workload
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()

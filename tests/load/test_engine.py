@@ -20,7 +20,9 @@ from prony.load.engine import EngineRun, find_engine
 from prony.load.reference import Certificate, ReferenceLoad, calibrate
 from prony.load.request_log import read_log
 from prony.plan.load import Connections
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.response import Expectation
+from prony.plan.step import Step
+from prony.plan.workload import Workload
 from prony.server import certificates
 from prony.server.address import Address
 from prony.trial.preflight import probe_workload

@@ -16,8 +16,10 @@ from prony.errors import UsageError
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.engine import EngineRun, find_engine
 from prony.plan.load import ClosedLoad
+from prony.plan.response import Expectation
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Workload
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 

@@ -13,8 +13,9 @@ from prony.plan.load import DRAIN_S, ClosedLoad, Connections, SteadyWindow, Whol
 from prony.plan.planfile import LoadKeys
 from prony.plan.planfile_read import expand
 from prony.plan.population import Population, most_at_once
+from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Feeder, Scenario, Step, Workload
+from prony.plan.workload import Feeder, Scenario, Workload
 
 
 def walked(**more: Any) -> Workload:

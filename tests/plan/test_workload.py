@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.plan.workload import Capture, Expectation, Step, Workload, known, read
+from prony.plan.response import Capture, Expectation
+from prony.plan.step import Step
+from prony.plan.workload import Workload, known, read
 from tests.entries import requests
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}

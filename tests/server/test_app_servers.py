@@ -18,8 +18,9 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.short import walk_once
 from prony.plan.load import ClosedLoad
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions
-from prony.plan.workload import Step, Workload, load
+from prony.plan.workload import Workload, load
 from prony.server import sockets
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue

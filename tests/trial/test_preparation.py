@@ -15,8 +15,10 @@ from prony.experiment.conclude import conclude
 from prony.host.affinity import granted_cpus
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.response import Capture, Expectation
+from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Capture, Expectation, Step, Workload
+from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets import LaunchedServer

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.plan.workload import Capture, Feeder
+from prony.plan.response import Capture
+from prony.plan.workload import Feeder
 from prony.trial.rendering import Values
 
 

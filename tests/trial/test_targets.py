@@ -17,10 +17,12 @@ from prony.evidence.server import ServerIdentity
 from prony.host.affinity import granted_cpus
 from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
 from prony.plan.population import Population
+from prony.plan.response import Expectation
 from prony.plan.stage import Stage
+from prony.plan.step import Step
 from prony.plan.target import CountKeys, Launch, Url
 from prony.plan.trial import TrialPlan, WarmUpPlan, fixed
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Workload
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.targets import ExternalServer, LaunchedServer, RunningExternal, ServerUnderTest, under_test

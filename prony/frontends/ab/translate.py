@@ -12,9 +12,11 @@ from prony.errors import UsageError
 from prony.frontends.ab.arguments import TOOL, AbArguments
 from prony.frontends.base import Refused, Translated
 from prony.plan.load import ClosedLoad, Connections, WholeRun
+from prony.plan.response import Expectation
+from prony.plan.step import METHODS, Step
 from prony.plan.target import TlsOptions, Url
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import METHODS, Expectation, Step, Workload
+from prony.plan.workload import Workload
 
 AGENT = "ApacheBench/2.3"
 

@@ -32,8 +32,9 @@ from prony.frontends.artillery.templates import (
 )
 from prony.frontends.artillery.thinks import is_constant, jitter_of, think_of
 from prony.plan.blocks import Condition, Loop
+from prony.plan.step import Block, Entry, Step, pauses, requests
 from prony.plan.think import Think
-from prony.plan.workload import Block, Entry, Scenario, Step, pauses, requests
+from prony.plan.workload import Scenario
 
 MOST_STEPS = 5_000
 """Of a scenario with its loops written out."""

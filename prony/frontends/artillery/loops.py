@@ -8,7 +8,7 @@ from typing import Any
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, constant, words_of
 from prony.plan.blocks import Loop
-from prony.plan.workload import Block, Entry, Step, requests
+from prony.plan.step import Block, Entry, Step, requests
 
 
 def uses_turn(node: ScriptNode) -> bool:

@@ -27,8 +27,8 @@ from prony.frontends.artillery.templates import (
     str_of,
     text_of,
 )
+from prony.plan.step import Auth, Basic, Step
 from prony.plan.target import Url, parse_url
-from prony.plan.workload import Auth, Basic, Step
 
 Ending = Literal["unanswered", "capture", "redirect", "body"]
 USER_AGENT = "Artillery (https://artillery.io)"

@@ -11,7 +11,7 @@ from typing import Any
 from prony.frontends.artillery.paths import place, pointer, several
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, capture_name, constant, is_drawn, json_text
-from prony.plan.workload import Capture, Expectation
+from prony.plan.response import Capture, Expectation
 
 RIGHT = tuple(range(200, 207))
 """Statuses that are right where the script does not say."""

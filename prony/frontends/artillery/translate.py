@@ -22,9 +22,10 @@ from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, constant
 from prony.frontends.base import Translated
 from prony.plan.load import WholeRun
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Step, Workload
+from prony.plan.workload import Workload
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
 CONFIG_KEYS = frozenset({

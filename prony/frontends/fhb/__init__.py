@@ -16,10 +16,12 @@ from prony.evidence.engine import Window
 from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated
 from prony.judge.histogram import decode
 from prony.plan.load import ClosedLoad, SteadyWindow
+from prony.plan.response import Expectation
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions, parse_url
 from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 
 TOOL = "fhb"

@@ -16,7 +16,7 @@ from prony.frontends.jmeter.tree import (
     named_round,
 )
 from prony.plan.blocks import Condition, Loop
-from prony.plan.workload import Block, Entry
+from prony.plan.step import Block, Entry
 
 MOST_BRANCHES = 20
 NUMBER = r"^[+-]?\d{1,10}$"

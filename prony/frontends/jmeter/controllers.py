@@ -23,7 +23,7 @@ from prony.frontends.jmeter.tree import (
     together,
 )
 from prony.plan.blocks import Condition, Loop, Share
-from prony.plan.workload import Block, Entry, Step
+from prony.plan.step import Block, Entry, Step
 
 BY_NUMBER, BY_PERCENT = 0, 1
 MOST_ORDERED = 5

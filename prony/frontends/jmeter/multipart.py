@@ -12,7 +12,7 @@ from pathlib import Path
 
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.plan.workload import BodyPart
+from prony.plan.step import BodyPart
 
 BOUNDARY_LETTERS = 35
 """JMeter draws 30 to 40 anew for every request."""

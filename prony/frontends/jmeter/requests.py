@@ -20,7 +20,7 @@ from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.multipart import Multipart, multipart
 from prony.frontends.jmeter.responses import expectation
 from prony.frontends.jmeter.scope import Shared, TreeScope
-from prony.plan.workload import Step
+from prony.plan.step import Step
 
 SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")

@@ -13,7 +13,8 @@ from pathlib import Path
 from prony.frontends.jmeter import extractors, responses, rows, timers
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.plan.workload import Auth, Basic, Cache, Feeder
+from prony.plan.step import Auth, Basic
+from prony.plan.workload import Cache, Feeder
 
 SILENT = frozenset({"ResultCollector", "Summariser", "DebugPostProcessor"})
 """They change no request; without a window nobody sees them."""

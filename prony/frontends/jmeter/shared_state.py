@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.timers import ALL, GROUP_SHARED
-from prony.plan.workload import Entry
+from prony.plan.step import Entry
 
 SHARED = re.compile(r"\$\{(?:next )?(sequence name=\w+(?![^}]*per=user)|rows\d+)\b")
 

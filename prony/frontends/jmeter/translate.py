@@ -21,9 +21,10 @@ from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, ent
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
+from prony.plan.step import Block, Entry, Step
 from prony.plan.target import parse_url
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Block, Cache, Entry, Scenario, Step, Workload
+from prony.plan.workload import Cache, Scenario, Workload
 
 UNLIMITED_MS = 60_000
 """For a response, where the plan names no time: JMeter would wait for ever."""

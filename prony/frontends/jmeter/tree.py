@@ -13,7 +13,7 @@ from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
 from prony.frontends.jmeter.scope import CONFIGURATION, COUNTING, Shared, TreeScope, counted, inner
-from prony.plan.workload import Block, Entry, Step
+from prony.plan.step import Block, Entry, Step
 
 MOST_REQUESTS = 10_000
 """Written down in one plan."""

@@ -17,9 +17,10 @@ from prony.frontends.wrk.arguments import TOOL, USAGE, WrkArguments, WrongUsage,
 from prony.judge.histogram import HistogramError, decode
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.script import Script
+from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Step, Workload
+from prony.plan.workload import Workload
 from prony.report.exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony.report.progress import SilentProgress
 

@@ -10,7 +10,9 @@ from typing import Literal
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Judgement, Status
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, WholeRun
-from prony.plan.workload import Expectation, Step, Workload
+from prony.plan.response import Expectation
+from prony.plan.step import Step
+from prony.plan.workload import Workload
 
 BODY = "x" * 64
 """The reference server's default response body."""

@@ -20,7 +20,7 @@ from prony.frontends.artillery.paths import place, several
 from prony.frontends.artillery.script import of
 from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused
-from prony.plan.workload import Step
+from prony.plan.step import Step
 from tests.frontends.conftest import quick_desk
 
 PEERS = Path(__file__).parents[3] / "tools" / "peers" / "node_modules" / ".bin" / "artillery"

@@ -15,7 +15,7 @@ from prony.errors import PronyError, UsageError
 from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused, Translated, explain
 from prony.plan.load import OpenLoad
-from prony.plan.workload import Block, Entry, Step
+from prony.plan.step import Block, Entry, Step
 from tests.entries import requests
 from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
 from tests.frontends.conftest import from_file

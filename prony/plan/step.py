@@ -1,0 +1,226 @@
+"""The steps of a scenario: requests, and the blocks that say which of them are walked and how often.
+
+Must not know who walks them, or how many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from prony.evidence.base import Record
+from prony.plan.blocks import ALONE, KINDS, BlockKeys
+from prony.plan.response import Capture, Expectation
+from prony.plan.think import NO_THINK, Think
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
+"""The methods that everybody knows."""
+
+
+def _method(method: str) -> str:
+    if method.upper() == "CONNECT":
+        raise ValueError("CONNECT asks for a tunnel; expected another method")
+    if method not in METHODS and method.upper() in METHODS:
+        raise ValueError(f"methods are written in capitals; expected {method.upper()}")
+    return method
+
+
+Method = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), AfterValidator(_method)]
+"""Any word that HTTP allows, but CONNECT."""
+
+PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
+
+
+class Basic(Record):
+    """User and password of RFC 7617."""
+
+    user: str
+    password: str
+
+
+class Auth(Record):
+    """Written as the Authorization header: exactly one of basic and bearer."""
+
+    basic: Basic | None = None
+    bearer: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.basic is None) == (self.bearer is None):
+            raise ValueError("expected exactly one of basic and bearer")
+        return self
+
+
+class BodyPart(Record):
+    """A piece of a body."""
+
+    text: str | None = None
+    """May hold placeholders."""
+    file: str | None = None
+    """Read before the load; a path beside the workload's file."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.text is None) == (self.file is None):
+            raise ValueError("expected one of text and file in each of body_parts")
+        return self
+
+
+class Step(Record):
+    """One request of the scenario. Path, header values, bearer token and body may hold `${…}` placeholders
+    (docs/engine.md).
+    """
+
+    name: str = "request"
+    method: Method = "GET"
+    path: str
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: str | None = None
+    body_file: str | None = None
+    """Sent as it is; a path beside the workload's file."""
+    body_parts: tuple[BodyPart, ...] = ()
+    """Texts and files that are one body, one after the other."""
+    chunked: bool = False
+    expect_continue: bool = False
+    """The body waits until the server asks for it (100 Continue)."""
+    auth: Auth | None = None
+    expect: Expectation | None = None
+    capture: dict[str, Capture] = Field(default_factory=dict)
+    think: Think | None = None
+    """The pause after this step, in place of the load's."""
+    think_before: Think | None = None
+    """A pause before it besides."""
+    repeat: int = Field(default=1, ge=1)
+    follow_redirects: int = Field(default=0, ge=0, le=100)
+    """So many redirects, one after the other, are followed on the same host; each is a request of its own."""
+    end_on: tuple[Literal["unanswered", "capture", "redirect", "body"], ...] = ()
+    """What ends the iteration after this step; without it a user goes on whatever came of it."""
+
+    @field_validator("path")
+    @classmethod
+    def _path_is_absolute(cls, path: str) -> str:
+        plain = PLACEHOLDER.sub("x", path)
+        # The whole URL is what a proxy is asked for.
+        if not plain.startswith(("/", "http://")) or re.search(r"[\s\x00-\x1f\x7f]", plain):
+            raise ValueError("expected a path that starts with '/' and has no blanks (encode them as %20)")
+        return path
+
+    @model_validator(mode="after")
+    def _one_body(self) -> Self:
+        if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
+            raise ValueError("expected at most one of body, body_file and body_parts")
+        if self.follow_redirects and self.expect_continue:
+            raise ValueError("expected at most one of follow_redirects and expect_continue")
+        return self
+
+    @property
+    def used(self) -> str:
+        """Everything in which placeholders may stand."""
+        bearer = None if self.auth is None else self.auth.bearer
+        return "\n".join((self.path, *self.headers.values(), self.body or "", bearer or ""))
+
+
+def _kind(value: object) -> str:
+    """Whether an entry of a list of steps is a request or a block."""
+    if isinstance(value, dict):
+        return "block" if any(kind in value for kind in (*KINDS, "condition")) else "request"
+    return "block" if isinstance(value, BlockKeys) else "request"
+
+
+class Block(BlockKeys):
+    """Steps that are walked in a loop, on a condition, as a choice and so on; see docs/workloads.md."""
+
+    steps: tuple[Entry, ...] = ()
+    otherwise: tuple[Entry, ...] = Field(default=(), alias="else")
+    """Of `if`: walked when the condition does not hold."""
+
+    @model_validator(mode="after")
+    def _steps_belong(self) -> Self:
+        (kind,) = self.kinds
+        if (kind in ALONE) != (not self.steps):
+            expected = "no steps" if kind in ALONE else "at least one step"
+            raise ValueError(f"the block '{kind}' expects {expected}")
+        if self.otherwise and kind != "if":
+            raise ValueError("'else' applies to 'if' only")
+        if self.weights and (self.choice != "random" or len(self.weights) != len(self.steps)):
+            raise ValueError("'weights' stand beside 'choice: random', one for each step")
+        return self
+
+
+Entry = Annotated[
+    Annotated[Step, Tag("request")] | Annotated[Block, Tag("block")],
+    Discriminator(_kind),
+]
+Block.model_rebuild()
+
+
+def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
+    """The requests of a list of steps, those in blocks too, in the order in which they are written down."""
+    for entry in entries:
+        if isinstance(entry, Step):
+            yield entry
+        else:
+            yield from requests((*entry.steps, *entry.otherwise))
+
+
+def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
+    """Every pause that stands in a list of steps."""
+    for entry in entries:
+        if isinstance(entry, Step):
+            yield from (think for think in (entry.think_before, entry.think) if think is not None)
+        else:
+            yield from () if entry.pause is None else (entry.pause,)
+            yield from pauses((*entry.steps, *entry.otherwise))
+
+
+def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:
+    """The entry with every request of it changed; without `pausing` nothing in it makes a user wait."""
+    if isinstance(entry, Step):
+        step = change(entry)
+        return step if pausing else step.model_copy(update={"think": None, "think_before": None})
+    update: dict[str, Any] = {
+        "steps": tuple(changed(inner, change, pausing) for inner in entry.steps),
+        "otherwise": tuple(changed(inner, change, pausing) for inner in entry.otherwise),
+    }
+    if not pausing and entry.pause is not None:
+        update["pause"] = NO_THINK
+    if not pausing and entry.pace is not None:
+        update["pace"] = entry.pace.model_copy(update={"per_min": 6e7})
+    return entry.model_copy(update=update)
+
+
+def length(entries: tuple[Entry, ...]) -> int:
+    """Requests of one walk through a list of steps; an estimate where blocks decide."""
+    total = 0
+    for entry in entries:
+        if isinstance(entry, Step):
+            total += entry.repeat
+            continue
+        rounds = 1
+        if entry.loop is not None and entry.loop.count is not None:
+            rounds = entry.loop.count
+        elif entry.loop is not None and entry.loop.over is not None:
+            rounds = len(entry.loop.over)
+        lengths = [length((inner,)) for inner in entry.steps]
+        total += rounds * (max(lengths, default=0) if entry.choice is not None else sum(lengths))
+    return total
+
+
+def settled(step: Step, settings: Mapping[str, str]) -> Step:
+    """The step with the settings' placeholders replaced: the engine does not know them."""
+
+    def text(value: str) -> str:
+        for placeholder, setting in settings.items():
+            value = value.replace(placeholder, setting)
+        return value
+
+    return step.model_copy(
+        update={
+            "path": text(step.path),
+            "headers": {name: text(value) for name, value in step.headers.items()},
+            "body": None if step.body is None else text(step.body),
+        }
+    )
