@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.fhb import FRONT_END, FhbFigures, figures, parse, report, run, translate
+from prony.frontends.fhb import FRONT_END, run, translate
+from prony.frontends.fhb.arguments import parse
+from prony.frontends.fhb.figures import FhbFigures, figures, report
 from prony.plan.load import ClosedLoad, SteadyWindow
 from tests.entries import requests
 from tests.frontends.conftest import Front, Served
