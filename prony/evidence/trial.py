@@ -127,6 +127,18 @@ class Calibration(Record):
         return rate_per_s / ceiling
 
 
+class ScalingProbe(Record):
+    """The same load with half as many users again, after the window, by an engine run of its own."""
+
+    users: int
+    rates_per_s: tuple[float, ...]
+    """Of its full seconds, without the first, in which connections are opened."""
+    failed_share: float
+    """Failed ÷ all requests."""
+    client_cpu: float | None = None
+    """CPU share of the busiest engine thread."""
+
+
 class ServerCount(Record):
     """What the server itself counted, from before the engine's first request to after its last."""
 
@@ -223,6 +235,8 @@ class Evidence(Record):
     """None: nobody asked (`prony load`, evidence of earlier versions)."""
     ceilings: tuple[Ceiling, ...] = ()
     calibration: Calibration | None = None
+    scaling_probe: ScalingProbe | None = None
+    """None: the trial claims no capacity, its server is not Prony's, or the probe could not be made."""
     server_count: ServerCount | None = None
     """None for a server that does not count."""
     warm_up: WarmUp | None = None

@@ -55,6 +55,7 @@ def fixed(seconds: float) -> WarmUpPlan:
 
 QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=35.0, settle_min_s=5.0, settle_cap_s=8.0)
 
+PROBE_MOST_S = 5.0
 START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
 """About how long a server takes to start and to stop, and the published part to run."""
 SLACK_S = 30.0
@@ -98,6 +99,10 @@ class TrialPlan(Record):
     beside: tuple[str, ...] = ()
     """Other load generators (prony.peers) that offer the same load to the same process, in shuffled order,
     some before and some after this one.
+    """
+    scaling_probe: bool = True
+    """A trial that claims a capacity ends with some seconds under half as many users again (outside the
+    window), which show whether the rate still rises.
     """
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have (docs/engine.md). Only `prony selftest` sets them; a trial with any
@@ -183,6 +188,16 @@ class TrialPlan(Record):
         return walking_s if one.end_s is None else min(one.end_s, walking_s or one.end_s)
 
     @property
+    def probe_s(self) -> float:
+        """How long the scaling probe takes: a second to connect and half the window, up to five; 0: none."""
+        if not self.scaling_probe or not isinstance(self.measured, SteadyWindow):
+            return 0.0
+        closed = isinstance(self.load, ClosedLoad) and not self.populations
+        if not closed or self.script is not None:
+            return 0.0
+        return min(PROBE_MOST_S, 1.0 + self.measured.window_s / 2)
+
+    @property
     def last_session_s(self) -> float:
         """At least so long after the last arrival its user is still walking: pauses, and waits by design."""
         if not (isinstance(self.load, OpenLoad) and self.load.session == "user"):
@@ -202,11 +217,20 @@ class TrialPlan(Record):
             runs_s = (1 + len(self.beside)) * self.measured_s
             return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S
         if self.warm_up.method == "fixed":
-            return START_S + self.warm_up.cap_s + self.measured_s + STOP_S
+            return START_S + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
         warm = self.warm_up.min_s + 0.6 * (self.warm_up.cap_s - self.warm_up.min_s)
         settle = self.warm_up.settle_min_s + 2
         published_s = PUBLISHED_S if self.published_requests else 0
-        return START_S + published_s + self.load.started_s + warm + settle + self.measured_s + STOP_S
+        return (
+            START_S
+            + published_s
+            + self.load.started_s
+            + warm
+            + settle
+            + self.measured_s
+            + self.probe_s
+            + STOP_S
+        )
 
     @property
     def deadline_s(self) -> float:

@@ -2,9 +2,9 @@
 
 The order: start (timed) -> the workload's preparation -> preflight -> the load that comes before -> the
 published protocol's first requests on the server's own CPUs -> warm-up under the trial's own load -> back on
-the server's own CPUs, settle -> window -> the load that comes after -> the workload's clean-up -> stop, and
-check that it stopped. A whole run is measured from its first request to its last, in place of all from the
-published part to the window. Must not judge, store or print.
+the server's own CPUs, settle -> window -> the scaling probe -> the load that comes after -> the workload's
+clean-up -> stop, and check that it stopped. A whole run is measured from its first request to its last, in
+place of all from the published part to the window. Must not judge, store or print.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.server import ServerWindow, StartUp
-from prony.evidence.trial import Evidence, ServerCount, StageReport, ToolRun, WarmUp
+from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
 from prony.host.sampler import HostSampler
 from prony.load.contract import EngineLoad, engine_load
 from prony.load.engine import EngineRun
@@ -39,6 +39,7 @@ from prony.trial.load_run import (
 from prony.trial.observer import TrialObserver
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
+from prony.trial.scaling_probe import probed, scaling_probe
 from prony.trial.stages import offer_stage, stage_notes
 from prony.trial.surroundings import Surroundings
 from prony.trial.warming import Phases, Warming
@@ -122,6 +123,7 @@ class _Trial:
     _server_window: ServerWindow | None = None
     _host_window: HostWindow | None = None
     _server_count: ServerCount | None = None
+    _scaling_probe: ScalingProbe | None = None
     _sides: CpuPartition | None = None
     """Where both run: as they were placed, or where somebody else's server may; None: not known."""
     _host_rows: tuple[HostRow, ...] = ()
@@ -162,6 +164,8 @@ class _Trial:
         self._prepare(server)
         failure = self._offer(server)
         server.check_port()
+        if failure is None and self._edges is not None:
+            self._probe(server)
         self._follow_up(server)
         return failure
 
@@ -301,6 +305,17 @@ class _Trial:
             )
         self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
 
+    def _probe(self, server: RunningTarget) -> None:
+        """Does the rate rise with more users? Nothing that goes wrong here may cost the trial."""
+        facts = trial_facts(self.plan, self.under_test)
+        if self._interrupted or not probed(self.plan, facts, owned=self.under_test.owned):
+            return
+        self.listener.phase("probe", self.plan.probe_s)
+        try:
+            self._scaling_probe = scaling_probe(self._load(server), self.plan.probe_s)
+        except EnvironmentFault as fault:
+            self._note(f"the scaling probe after the window failed: {fault}")
+
     def _follow_up(self, server: RunningTarget) -> None:
         """The load that comes after, and the clean-up. Nothing that goes wrong here may cost the trial."""
         if self.plan.after is not None and server.exit_description() is None:
@@ -401,6 +416,7 @@ class _Trial:
             limits=self.surroundings.limits,
             probes=self._preflight.probes,
             ceilings=self.under_test.ceilings(self.plan, len(partition.server)),
+            scaling_probe=self._scaling_probe,
             server_count=self._server_count,
             warm_up=self._warm_up,
             phases=tuple(self._phases.ended),

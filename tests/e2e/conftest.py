@@ -37,6 +37,8 @@ client_lag_max_ms: 1000000
 client_ceiling_max: 1
 little_deviation: 1
 bound_cpu_min: 0.001
+bound_full_min: 0.001
+bound_rise_max: 1000
 steady_change: 1
 steady_change_invalid: 1
 schedule_achieved_min: 0

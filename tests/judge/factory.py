@@ -33,7 +33,7 @@ from prony.evidence.server import (
     ServerWindow,
     StartUp,
 )
-from prony.evidence.trial import Calibration, ConformanceFacts, Evidence, LoadFacts, WarmUp
+from prony.evidence.trial import Calibration, ConformanceFacts, Evidence, LoadFacts, ScalingProbe, WarmUp
 
 USERS = 10
 RATE = 8000
@@ -230,6 +230,14 @@ def healthy() -> Evidence:
         warm_up=WarmUp(method="all-cpus", cap_s=60, steady=True, time_to_steady_s=31.0),
         clean_stop=True,
     )
+
+
+def probed(evidence: Evidence, ratio: float, cv: float = 0.01, **changes: Any) -> Evidence:
+    """With a scaling probe of half as many users again, at `ratio` times the rate."""
+    values = {"users": USERS * 3 // 2, "failed_share": 0.0, "client_cpu": 0.5} | changes
+    rates = tuple(noisy(RATE * ratio, 4, cv, seed=3))
+    probe = ScalingProbe.model_validate(values | {"rates_per_s": rates})
+    return evidence.model_copy(update={"scaling_probe": probe})
 
 
 def window(evidence: Evidence, **changes: Any) -> Evidence:

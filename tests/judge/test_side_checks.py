@@ -146,6 +146,44 @@ class TestBoundBy:
         if status is Status.VALID:
             assert "its thread node (TID 203) was 96 % busy" in bound_by(one, LIMITS).reason
 
+    @pytest.mark.parametrize("share", [0.8, 0.97])
+    def test_a_probe_shows_a_capacity_or_that_it_is_none(self, share: float) -> None:
+        """75 % of the CPU alone are no capacity: the rate under half as many users again decides."""
+        busy = idle_server(f.healthy(), share)
+        level = bound_by(f.probed(busy, 1.01), LIMITS)
+        assert level.status is Status.VALID
+        assert "50 % more users: rate up by" in level.reason
+        rising = bound_by(f.probed(busy, 1.2), LIMITS)
+        assert rising.status is Status.SUSPECT
+        assert rising.advice.startswith("offer more users")
+
+    @pytest.mark.parametrize(
+        ("ratio", "changes"),
+        [
+            (1.05, {"cv": 0.15}),
+            (1.01, {"client_cpu": 0.95}),
+            (1.01, {"failed_share": 0.1}),
+            (1.01, {"rates_per_s": ()}),
+        ],
+    )
+    def test_a_probe_that_cannot_tell_is_no_proof(self, ratio: float, changes: dict[str, Any]) -> None:
+        """Too noisy, the load generator exhausted, requests failed: then the CPU time left decides."""
+        half = idle_server(f.healthy(), 0.8)
+        cv = changes.pop("cv", 0.01)
+        probe = f.probed(half, ratio, cv=cv).scaling_probe
+        assert probe is not None
+        update = {"scaling_probe": probe.model_copy(update=changes)}
+        finding = bound_by(half.model_copy(update=update), LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert "CPU time for up to 25 % more is left" in finding.reason
+        assert bound_by(f.healthy().model_copy(update=update), LIMITS).status is Status.VALID
+
+    def test_without_a_probe_a_capacity_needs_a_full_cpu(self) -> None:
+        assert bound_by(idle_server(f.healthy(), 0.8), LIMITS).status is Status.UNKNOWN
+        assert bound_by(idle_server(f.healthy(), 0.92), LIMITS).status is Status.VALID
+        protocol = f.part(idle_server(f.healthy(), 0.8), "load", claim="protocol")
+        assert bound_by(protocol, LIMITS).status is Status.VALID
+
     def test_what_was_read_of_a_foreign_server_is_named(self) -> None:
         foreign = f.part(f.healthy(), "server", owned=False, runtime="python3")
         foreign = f.part(foreign, "server_window", processes=3)

@@ -15,7 +15,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import ServerIdentity
 from prony.host.affinity import granted_cpus
-from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.population import Population
 from prony.plan.response import Expectation
 from prony.plan.stage import Stage
@@ -117,6 +117,43 @@ def test_a_kind_that_nobody_knows_runs_through_the_same_trial(url: Url) -> None:
     assert outcome.evidence.clean_stop is True
     assert server.stops == ["stop"]
     assert heard.phases == ["start", "window", "stop"]
+
+
+def test_a_capacity_ends_with_a_probe_that_more_users_do_not_raise_it(url: Url) -> None:
+    """Half as many users again, after the window, of a server of ours; by the plan it can be left out."""
+    heard = Heard()
+    window = {"measured": SteadyWindow(window_s=6.0), "warm_up": fixed(0.0), "load": ClosedLoad(users=4)}
+    outcome = measured(OnAnotherHost(url), heard, **window)
+    probe = outcome.evidence.scaling_probe
+    assert probe is not None
+    assert (probe.users, len(probe.rates_per_s), probe.failed_share) == (6, 3, 0.0)
+    assert min(probe.rates_per_s) > 0
+    assert probe.client_cpu is not None
+    assert heard.phases[-2:] == ["probe", "stop"]
+    assert outcome.evidence.server_count is not None
+    assert outcome.evidence.engine is not None
+    sent = outcome.evidence.engine.totals.sent
+    assert outcome.evidence.server_count.requests == sent, "the probe is outside of all counts"
+
+
+@pytest.mark.parametrize(
+    ("server", "changes"),
+    [
+        (ExternalServer, {}),
+        (OnAnotherHost, {"scaling_probe": False}),
+        (OnAnotherHost, {"load": OpenLoad(rate_per_s=100)}),
+        (OnAnotherHost, {"measured": SHORT}),
+    ],
+)
+def test_nobody_elses_server_and_no_other_claim_is_probed(
+    url: Url, server: type[ExternalServer], changes: dict[str, object]
+) -> None:
+    heard = Heard()
+    window = {"measured": SteadyWindow(window_s=1.0), "warm_up": fixed(0.0)}
+    outcome = measured(server(url), heard, **(window | changes))
+    assert outcome.failure is None
+    assert outcome.evidence.scaling_probe is None
+    assert "probe" not in heard.phases
 
 
 def test_a_url_is_neither_started_nor_stopped(url: Url) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.evidence.trial import Ceiling, Evidence
-from prony.judge.check import Share, check
+from prony.judge.check import NotNegative, Share, check
 from prony.judge.checks.client import ClientLimits, client_bound
 from prony.judge.finding import Finding, Status, no_window
+from prony.judge.more_users import rise
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -19,6 +20,8 @@ from prony.numbers import number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
+PROBE_FAILED_MOST = 0.01
+MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
 """Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
@@ -35,6 +38,12 @@ class BoundLimits(ClientLimits):
     """CPU ÷ wall time of the busiest thread from which it bounds the server: it has at most 11 % left to
     give. Higher than `bound_cpu_min`, because one thread that waits for the next request does not share its
     CPU with others that could take it.
+    """
+    bound_full_min: Share = 0.90
+    """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
+    bound_rise_max: NotNegative = 0.10
+    """The scaling probe shows a capacity when its rate is higher by less than this, interval included. Larger
+    batches of requests make an exhausted server some per cent faster.
     """
     bound_tolerance: Share = 0.05
     """A rate this near to a declared ceiling, or to the offered rate, is bound by it."""
@@ -114,6 +123,30 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
 
 
+def _shown(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[Status, str, str]:
+    """Whether a busy server has no more to give: (status, why, advice). By the scaling probe where it could
+    tell; else by the CPU time that is left.
+    """
+    more, probe, said = rise(evidence), evidence.scaling_probe, "not probed with more users"
+    if more is not None and probe is not None:
+        gain = f"{percent(more.gain)} ({percent(more.low)} to {percent(more.high)})"
+        said = f"{percent(more.more_users)} more users: rate up by {gain}"
+        if probe.client_cpu is not None and probe.client_cpu >= limits.client_cpu_max:
+            said += f", with the load generator at {percent(probe.client_cpu)} CPU"
+        elif probe.failed_share > PROBE_FAILED_MOST:
+            said += f", with {percent(probe.failed_share)} of requests failed"
+        elif more.high <= limits.bound_rise_max:
+            return Status.VALID, said, ""
+        elif more.low > 0:
+            return Status.SUSPECT, said, MORE_USERS
+    share = found.cpu_share or 0.0
+    used = max(share, busiest_server_thread_share(evidence) or 0.0) if found.name == SERVER_THREAD else share
+    if used >= limits.bound_full_min or share < limits.bound_cpu_min:
+        # Exhausted, or held by something beside its own use of its CPUs: a quota, a neighbour, a service.
+        return Status.VALID, said if more is not None else "", ""
+    return Status.UNKNOWN, f"{said}; CPU time for up to {percent(1 / used - 1)} more is left", MORE_USERS
+
+
 def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
     """The busiest thread, where it can give hardly more."""
     window, share = evidence.server_window, busiest_server_thread_share(evidence)
@@ -183,7 +216,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     limit = (
         f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or its busiest thread at "
         f"least {percent(limits.bound_thread_min)} busy, or rate within {percent(limits.bound_tolerance)} of "
-        "a declared ceiling"
+        f"a declared ceiling; at most {percent(limits.bound_rise_max)} more with more users"
     )
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
@@ -195,6 +228,9 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         ceiling.name for ceiling in evidence.ceilings
     }:
         status, advice = Status.VALID, ""
+        if capacity and found.name in {SERVER_CPU, SERVER_THREAD}:
+            status, said, advice = _shown(evidence, found, limits)
+            reason += f"; {said}" if said else ""
     elif found.name == UNKNOWN and found.cpu_share is None:
         status = Status.UNKNOWN
     elif found.name == UNKNOWN and not evidence.server.owned:
