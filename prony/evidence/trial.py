@@ -186,6 +186,8 @@ class WarmUp(Record):
     own).
     """
     reason: str = ""
+    still_to_come: float | None = None
+    """Where the window opened: the bound expected for it on what is still to come (0.03 is 3 %)."""
 
 
 class Nonconformity(Record):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.plan import Cell, Plan, Skipped
-from prony.plan.trial import TrialPlan, WarmUpPlan
+from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan
 
 QUICK_S = 300.0
 """What --quick aims at, builds apart."""
@@ -44,8 +44,8 @@ def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> W
 
 
 LADDER = (
-    Scale(3, 10.0, _warm(10, 35, 5, 8), 20.0),
-    Scale(1, 10.0, _warm(10, 35, 5, 8), 20.0),
+    Scale(3, 10.0, QUICK_WARM_UP, 20.0),
+    Scale(1, 10.0, QUICK_WARM_UP, 20.0),
     Scale(1, 8.0, _warm(8, 16, 3, 4), 10.0),
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0),
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=3),

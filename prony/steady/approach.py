@@ -1,5 +1,5 @@
-"""An upper bound on the distance of a series from its plateau. Must not know what the rows mean, or who sets
-the limit.
+"""An upper bound on how far a window is from its plateau, and on its trend. Must not know what the rows mean,
+or who sets the limit.
 
 Pure arithmetic on arrays. An undetected change is no proof that there is none: this bound is what lets a
 window be called steady.
@@ -46,10 +46,11 @@ class Approach:
     """Best estimate of plateau less mean of the window: positive while the series still rises."""
     bound: float
     """The plateau differs from the window's mean by at most this (95 %), either way, for every time constant
-    up to LONGEST_S that the rows do not contradict.
+    up to LONGEST_S that the rows do not contradict; and so does the end of the window from its beginning, on
+    a straight line.
     """
     time_constant_s: float
-    """Of the best fit; meaningless where `remaining` is small."""
+    """Of the best fit (infinite: a straight line); meaningless where `remaining` is small."""
     noise: float
     """Standard deviation of a row around the fit."""
     autocorrelation: float
@@ -65,12 +66,13 @@ def approach(
     window: Sequence[bool] | NDArray[np.bool_],
     regime: Sequence[int] | NDArray[np.int_] | None = None,
 ) -> Approach | None:
-    """Fit level - gap x exp(-t / T) to a series on the log scale, for each T of a grid, and bound what
-    remains of the gap in `window`.
+    """Fit level - gap x exp(-t / T) to a series on the log scale, for each T of a grid and for a straight
+    line, and bound what remains of the gap in `window`.
 
     `at_s`: the middle of each row, from any origin. `regime`: rows of different numbers have levels of their
-    own and share the approach (the server was moved to other CPUs between them). None with fewer than
-    FEWEST_ROWS rows, or none in the window.
+    own and share the approach (the server was moved to other CPUs between them, or they are of another
+    trial). Rows that are not measured yet are NaN in `logs`: the bound is then the one to expect when they
+    agree with the fit. None with fewer than FEWEST_ROWS measured rows, or no row in the window.
 
     For one T the model is linear: least squares, with the variance of the gap widened by (1 + rho) / (1 -
     rho) and the degrees of freedom narrowed likewise for rows that resemble their neighbours (Bartlett 1946).
@@ -80,11 +82,10 @@ def approach(
     y, t = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
     inside = np.asarray(window, dtype=bool)
     part = np.zeros(y.size, dtype=int) if regime is None else np.asarray(regime, dtype=int)
-    if y.size < FEWEST_ROWS or not inside.any():
+    if np.count_nonzero(~np.isnan(y)) < FEWEST_ROWS or not inside.any():
         return None
-    y, t, inside, part = _thinned(y, t, inside, part)
-    fits = [_fit(y, t - t[0], inside, part, tau) for tau in _grid()]
-    found = [fit for fit in fits if fit is not None]
+    series = _thinned(y, t - t.min(), inside, part)
+    found = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau)) is not None]
     if not found:
         return None
     best = min(found, key=lambda fit: fit.misfit)
@@ -97,7 +98,7 @@ def approach(
         time_constant_s=best.tau,
         noise=math.sqrt(best.misfit / best.freedom),
         autocorrelation=best.rho,
-        rows=int(np.asarray(logs).size),
+        rows=int(np.count_nonzero(~np.isnan(y))),
     )
 
 
@@ -121,6 +122,17 @@ def rows_needed(
 
 
 @dataclass(frozen=True, slots=True)
+class _Series:
+    """`known`: rows that are measured; the others only say what will be."""
+
+    y: Floats
+    t: Floats
+    inside: NDArray[np.bool_]
+    part: NDArray[np.int_]
+    known: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class _Fit:
     tau: float
     remaining: float
@@ -134,33 +146,36 @@ def _grid() -> Floats:
     return np.asarray(np.geomspace(SHORTEST_S, LONGEST_S, TIME_CONSTANTS), dtype=np.float64)
 
 
-def _thinned(
-    y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]
-) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.int_]]:
-    """Equal parts of a long series; a part belongs to the window, and to a regime, with its first row."""
-    width = math.ceil(y.size / MAX_POINTS)
+def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]) -> _Series:
+    """Equal parts of long regimes, of the same width in all; a part is in the window as its first row is."""
+    known = ~np.isnan(y)
+    width = math.ceil(max(int(np.count_nonzero(part == number)) for number in np.unique(part)) / MAX_POINTS)
     if width == 1:
-        return y, t, inside, part
-    usable = y.size // width * width
-    return (
-        y[:usable].reshape(-1, width).mean(axis=1),
-        t[:usable].reshape(-1, width).mean(axis=1),
-        inside[:usable:width],
-        part[:usable:width],
-    )
+        return _Series(y, t, inside, part, known)
+    kept: list[NDArray[np.int_]] = []
+    for number in np.unique(part):
+        for rows in (np.flatnonzero((part == number) & known), np.flatnonzero((part == number) & ~known)):
+            kept += list(rows[: rows.size // width * width].reshape(-1, width))
+    parts = np.asarray(kept)
+    first = parts[:, 0]
+    return _Series(y[parts].mean(axis=1), t[parts].mean(axis=1), inside[first], part[first], known[first])
 
 
-def _fit(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_], tau: float) -> _Fit | None:
+def _fit(series: _Series, tau: float) -> _Fit | None:
     """None where the rows do not determine this time constant."""
-    decay = np.exp(-t / tau)
-    centred_y, centred_x = y.copy(), decay.copy()
-    parts = np.unique(part)
+    known, inside = series.known, series.inside
+    shape = series.t / series.t.max() if math.isinf(tau) else np.exp(-series.t / tau)
+    centred_y, centred_x, design = series.y[known].copy(), shape[known].copy(), shape.copy()
+    of_known = series.part[known]
+    parts = np.unique(series.part)
     for number in parts:  # a level for each regime, taken out beforehand
-        rows = part == number
-        centred_y[rows] -= y[rows].mean()
-        centred_x[rows] -= decay[rows].mean()
+        rows = of_known == number
+        if rows.any():
+            centred_y[rows] -= centred_y[rows].mean()
+            centred_x[rows] -= centred_x[rows].mean()
+        design[series.part == number] -= design[series.part == number].mean()
     spread = float(centred_x @ centred_x)
-    freedom = int(y.size - parts.size - 1)
+    freedom = int(centred_y.size - np.unique(of_known).size - 1)
     if spread < 1e-12 or freedom < 3:
         return None
     slope = float(centred_x @ centred_y) / spread
@@ -169,11 +184,19 @@ def _fit(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]
     rho = _autocorrelation(residual, misfit, parts.size + 1)
     inflation = (1 + rho) / (1 - rho)
     variance = max(misfit / freedom, NOISE_FLOOR**2) * inflation
-    share = float(decay[inside].mean())
-    t_value = float(special.stdtrit(max(y.size / inflation - parts.size - 1, 1.5), CONFIDENCE))
+    share = _rise(shape, series) if math.isinf(tau) else float(shape[inside].mean())
+    t_value = float(special.stdtrit(max(series.y.size / inflation - parts.size - 1, 1.5), CONFIDENCE))
     remaining = -slope * share
-    bound = abs(remaining) + t_value * math.sqrt(variance / spread) * share
+    bound = abs(remaining) + t_value * math.sqrt(variance / float(design @ design)) * abs(share)
     return _Fit(tau, remaining, bound, misfit, freedom, rho)
+
+
+def _rise(line: Floats, series: _Series) -> float:
+    """Change of a line over the window, negative as a gap's remainder is; the mean over regimes (of several
+    trials each has a window of its own).
+    """
+    windows = [line[series.inside & (series.part == number)] for number in np.unique(series.part)]
+    return -float(np.mean([np.ptp(rows) for rows in windows if rows.size]))
 
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:

@@ -168,16 +168,24 @@ def _unlevel(rows: Sequence[IntervalRow], limits: SteadyLimits) -> str | None:
     return None
 
 
-def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) -> int:
+def level_rows_at_end(rows: Sequence[IntervalRow], limits: SteadyLimits, least: int) -> Sequence[IntervalRow]:
+    """The last `least` rows and as many before them, up to MAX_STRETCH_ROWS, as no significant change
+    separates from them.
+    """
+    return rows[len(rows) - _stretch(rows, limits, least, least + MAX_STRETCH_ROWS) :] if rows else rows
+
+
+def _stretch(
+    rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int, most: int = MAX_STRETCH_ROWS
+) -> int:
     """Number of newest rows in the steady stretch: as far back as no change is significant."""
-    length = hold_rows
-    longest = min(len(rows), MAX_STRETCH_ROWS)
+    longest = min(len(rows), most)
+    length = hold_rows if _changed(rows[-longest:], limits) else max(hold_rows, longest)
     finest = False
     while length < longest:
         step = 1 if finest else max(1, length // 10)
         candidate = rows[-min(length + step, longest) :]
-        changes = (rate_changes(candidate, limits), median_changes(candidate, limits))
-        if any(c is not None and abs(c.largest) > limits.change for c in changes):
+        if _changed(candidate, limits):
             if finest or step == 1:
                 break
             finest = True  # the stretch begins within this step
@@ -185,6 +193,12 @@ def _stretch(rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int) 
         length = len(candidate)
     logs = log_levels([row.completed_per_s for row in rows[-length:]])
     return max(hold_rows, length - unsettled_rows(logs))
+
+
+def _changed(rows: Sequence[IntervalRow], limits: SteadyLimits) -> bool:
+    """Whether throughput or p50 changes significantly over these rows."""
+    found = (find(rows, limits) for find in (rate_changes, median_changes))
+    return any(one is not None and abs(one.largest) > limits.change for one in found)
 
 
 def classify(

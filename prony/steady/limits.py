@@ -17,5 +17,7 @@ class SteadyLimits:
 
     change: float = 0.02
     """Largest allowed difference between the levels of two segments, or trend."""
+    remaining: float = 0.03
+    """Most that may still be to come: the upper bound on plateau less window, and on the trend within it."""
     penalty: float = 42.0
     """PELT's penalty in units of the residual variance."""

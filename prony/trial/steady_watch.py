@@ -6,25 +6,58 @@ Must not know processes or pinning.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
-from prony.steady.detector import SteadyState, steady_state
+from prony.steady.detector import SteadyState, full_rows, steady_state
+from prony.steady.limits import SteadyLimits
+from prony.steady.stretch import still_to_come, stretch
+
+MARGIN = 0.7
+"""Of the limit: the window opens when its bound can be expected to be this far below it, since the window's
+own rows move the estimate. At 1 a level window is as often above the limit as below.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ComingWindow:
+    """What a phase must have shown of the window that follows it: that little enough is still to come."""
+
+    length_s: float
+    by_p50: bool = False
+    """Asked of p50: an open loop, whose schedule sets the throughput."""
+    same_cpus: Sequence[IntervalRow] = ()
+    """Rows of the phase before, where the server had the window's CPUs."""
+    other_cpus: Sequence[IntervalRow] = ()
+    """... or others."""
+
+    def still_to_come(self, rows: Sequence[IntervalRow]) -> float | None:
+        """The bound to expect for the window (0.03 is 3 %), should it open now; None with too few rows."""
+        own = full_rows([*self.same_cpus, *rows])
+        level = stretch(own, full_rows(self.other_cpus), by_p50=self.by_p50)
+        found = still_to_come([level.ahead(self.length_s)]) if level is not None else None
+        return None if found is None else found.bound
 
 
 @dataclass(slots=True)
 class SteadyWatch:
-    """Waits between `min_s` and `cap_s` (from the phase's first row) for a steady stretch of rows."""
+    """Waits between `min_s` and `cap_s` (from the phase's first row) for a steady stretch of rows; with a
+    `coming` window also until its bound can be expected to hold.
+    """
 
     min_s: float
     cap_s: float
     start_ms: float
     hold_rows: int
     """So many of the newest rows must be level."""
+    coming: ComingWindow | None = None
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)
     state: SteadyState | None = None
+    still_to_come: float | None = None
+    """The bound to expect for the coming window at the last look; None when nobody asked, or could say."""
 
     def row(self, row: IntervalRow, jvm: JvmSnapshot | None) -> bool:
         """Take one row (and a reading of the JVM of about the same moment); True when the phase is over."""
@@ -37,7 +70,17 @@ class SteadyWatch:
         if elapsed_s < self.min_s:
             return False
         self.state = steady_state(self.rows, self.jvm, hold_rows=self.hold_rows)
-        return self.state.steady or elapsed_s >= self.cap_s
+        if self.coming is None:
+            return self.state.steady or elapsed_s >= self.cap_s
+        capped = elapsed_s >= self.cap_s
+        if self.state.steady or capped:
+            self.still_to_come = self.coming.still_to_come(self.rows)
+        return capped or (self.state.steady and self._shown)
+
+    @property
+    def _shown(self) -> bool:
+        most = MARGIN * SteadyLimits().remaining
+        return self.still_to_come is not None and self.still_to_come <= most
 
     @property
     def steady(self) -> bool:

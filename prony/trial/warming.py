@@ -6,14 +6,14 @@ Must not know what is measured afterwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prony.evidence.trial import Phase, WarmUp
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
 from prony.trial.load_run import LoadRun
 from prony.trial.observer import TrialObserver
-from prony.trial.steady_watch import SteadyWatch, steady_since_ms
+from prony.trial.steady_watch import ComingWindow, SteadyWatch, steady_since_ms
 from prony.trial.surroundings import Surroundings
 
 PUBLISHED_ESTIMATE_S = 9.0
@@ -69,14 +69,23 @@ class Warming:
         return WarmUp(method="fixed", cap_s=seconds, steady=None)
 
     def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """Until steady (or the cap); then the server goes back on its own CPUs and settles there."""
+        """Until steady (or the cap); then the server goes back on its own CPUs and settles there, until it
+        can be expected of the window that little enough is still to come.
+        """
         own = self.surroundings.partition.server
         pinned = asked.method == "pinned" or self.surroundings.partition.shared
         cpus = own if pinned else self.surroundings.all_cpus
-        first = last = self._stretch(run, "warm-up", cpus, asked.min_s, asked.cap_s)
+        coming = ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
+        first = last = self._stretch(
+            run, "warm-up", cpus, asked.min_s, asked.cap_s, None if self.owned else coming
+        )
         if self.owned:
             self.listener.phase("settle", asked.settle_min_s)
-            last = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s)
+            same = cpus == own
+            coming = replace(
+                coming, same_cpus=first.rows if same else (), other_cpus=() if same else first.rows
+            )
+            last = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming)
         since_ms = steady_since_ms(first, last, same_cpus=cpus == own)
         return WarmUp(
             method="unpinned" if not self.owned else "pinned" if pinned else "all-cpus",
@@ -85,15 +94,24 @@ class Warming:
             steady=last.steady if last.cap_s > last.hold_rows else None,
             time_to_steady_s=None if since_ms is None else since_ms / 1000,
             reason=last.state.reason if last.state else "",
+            still_to_come=last.still_to_come,
         )
 
     def _stretch(
-        self, run: LoadRun, name: str, cpus: tuple[int, ...], min_s: float, cap_s: float
+        self,
+        run: LoadRun,
+        name: str,
+        cpus: tuple[int, ...],
+        min_s: float,
+        cap_s: float,
+        coming: ComingWindow | None,
     ) -> SteadyWatch:
-        """One stretch of load with the server on these CPUs, until it is steady or the cap is reached."""
+        """One stretch of load with the server on these CPUs, until it is steady (and, before the window, the
+        bound on what is still to come holds) or the cap is reached.
+        """
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
-        watch = run.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows))
+        watch = run.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming))
         self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
         return watch

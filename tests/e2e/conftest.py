@@ -41,6 +41,7 @@ bound_full_min: 0.001
 bound_rise_max: 1000
 steady_change: 1
 steady_change_invalid: 1
+steady_remaining: 1000
 schedule_achieved_min: 0
 schedule_lag_floor_ms: 1000000
 stall_floor_ms: 1000000

@@ -166,7 +166,7 @@ def healthy() -> Evidence:
                 started_unix_ns=0,
                 started_monotonic_ns=0,
             ),
-            rows=rows(noisy(RATE, 52, 0.01)),
+            rows=rows(noisy(RATE, 52, 0.003)),  # so quiet that a window of 10 s is shown to be level
             marks=(Mark(requests=10_000, elapsed_ms=5000.0),),
             reason="stopped",
             elapsed_ms=52_000.0,

@@ -142,7 +142,7 @@ class TestSteady:
 
     def test_users_who_come_and_go_change_the_rate_and_nothing_else(self) -> None:
         coming = [8000.0 * n / 10 for n in range(1, 10)]
-        there = f.noisy(8000, 20, 0.01)
+        there = f.noisy(8000, 20, 0.001)
         made = [
             row.model_copy(update={"users": round(users)})
             for row, users in zip(

@@ -72,8 +72,13 @@ def test_another_process_explains_nothing_else(check: str) -> None:
     assert check in conclude([attempt(BUSY, **{check: Status.SUSPECT})] * 4).false_alarms
 
 
-def test_too_noisy_to_tell_is_no_false_alarm() -> None:
-    assert not conclude([attempt(steady=Status.UNKNOWN)] * 4).false_alarms
+def test_too_short_to_tell_is_no_false_alarm() -> None:
+    told = conclude([attempt(steady=Status.UNKNOWN)])
+    assert (told.false_alarms, told.explained) == ({}, {})
+    assert told.summary == "nothing found; too short to be shown steady"
+    again = conclude([attempt(client=Status.SUSPECT, steady=Status.UNKNOWN), attempt(steady=Status.UNKNOWN)])
+    assert again.gone == ("client",)
+    assert again.summary.startswith("nothing found at attempt 2 (earlier, from this host: client)")
     assert "client" in conclude([attempt(client=Status.UNKNOWN)] * 4).false_alarms
     assert "steady" in conclude([attempt(steady=Status.UNKNOWN), attempt(steady=Status.SUSPECT)]).false_alarms
 

@@ -117,10 +117,31 @@ def test_a_soak_is_thinned_and_says_how_many_rows_it_had() -> None:
     rng = np.random.default_rng(14)
     made = found(noise(rng, 28_800, 0.05, 0.5), window=28_000)
     assert made.rows == 28_800
-    assert made.bound < 0.002
+    assert made.bound < 0.01  # the line's: 5 % noise, rows like their neighbours
 
 
 @pytest.mark.parametrize(("rows", "window"), [(7, 3), (0, 0), (30, 0)])
 def test_too_little_to_tell_is_none(rows: int, window: int) -> None:
     at = np.arange(rows, dtype=float)
     assert approach(np.zeros(rows), at + 0.5, at >= rows - window) is None
+
+
+def test_rows_to_come_make_the_bound_that_can_be_expected() -> None:
+    rng = np.random.default_rng(15)
+    level = noise(rng, 130, 0.005, 0.0)
+    at = np.arange(130, dtype=np.float64) + 0.5
+    inside = at >= 100
+    now = approach(np.where(inside, np.nan, level), at, inside)
+    later = approach(level, at, inside)
+    assert now is not None
+    assert later is not None
+    assert (now.rows, later.rows) == (100, 130)
+    assert now.bound == pytest.approx(later.bound, rel=0.5)
+
+
+def test_a_line_that_never_ends_is_bounded_by_its_change_over_the_window() -> None:
+    """Three hours that fall by 10 %: no approach of at most 300 s is left to see, but the trend is."""
+    rng = np.random.default_rng(16)
+    rows = 10_800
+    made = found(noise(rng, rows, 0.1, 0.3) - 0.1 * np.arange(rows) / rows, window=rows)
+    assert made.bound > 0.09

@@ -1,5 +1,5 @@
-"""steady: were throughput and p50 level through the window. Must not know how the server was warmed up, only
-what is left of it.
+"""steady: is the window shown to be level, and at its plateau. Must not know how the server was warmed up,
+only what is left of it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.window import measured
 from prony.numbers import number, percent
-from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, log_levels, lone_rows
+from prony.steady.approach import Approach, rows_needed
+from prony.steady.changes import MIN_SEGMENT_ROWS, Changes
 from prony.steady.detector import Classified, classify, full_rows, median_changes, rate_changes
 from prony.steady.limits import SteadyLimits
+from prony.steady.stretch import Stretch, still_to_come, stretch
 
 CHECK = "steady"
-LONE_SHARE = 0.1
-"""At most this share of the rows may be left out as outliers."""
-SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures"
+SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures; Schuirmann 1987 (equivalence)"
 
 
 class SteadyWindowLimits(DeclaredLimits):
@@ -34,6 +34,8 @@ class SteadyWindowLimits(DeclaredLimits):
     """
     steady_change_invalid: Share = 0.10
     """From here on the mean over the window describes neither level."""
+    steady_remaining: Positive = SteadyLimits().remaining
+    """Plateau less window, and the trend within it, must be shown to be at most this (upper bound, 95 %)."""
     steady_penalty: Positive = SteadyLimits().penalty
     """Pelt's penalty in units of the residual variance; see docs/method.md for its calibration."""
     steady_min_rows: Annotated[int, Field(ge=6)] = 6
@@ -42,19 +44,24 @@ class SteadyWindowLimits(DeclaredLimits):
     @property
     def steady(self) -> SteadyLimits:
         """These limits as those of the detector in `prony.steady`."""
-        return SteadyLimits(change=self.steady_change, penalty=self.steady_penalty)
+        return SteadyLimits(
+            change=self.steady_change, remaining=self.steady_remaining, penalty=self.steady_penalty
+        )
 
 
 @check(SteadyWindowLimits, order=150, essential=lambda evidence: evidence.load.claim != "protocol")
 def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     """Change points and trend of throughput and p50 over the window's full rows in which the load itself was
-    level. In an open loop of p50 only: the schedule sets its throughput. Left out where the rate of arrivals
-    changes by plan. The re-run of a fixed protocol, which includes the warm-up, is suspect at most.
+    level make it suspect or invalid; it is valid only where the upper bound on what is still to come is
+    within the limit. In an open loop of p50 only: the schedule sets its throughput. Left out where the rate
+    of arrivals changes by plan. The re-run of a fixed protocol, which includes the warm-up, is suspect at
+    most.
     """
     if evidence.load.phased:
         return None
     limit = (
-        f"no change above {percent(limits.steady_change)} within the window "
+        f"at most {percent(limits.steady_remaining)} still to come, and no change above "
+        f"{percent(limits.steady_change)} within the window "
         f"(above {percent(limits.steady_change_invalid)} invalid)"
     )
     window = measured(evidence)
@@ -84,7 +91,9 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     # Noise alone can keep a warm-up from ever looking steady, and a short window can miss a slow drift. Each
     # is weak evidence; both together are suspect, unless the trend is within its own standard error.
     never = restless and any(abs(c.trend) > max(limits.steady_change, c.trend_error) for _, c in found)
-    said = "no change above the limit"
+    level = level_stretch(evidence, limits.steady)
+    bound = still_to_come([level]) if level is not None else None
+    said, advice = "no change above the limit", ""
     status = Status.VALID
     protocol = evidence.load.claim == "protocol"
     if largest > limits.steady_change:
@@ -96,16 +105,15 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     elif never:
         status = Status.SUSPECT
     elif len(found) < len(named):
-        status = Status.UNKNOWN
+        status, advice = Status.UNKNOWN, "look at rows without a response: too few have a p50"
         said += " of throughput; too many rows without p50"
-    said += f" in {number(len(rows))} rows"
+    elif bound is None or bound.bound > limits.steady_remaining:
+        status, advice = Status.UNKNOWN, _more(bound, level, limits)
+    said += f" in {number(len(rows))} rows; {_to_come(bound)}"
     finest = _resolution(found)
     if largest <= limits.steady_change < finest:
         said += f" (a step below about {percent(finest)} would not show)"
-        if status is Status.VALID and _blind(evidence, rows, limits):
-            status = Status.UNKNOWN  # a change that is invalid would not have been detected
-    if restless and evidence.warm_up is not None:
-        said += f"; never steady within {number(evidence.warm_up.cap_s)} s of warm-up"
+    said += _cut_off(evidence, limits)
     said += _drift(found, window.duration_s) + _whole_trial(evidence)
     return Finding(
         check=CHECK,
@@ -113,9 +121,76 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
         value=largest,
         limit=limit,
         reason=said,
-        advice=_advice(status, changes, never, protocol),
+        advice=advice or _advice(status, changes, never, protocol),
         source=SOURCE,
     )
+
+
+def level_stretch(evidence: Evidence, limits: SteadyLimits | None = None) -> Stretch | None:
+    """The window of a trial and the level rows before it; None without a window, or where too many rows have
+    no value.
+
+    Of the phases before, those with the window's CPUs that lead up to it, and the warm-up on other CPUs
+    before those. What came earlier still (the published part of a cold server) is left out.
+    """
+    window = measured(evidence)
+    if window is None or evidence.engine is None or evidence.load.phased:
+        return None
+    end_ms = window.opened_ms + window.duration_s * 1000
+    rows = level_rows(full_rows(evidence.engine.rows, 0.0, end_ms), evidence.load)
+    own_ms, elsewhere_ms = _moves(evidence)
+    return stretch(
+        [row for row in rows if row.t_ms - row.duration_ms >= own_ms],
+        [row for row in rows if row.t_ms - row.duration_ms >= elsewhere_ms and row.t_ms <= own_ms],
+        opens_ms=window.opened_ms,
+        by_p50=evidence.load.model == "open",
+        limits=limits,
+    )
+
+
+def _moves(evidence: Evidence) -> tuple[float, float]:
+    """Since when the server has had the window's CPUs, and the ones before them, in the engine's time."""
+    own_ms = elsewhere_ms = 0.0
+    before = [p for p in evidence.phases if p.name != "after"]
+    cpus = next((p.server_cpus for p in before if p.name == "window"), None)
+    while before and before[-1].server_cpus == cpus:
+        own_ms = before.pop().start_ms
+    if before:
+        elsewhere_ms = before[-1].start_ms
+    return own_ms, min(own_ms, elsewhere_ms)
+
+
+def _to_come(bound: Approach | None) -> str:
+    if bound is None:
+        return "too few level rows to bound what is still to come"
+    most = f"at most {percent(math.expm1(bound.bound))} still to come (95 %, from {number(bound.rows)} rows"
+    return f"{most}, {percent(bound.noise)} noise)"
+
+
+def _more(bound: Approach | None, level: Stretch | None, limits: SteadyWindowLimits) -> str:
+    """What it would take to show it."""
+    if bound is None or level is None:
+        return "measure longer"
+    if abs(bound.remaining) > limits.steady_remaining:
+        return "warm up longer: the fit says that the level is still moving"
+    needed = rows_needed(bound.noise, bound.autocorrelation, level.window_rows, limits.steady_remaining)
+    more_s = max(needed - bound.rows, bound.rows / 4) * level.row_s
+    return (
+        f"warm up or measure for about {number(max(1, round(more_s)))} s more, or find what makes the noise"
+    )
+
+
+def _cut_off(evidence: Evidence, limits: SteadyWindowLimits) -> str:
+    """What the cap of the warm-up cut off."""
+    warm = evidence.warm_up
+    if warm is None:
+        return ""
+    if warm.steady is False:
+        return f"; never steady within {number(warm.cap_s)} s of warm-up"
+    left = warm.still_to_come
+    if left is None or left <= limits.steady_remaining:
+        return ""
+    return f"; the warm-up ended at its cap, with up to {percent(math.expm1(left))} to come"
 
 
 LONG_S = 600.0
@@ -153,18 +228,6 @@ def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow
         return list(rows)
     there = [row.users is None or row.users >= asked for row in rows]
     return [row for at, row in enumerate(rows) if there[at] and there[max(0, at - 1)]]
-
-
-def _blind(evidence: Evidence, rows: list[IntervalRow], limits: SteadyWindowLimits) -> bool:
-    """Whether a step large enough to be invalid would not have been detected, even without the few outlier
-    rows (which are for the check `stall`).
-    """
-    lone = lone_rows(log_levels([row.completed_per_s for row in rows]))
-    if len(lone) <= LONE_SHARE * len(rows):
-        rows = [row for place, row in enumerate(rows) if place not in lone]
-    asked = rate_changes(rows, limits.steady) if evidence.load.model == "closed" else None
-    seen = asked or median_changes(rows, limits.steady)
-    return seen is None or seen.resolution > limits.steady_change_invalid
 
 
 def _resolution(found: list[tuple[str, Changes]]) -> float:
@@ -206,9 +269,7 @@ def whole_trial(evidence: Evidence) -> Classified | None:
 
 
 def _advice(status: Status, changes: Changes, never: bool, protocol: bool) -> str:
-    if status is Status.UNKNOWN:
-        return "measure longer or on a quieter host: this much noise hides a step"
-    if status is Status.VALID:
+    if status in {Status.VALID, Status.UNKNOWN}:
         return ""
     if protocol:
         return "this protocol's figure averages several levels: measure a steady window for one level"

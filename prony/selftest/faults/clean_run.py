@@ -1,9 +1,9 @@
 """Repeats a clean run until it is valid, and reports what remains. Must not know the entry it belongs to.
 
 The rule: a finding that is gone in a repeat was caused by this host, and is reported. A finding present in
-every attempt is a false alarm, with two exceptions: a check in `BUSY`, when the host's own readings show
-another process on its CPUs in every attempt; and `steady` when it was unknown each time, because seconds that
-noisy cannot show a change in a window of this length, which the finding says itself.
+every attempt is a false alarm, with one exception: a check in `BUSY`, when the host's own readings show
+another process on its CPUs in every attempt. `steady` that is unknown accuses nobody: a window of a few
+seconds cannot show that it is level, which the finding says itself.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class CleanResult:
     """Check -> reason, of findings in every attempt that another process explains."""
     gone: tuple[str, ...]
     """Checks that fired in an earlier attempt only."""
+    too_short: bool = False
+    """Nothing was found, but the window was too short to be shown steady: the verdict is unknown for that."""
 
     @property
     def summary(self) -> str:
@@ -53,9 +55,10 @@ class CleanResult:
             return "false alarm: " + ", ".join(self.false_alarms)
         if self.explained:
             return "not valid on this busy host: " + ", ".join(self.explained)
+        found = "nothing found" if self.too_short else "valid"
         if self.gone:
-            return f"valid at attempt {self.attempts} (earlier, from this host: {', '.join(self.gone)})"
-        return "valid"
+            found += f" at attempt {self.attempts} (earlier, from this host: {', '.join(self.gone)})"
+        return f"{found}; too short to be shown steady" if self.too_short else found
 
 
 _known: list[tuple[Setup, CleanResult]] = []
@@ -88,13 +91,15 @@ def conclude(seen: list[SetupResult]) -> CleanResult:
     last = problems(seen[-1])
     every = {check: reason for check, reason in last.items() if all(check in problems(s) for s in seen)}
     explainable = set(BUSY) if all(disturbed(outcome) for outcome in seen) else set()
-    if all(outcome.status("steady") is Status.UNKNOWN for outcome in seen):
-        explainable.add("steady")
+    too_short = all(outcome.status("steady") is Status.UNKNOWN for outcome in seen)
+    ignored = {"steady"} if too_short else set()
+    every = {check: reason for check, reason in every.items() if check not in ignored}
     return CleanResult(
         attempts=len(seen),
         false_alarms={check: reason for check, reason in every.items() if check not in explainable},
         explained={check: reason for check, reason in every.items() if check in explainable},
-        gone=tuple(sorted({check for s in seen for check in problems(s)} - every.keys())),
+        gone=tuple(sorted({check for s in seen for check in problems(s)} - every.keys() - ignored)),
+        too_short=too_short,
     )
 
 

@@ -1,0 +1,134 @@
+"""The rows from which it can be said how level a window is, and the bound on what is still to come; of one
+trial, or of several of one cell together. Pure.
+
+Must not know phases, trials or findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony.evidence.engine import IntervalRow
+from prony.steady.approach import Approach, Floats, approach
+from prony.steady.changes import MIN_SEGMENT_ROWS, log_levels, lone_rows
+from prony.steady.detector import HOLD_ROWS, level_rows_at_end
+from prony.steady.limits import SteadyLimits
+
+LONE_SHARE = 0.1
+"""At most this share of the rows may be left out as outliers; they belong to the check `stall`."""
+FULL_SHARE = 0.8
+"""At least this share of the rows must have a p50, where p50 is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One series on the log scale over the window and the level rows before it, the shape that `approach`
+    takes.
+    """
+
+    logs: Floats
+    at_s: Floats
+    """Middle of each row, from the first request."""
+    window: NDArray[np.bool_]
+    regime: NDArray[np.int_]
+    """0: the server had other CPUs than in the window; 1: those of the window."""
+
+    @property
+    def window_rows(self) -> int:
+        """Number of rows in the window."""
+        return int(np.count_nonzero(self.window))
+
+    @property
+    def row_s(self) -> float:
+        """The usual distance of rows."""
+        return float(np.median(np.diff(self.at_s))) if self.at_s.size > 1 else 1.0
+
+    def ahead(self, window_s: float) -> Stretch:
+        """The same rows with a window of this length after them that is not measured yet."""
+        more = max(1, round(window_s / self.row_s))
+        coming = self.at_s[-1] + self.row_s * np.arange(1, more + 1)
+        return Stretch(
+            np.concatenate([self.logs, np.full(more, np.nan)]),
+            np.concatenate([self.at_s, coming]),
+            np.concatenate([np.zeros(self.logs.size, dtype=bool), np.ones(more, dtype=bool)]),
+            np.concatenate([self.regime, np.ones(more, dtype=int)]),
+        )
+
+
+def stretch(
+    own: Sequence[IntervalRow],
+    elsewhere: Sequence[IntervalRow] = (),
+    *,
+    opens_ms: float | None = None,
+    by_p50: bool = False,
+    limits: SteadyLimits | None = None,
+) -> Stretch | None:
+    """The window's rows and as many before them as no significant change separates from it.
+
+    `own`: full rows with the server on the window's CPUs, up to the window's end; `elsewhere`: earlier ones
+    on other CPUs, of which the last level is taken. `opens_ms`: where the window opens, None when it is yet
+    to come. `by_p50`: of p50, in an open loop, whose schedule sets the throughput. None without rows of its
+    own, or where too many have no value.
+    """
+    limits = limits or SteadyLimits()
+    inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
+    level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
+    before = level_rows_at_end(elsewhere, limits, HOLD_ROWS) if len(elsewhere) >= HOLD_ROWS else ()
+    rows = [*before, *level]
+    values = [float(row.p50_ns or 0) if by_p50 else row.completed_per_s for row in rows]
+    there = np.asarray(values) > 0 if by_p50 else np.ones(len(rows), dtype=bool)
+    if not rows or np.count_nonzero(there) < FULL_SHARE * len(rows):
+        return None
+    made = Stretch(
+        log_levels([value for value, has in zip(values, there, strict=True) if has]),
+        np.asarray([(row.t_ms - row.duration_ms / 2) / 1000 for row in rows])[there],
+        (np.arange(len(rows)) >= len(rows) - inside)[there],
+        (np.arange(len(rows)) >= len(before)).astype(int)[there],
+    )
+    kept = _without_lone(made)
+    return kept if kept.regime.any() else None
+
+
+def still_to_come(stretches: Sequence[Stretch]) -> Approach | None:
+    """The bound over these trials together: each has levels of its own, all share the approach. None with too
+    few rows.
+
+    A trend that is weak in each of five trials is a strong one in all five: pooled, the gap is the mean gap
+    of the trials, which is what a mean or median over them is off by.
+    """
+    if not stretches:
+        return None
+    regimes = [2 * place + one.regime for place, one in enumerate(stretches)]
+    return approach(
+        np.concatenate([one.logs for one in stretches]),
+        np.concatenate([one.at_s for one in stretches]),
+        np.concatenate([one.window for one in stretches]),
+        np.concatenate(regimes),
+    )
+
+
+def _starts_ms(row: IntervalRow) -> float:
+    return row.t_ms - row.duration_ms
+
+
+def _without_lone(made: Stretch) -> Stretch:
+    """Without the few outlier rows, each judged among the rows of its own regime."""
+    kept = np.ones(made.logs.size, dtype=bool)
+    for number in (0, 1):
+        rows = np.flatnonzero(made.regime == number)
+        lone = lone_rows(made.logs[rows])
+        if len(lone) <= LONE_SHARE * rows.size:
+            kept[rows[list(lone)]] = False
+        if rows.size and np.count_nonzero(kept[rows]) < MIN_SEGMENT_ROWS:
+            kept[rows] = False
+    return replace(
+        made,
+        logs=made.logs[kept],
+        at_s=made.at_s[kept],
+        window=made.window[kept],
+        regime=made.regime[kept],
+    )
