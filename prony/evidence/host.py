@@ -74,6 +74,20 @@ class CpuUse(Record):
     """Packets of the whole machine that it handled in soft interrupts."""
 
 
+class TcpCounts(Record):
+    """What the kernel's TCP counted in this network namespace."""
+
+    segments_out: int
+    retransmitted: int
+    """Segments that were sent again, SYNs included."""
+    syn_retransmitted: int
+    listen_overflows: int
+    """Connections that met a full accept queue."""
+    listen_drops: int
+    delayed_acks: int
+    """Acknowledgements that a timer sent, after 40 ms or more."""
+
+
 class HostWindow(Record):
     """The machine over the measured window."""
 
@@ -94,6 +108,7 @@ class HostWindow(Record):
     kernel_log_lines: int | None = None
     """New kernel log lines of warning level or worse; None when the log cannot be read."""
     sysctls_changed: tuple[str, ...] | None = None
+    tcp: TcpCounts | None = None
 
 
 class HostRow(Record):

@@ -184,3 +184,5 @@ class Probe(Record):
     """The header Via: a proxy stood between."""
     server_header: str | None = None
     """The header Server."""
+    elapsed_ms: float | None = None
+    """From before the connect to the whole response, redirects included; no figure, only a size."""

@@ -27,6 +27,7 @@ from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values
 from prony.host.sockets import socket_sums, sockets
 from prony.host.softnet import packets_by_cpu
 from prony.host.sysctls import read_sysctls
+from prony.host.tcp_counters import tcp_counts
 from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
@@ -140,6 +141,7 @@ class HostSampler:
             mhz=self._mhz(),
             census=census(self._root),
             packets=packets_by_cpu(self._root),
+            tcp=tcp_counts(self._root),
         )
         with self._lock:
             self._marks.append(mark)

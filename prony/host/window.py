@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from prony.evidence.host import CpuUse, HostWindow
+from prony.evidence.host import CpuUse, HostWindow, TcpCounts
 from prony.host.others import Census, OthersUse, others_between, share_of_others
 from prony.host.proc import TICKS_PER_S, CpuTicks
 from prony.host.samples import difference
 from prony.host.softnet import rise
 from prony.host.sysctls import changed
+from prony.host.tcp_counters import between
 
 NEAR_S = 3.0
 """A mark further from the edge than this does not describe the sockets or the frequency there."""
@@ -44,6 +45,7 @@ class WindowEdge:
     census: Census
     packets: dict[int, int] | None = None
     """Handled in soft interrupts, by CPU; cumulative."""
+    tcp: TcpCounts | None = None
 
 
 def host_window(
@@ -95,6 +97,7 @@ def host_window(
         swap_in_bytes=_rise(swapped, open_s, close_s),
         kernel_log_lines=_rise_of_steps(log_lines, open_s, close_s),
         sysctls_changed=None if opened is None or closed is None else changed(opened.sysctls, closed.sysctls),
+        tcp=between(*(None if mark is None else mark.tcp for mark in (near_open, near_close))),
     )
 
 

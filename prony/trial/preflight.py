@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import mmap
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -118,7 +119,9 @@ def _asked(address: Address, step: Step, values: Values) -> ProbeResponse:
 
 
 def _probe(address: Address, step: Step, values: Values) -> Probe:
+    begun_s = time.monotonic()
     response = _asked(address, step, values)
+    elapsed_ms = (time.monotonic() - begun_s) * 1000
     headers = {name.lower(): value for name, value in response.headers.items()}
     if step.expect is not None:
         why_not = step.expect.why_not(response.status, headers, response.body)
@@ -137,6 +140,7 @@ def _probe(address: Address, step: Step, values: Values) -> Probe:
         body_digest=body_digest(response.body, headers.get("content-type")),
         via=headers.get("via"),
         server_header=headers.get("server"),
+        elapsed_ms=elapsed_ms,
     )
 
 

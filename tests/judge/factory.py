@@ -23,7 +23,7 @@ from prony.evidence.engine import (
     ResponseCount,
     Window,
 )
-from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange
+from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange, TcpCounts
 from prony.evidence.server import (
     CgroupThrottle,
     JvmSnapshot,
@@ -216,6 +216,14 @@ def healthy() -> Evidence:
             swap_in_bytes=0,
             kernel_log_lines=0,
             sysctls_changed=(),
+            tcp=TcpCounts(
+                segments_out=320_000,
+                retransmitted=0,
+                syn_retransmitted=0,
+                listen_overflows=0,
+                listen_drops=0,
+                delayed_acks=3,
+            ),
         ),
         partition=CpuPartition(server=(0,), client=(1,)),
         limits=Limits(

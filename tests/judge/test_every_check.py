@@ -26,6 +26,7 @@ from prony.judge.checks.errors import errors
 from prony.judge.checks.host import host
 from prony.judge.checks.isolation import isolation
 from prony.judge.checks.little import little
+from prony.judge.checks.network import network
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.checks.samples import samples
 from prony.judge.checks.schedule import schedule
@@ -117,6 +118,23 @@ def wrong(count: int) -> Evidence:
     return f.window(declared, failed=count, errors={"expect_body": count})
 
 
+def refused(count: int, window: Evidence = HEALTHY, **more: int) -> Evidence:
+    """So many connection attempts met a full queue, of 40,000; `more` are other counters of TCP."""
+    assert HEALTHY.host_window is not None
+    assert HEALTHY.host_window.tcp is not None
+    counted = HEALTHY.host_window.tcp.model_copy(update={"listen_overflows": count, **more})
+    return f.part(f.window(window, connect_attempts=40_000), "host_window", tcp=counted)
+
+
+def held(count: int) -> Evidence:
+    """So many of 10,000 responses took 41 ms, with a delayed acknowledgement each; the preflight 1 ms."""
+    times = f.of_values([1_200_000] * (10_000 - count) + [41_000_000] * count)
+    quick = HEALTHY.probes[0].model_copy(update={"elapsed_ms": 1.0})
+    slow = f.window(HEALTHY, service_time=times, completed=10_000)
+    slow = f.part(slow, "server_window", cpu_user_s=1.0, cpu_system_s=0.5)
+    return refused(0, slow, delayed_acks=count).model_copy(update={"probes": (quick,)})
+
+
 def steal(share: float) -> Evidence:
     assert HEALTHY.host_window is not None
     cpus = tuple(cpu.model_copy(update={"steal": share}) for cpu in HEALTHY.host_window.cpus)
@@ -146,6 +164,7 @@ FIRES: dict[str, Evidence] = {
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
     "isolation": steal(0.2),
     "host": SLOW_CLOCK,
+    "network": refused(900),
     "ports": f.totals(HEALTHY, eaddrnotavail=3),
     "descriptors": f.totals(HEALTHY, emfile=3),
     "client": client_with(0.95, lag_ms=5),
@@ -241,6 +260,9 @@ LIMITS: dict[str, Decides] = {
     "bound_throttled_periods_min": Decides(
         bound_by, idle(throttle=throttled(1.0, periods=40)), INVALID, 0.3, VALID
     ),
+    "network_refused_connects": Decides(network, refused(900), INVALID, 0.1, SUSPECT),
+    "network_retransmitted": Decides(network, refused(0, retransmitted=900), SUSPECT, 0.01, VALID),
+    "network_delayed": Decides(network, held(2000), SUSPECT, 0.5, VALID),
     "ports_suspect_share": Decides(ports_before, closing(400), SUSPECT, 0.9, VALID),
     "ports_refuse_share": Decides(ports_before, closing(480), INVALID, 1.1, SUSPECT),
     "ports_hold_s": Decides(ports_before, closing(480), INVALID, 30, VALID),

@@ -15,7 +15,14 @@ from prony.judge.together import JudgedTrial, clock
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
-from prony.selftest.faults.disturbances import burner, cpu_quota, foreign_traffic, port_range
+from prony.selftest.faults.disturbances import (
+    burner,
+    cpu_quota,
+    foreign_traffic,
+    network_namespace,
+    port_range,
+    shallow_link,
+)
 from prony.selftest.faults.edited import clock_dips, clock_level, clock_low, quota_unreadable
 from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
 from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
@@ -327,6 +334,47 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(command=(*SHARED, "{host}", "{port}", "works"), workload=hello(status_only=True)),
         partial(_says, "content", "length"),
         other_tools=False,
+    ),
+    Entry(
+        34,
+        "the accept queue overflows",
+        "a backlog of 1 and a connection per request: SYNs are dropped and sent again a second later",
+        Setup(
+            command=(*SHARED, "{host}", "{port}", "works", "narrow"),
+            connections=Connections(keep_alive=False),
+        ),
+        ("network",),
+        Setup(command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)),
+        partial(_says, "network", "accept queue"),
+    ),
+    Entry(
+        35,
+        "segments are lost",
+        "a link with a short queue drops segments, and their requests wait for TCP's timers",
+        Setup(
+            serve=("--body-bytes", "30000"),
+            workload=hello(expect=False),
+            around=shallow_link,
+            needs=("root", "tc"),
+        ),
+        ("network",),
+        Setup(
+            serve=("--work", "100us", "--body-bytes", "30000"),
+            workload=hello(expect=False),
+            around=network_namespace,
+            needs=("root",),
+        ),
+        partial(_says, "network", "retransmissions"),
+        other_tools=False,
+    ),
+    Entry(
+        36,
+        "40 ms of delayed acknowledgement",
+        "the server writes head and body apart, and Nagle's algorithm holds the body back",
+        Setup(command=(*SHARED, "{host}", "{port}", "works", "apart")),
+        ("network",),
+        Setup(serve=("--delay", "fixed:40ms")),
+        partial(_says, "network", "delayed acknowledgements"),
     ),
     Entry(
         40,

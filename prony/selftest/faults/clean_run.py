@@ -18,7 +18,19 @@ from prony.selftest.faults.trial import run_setup
 PAUSES_S = (1.0, 3.0, 6.0)
 """Before each repeat; the disturbance may be gone by then."""
 BUSY = frozenset(
-    {"isolation", "host", "client", "steady", "schedule", "samples", "stall", "think", "warm", "little"}
+    {
+        "isolation",
+        "host",
+        "network",
+        "client",
+        "steady",
+        "schedule",
+        "samples",
+        "stall",
+        "think",
+        "warm",
+        "little",
+    }
 )
 """Checks that another process on the same CPUs can trip. Errors, connections, content, counts, arrivals and
 ports are not among them: missing CPU time explains none of those. Little's law is: users who wait for a

@@ -39,20 +39,41 @@ def burner(side: Side) -> Disturbance:
 
 
 @contextmanager
-def port_range(first: int, last: int) -> Iterator[None]:
-    """A network namespace with this range of ephemeral ports; processes started inside belong to it."""
+def network_namespace() -> Iterator[None]:
+    """A network namespace with a loopback of its own; processes started inside belong to it."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/self/ns/net").open("rb") as home:
         if libc.unshare(CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "no network namespace could be made")
         try:
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
-            settings = Path("/proc/sys/net/ipv4")
-            (settings / "ip_local_port_range").write_text(f"{first} {last}")
             yield
         finally:
             if libc.setns(home.fileno(), CLONE_NEWNET) != 0:
                 raise OSError(ctypes.get_errno(), "the network namespace could not be left")
+
+
+@contextmanager
+def port_range(first: int, last: int) -> Iterator[None]:
+    """A network namespace with this range of ephemeral ports."""
+    with network_namespace():
+        Path("/proc/sys/net/ipv4/ip_local_port_range").write_text(f"{first} {last}")
+        yield
+
+
+SHALLOW = ("rate", "40mbit", "burst", "16kb", "limit", "16kb")
+"""A link whose queue holds ten packets and drops what comes beyond, as a switch with small buffers does."""
+
+
+@contextmanager
+def shallow_link() -> Iterator[None]:
+    """A network namespace whose loopback drops what its short queue cannot hold."""
+    with network_namespace():
+        subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True, capture_output=True)
+        subprocess.run(
+            ["tc", "qdisc", "add", "dev", "lo", "root", "tbf", *SHALLOW], check=True, capture_output=True
+        )
+        yield
 
 
 PERIOD_US = 100_000

@@ -68,7 +68,7 @@ class Setup:
     edited: Callable[[Evidence], Evidence] | None = None
     """For what no machine can stage: applied to the evidence of a real trial before it is judged."""
     needs: tuple[str, ...] = ()
-    """Of the host: `root`, `cgroup`, `steering`, `two-cpus`."""
+    """Of the host: `root`, `cgroup`, `steering`, `tc`, `two-cpus`."""
 
 
 @dataclass(frozen=True, slots=True)

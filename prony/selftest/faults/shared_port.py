@@ -1,12 +1,14 @@
 """A small web server that listens with SO_REUSEPORT, as servers with one socket per worker do, so that
 another process can join its port. Run by its path with host, port, `patient` (never the first to close),
-`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses).
+`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow`
+(a backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm).
 Must not know Prony.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import time
 from typing import cast
@@ -14,6 +16,8 @@ from typing import cast
 BODY = b"x" * 64
 HALF = BODY[:32] if "halves" in sys.argv else BODY
 EVERY = 50
+APART = "apart" in sys.argv
+BACKLOG = 1 if "narrow" in sys.argv else 1024
 PATIENT = "patient" in sys.argv
 WORK_S = 0.001 if "works" in sys.argv else 0.0
 END = b"\r\n\r\n"
@@ -30,6 +34,8 @@ class SameResponse(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Responses go where the requests come from."""
         self._transport = cast(asyncio.Transport, transport)
+        if APART:
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
 
     def data_received(self, data: bytes) -> None:
         """A request ends with an empty line."""
@@ -42,7 +48,9 @@ class SameResponse(asyncio.Protocol):
             self._count += 1
             body = HALF if self._count % EVERY == 0 else BODY
             head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n".encode()
-            self._transport.write(head + (b"Connection: close\r\n" if closes else b"") + b"\r\n" + body)
+            head += (b"Connection: close\r\n" if closes else b"") + b"\r\n"
+            for part in (head, body) if APART else (head + body,):
+                self._transport.write(part)
             if closes:
                 self._transport.close()
 
@@ -56,7 +64,7 @@ def _work() -> None:
 async def serve(host: str, port: int) -> None:
     """Until it is ended."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(SameResponse, host, port, reuse_port=True, backlog=1024)
+    server = await loop.create_server(SameResponse, host, port, reuse_port=True, backlog=BACKLOG)
     await server.serve_forever()
 
 

@@ -5,6 +5,7 @@ experiment uses. Must not know which fault it is.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ def missing_for(setup: Setup) -> str | None:
             os.geteuid() == 0 and can_limit_cpu(),
             "a control group with a CPU quota that we may make",
         ),
+        "tc": (shutil.which("tc") is not None, "tc (Debian: iproute2)"),
         "steering": (STEERING.exists(), "a kernel with receive packet steering"),
         "two-cpus": (not partition().shared, "two CPUs, one for each side"),
     }

@@ -1,0 +1,145 @@
+"""network: did TCP itself delay requests: an accept queue that overflowed, retransmissions, delayed
+acknowledgements. Must not know what the server did with a request.
+
+The counters are those of the network namespace: both ends where client and server share one.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Window
+from prony.evidence.host import TcpCounts
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative, Share, check
+from prony.judge.finding import Finding, Status, no_window, unknown, worst
+from prony.judge.histogram import HistogramError, decode
+from prony.judge.server_cpu import server_cpu_share
+from prony.judge.window import measured
+from prony.numbers import number, percent
+
+CHECK = "network"
+SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
+DELAYED_MS = (39.0, 46.0)
+"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the server's own
+time is added.
+"""
+AT_ONCE_MS = 20.0
+"""A server that answers the preflight within this time does not need 40 ms."""
+DELAYED_PER_RESPONSE = 0.5
+"""Delayed acknowledgements per response of that length, at least: each waits for one."""
+BELOW_SHARE = 0.2
+"""At most so many responses between AT_ONCE_MS and 40 ms per one of 40 ms: the timer leaves a gap there."""
+IDLE_SHARE = 0.7
+"""Server CPU from which 40 ms may be its own queue."""
+
+
+class NetworkLimits(DeclaredLimits):
+    network_refused_connects: Share = 0.01
+    """Connection attempts that met a full accept queue: any is suspect, from this share on invalid (the p99
+    is then the timer that repeats a SYN).
+    """
+    network_retransmitted: NotNegative = 0.001
+    """Retransmitted ÷ sent segments above which a latency, or a capacity, shows TCP's timers: suspect."""
+    network_delayed: Share = 0.05
+    """Share of responses of about 40 ms from which delayed acknowledgements are named: suspect."""
+
+
+@check(NetworkLimits, order=65)
+def network(evidence: Evidence, limits: NetworkLimits) -> Finding | None:
+    """Overflow of the accept queue, retransmissions, delayed acknowledgements. Left out for Unix sockets."""
+    if evidence.load.transport == "unix":
+        return None
+    limit = (
+        f"no full accept queue (from {percent(limits.network_refused_connects)} of the connections invalid), "
+        f"at most {percent(limits.network_retransmitted)} of the segments retransmitted, "
+        f"at most {percent(limits.network_delayed)} of the responses after a delayed acknowledgement"
+    )
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    counts = evidence.host_window.tcp if evidence.host_window is not None else None
+    if counts is None:
+        return unknown(CHECK, "TCP's counters could not be read", limit=limit, source=SOURCE)
+    parts = [
+        part
+        for part in (
+            _accept_queue(window, counts, limits),
+            _retransmitted(counts, limits),
+            _delayed(evidence, window, counts, limits),
+        )
+        if part is not None
+    ]
+    repeated = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
+    return Finding(
+        check=CHECK,
+        status=worst(*(status for status, _, _ in parts)) if parts else Status.VALID,
+        value=counts.retransmitted / counts.segments_out if counts.segments_out else 0.0,
+        limit=limit,
+        reason="; ".join(text for _, text, _ in parts) or repeated,
+        advice="; ".join(advice for _, _, advice in parts),
+        source=SOURCE,
+    )
+
+
+Part = tuple[Status, str, str]
+"""Status, what was found, what to do."""
+
+
+def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+    refused = max(counts.listen_overflows, counts.listen_drops)
+    if refused <= 0:
+        return None
+    attempts = window.connect_attempts or window.connections_opened or 0
+    share = refused / (attempts + refused)
+    text = f"accept queue overflow: {number(refused)} connection attempts met a full queue"
+    if counts.syn_retransmitted:
+        text += f", {number(counts.syn_retransmitted)} SYNs were sent again, each after 1 s or more"
+    return (
+        Status.INVALID if share >= limits.network_refused_connects else Status.SUSPECT,
+        text,
+        "raise the server's backlog and net.core.somaxconn, or keep connections open",
+    )
+
+
+def _retransmitted(counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+    data = counts.retransmitted - counts.syn_retransmitted
+    if counts.segments_out <= 0 or data <= limits.network_retransmitted * counts.segments_out:
+        return None
+    share = percent(data / counts.segments_out)
+    return (
+        Status.SUSPECT,
+        f"retransmissions: {share} of the segments were sent again; a lost one costs its request 200 ms or "
+        "more",
+        "find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
+    )
+
+
+def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+    """Nagle's algorithm on the server holds the end of a response until the client's delayed acknowledgement
+    (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight and its CPU.
+    """
+    alone = [probe.elapsed_ms for probe in evidence.probes if probe.elapsed_ms is not None]
+    if window.service_time is None or not alone or max(alone) > AT_ONCE_MS:
+        return None
+    try:
+        times = decode(window.service_time)
+    except HistogramError:
+        return None
+    at_ms, own_ms = times.middle_ns / 1e6, max(alone)
+
+    def between(low_ms: float, high_ms: float) -> float:
+        return float(times.counts[(at_ms >= low_ms) & (at_ms < high_ms)].sum())
+
+    held = between(DELAYED_MS[0], DELAYED_MS[1] + 2 * own_ms)
+    share = held / times.count if times.count else 0.0
+    # A server that itself takes so long has times below, too, and it may be busy.
+    apart = between(AT_ONCE_MS, DELAYED_MS[0]) <= BELOW_SHARE * held
+    acknowledged = counts.delayed_acks >= DELAYED_PER_RESPONSE * held
+    busy = server_cpu_share(evidence)
+    if share < limits.network_delayed or not (apart and acknowledged) or (busy or 0.0) >= IDLE_SHARE:
+        return None
+    return (
+        Status.SUSPECT,
+        f"delayed acknowledgements: {percent(share)} of the responses took about 40 ms, which the server did "
+        f"not need before the load ({number(counts.delayed_acks)} delayed acknowledgements)",
+        "let the server write head and body together, or set TCP_NODELAY",
+    )
