@@ -70,12 +70,10 @@ def _known() -> str:
 
 def _read(name: str, seed: int | None) -> Plan:
     from prony.judge.limits import CheckLimits
-    from prony.plan import planfile_url
     from prony.plan.planfile_read import find, read
 
-    path, drawn = find(name), options.seed(seed)
-    found = planfile_url.read(path, limits=CheckLimits, seed=drawn)
-    found = found or read(path, limits=CheckLimits, seed=drawn)
+    drawn = options.seed(seed)
+    found = read(find(name), limits=CheckLimits, seed=drawn)
     return found if seed is None else found.model_copy(update={"seed": drawn})
 
 

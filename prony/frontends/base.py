@@ -20,7 +20,7 @@ from prony.experiment.requirements import refuse_cell
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.judge.finding import Finding, Judgement, Status
-from prony.plan import planfile_url
+from prony.plan import planfile_write
 from prony.plan.plan import MAIN, Plan, cell_of, one_part
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
@@ -165,7 +165,7 @@ def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
 
 def explain(translated: Translated) -> str:
     """The Prony plan that the script becomes, as a file that `prony run` can run."""
-    return planfile_url.text(translated.plan(), translated.notes)
+    return planfile_write.text(translated.plan(), translated.notes)
 
 
 @dataclass(frozen=True, slots=True)

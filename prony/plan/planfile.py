@@ -1,6 +1,6 @@
 """What a plan file says: the keys of `plans/*.yaml`, one part or several, before anything is expanded.
 
-Must not know servers, workloads or how a plan is run; docs/plans.md has the same keys for readers.
+Must not know the catalogue, or how a plan is run; docs/plans.md has the same keys for readers.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import Connections, RatePhase
 from prony.plan.population import Population
-from prony.plan.target import Value
+from prony.plan.script import Script
+from prony.plan.stage import Stage
+from prony.plan.target import CountKeys, Value
 from prony.plan.think import Pause, Think
-from prony.plan.trial import WarmUpPlan
+from prony.plan.trial import WarmUpPlan, fixed
+from prony.plan.workload import Workload
 
 MOST_LOOKS = 100
 """Planning the looks takes seconds from here on, and so many trials take days."""
@@ -47,8 +50,68 @@ Pauses = Annotated[
     Field(min_length=1),
     BeforeValidator(_listed, json_schema_input_type=str | Think | list[str | Think]),
 ]
-Names = Annotated[
-    tuple[str, ...], Field(min_length=1), BeforeValidator(_listed, json_schema_input_type=str | list[str])
+
+
+def _timed(value: object) -> object:
+    """A number of seconds stands for a warm-up of exactly that length."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    if not value >= 0:
+        raise ValueError("expected seconds, 0 or more, or a mapping (method, min_s, cap_s …)")
+    return fixed(value)
+
+
+WarmUp = Annotated[WarmUpPlan, BeforeValidator(_timed, json_schema_input_type=float | WarmUpPlan)]
+TRIAL_KEYS = (
+    "connections",
+    "request_timeout_ms",
+    "connect_timeout_ms",
+    "driver",
+    "preflight",
+    "script",
+    "request_parts",
+    "log",
+    "before",
+    "after",
+)
+"""What a trial calls as a plan file does, with the same defaults."""
+
+
+class UrlKeys(Record):
+    """A server that is running already: where it listens and, with https, how it is spoken to."""
+
+    url: str
+    """Scheme, host and port; the paths stand in the workload."""
+    ca: str | None = None
+    insecure: bool = False
+    client_cert: str | None = None
+    client_key: str | None = None
+    sni: str | None = None
+    addresses: tuple[str, ...] = ()
+    """HOST:PORT where connections go in place of the URL's host, such as a proxy."""
+    source_addresses: tuple[str, ...] = ()
+    counts: CountKeys | None = None
+
+
+def _written(value: object) -> str:
+    return "name" if isinstance(value, str) else "written"
+
+
+Servers = Annotated[
+    tuple[
+        Annotated[Annotated[str, Tag("name")] | Annotated[UrlKeys, Tag("written")], Discriminator(_written)],
+        ...,
+    ],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=str | UrlKeys | list[str | UrlKeys]),
+]
+Workloads = Annotated[
+    tuple[
+        Annotated[Annotated[str, Tag("name")] | Annotated[Workload, Tag("written")], Discriminator(_written)],
+        ...,
+    ],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=str | Workload | list[str | Workload]),
 ]
 
 
@@ -164,11 +227,14 @@ class ServerKeys(Record):
 class PartKeys(ServerKeys):
     """The keys of a part; written at the top level they hold for every part that does not say otherwise."""
 
-    servers: Names | None = None
-    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value."""
+    servers: Servers | None = None
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value, launched for each trial; or a URL with its options:
+    a server that is running already.
+    """
     per_server: dict[str, ServerKeys] = Field(default_factory=dict)
     """Server, as in `servers` -> its own JDK, heap, flags, settings."""
-    workloads: Names | None = None
+    workloads: Workloads | None = None
+    """Names, files, or written out."""
     workload_settings: dict[str, float] | None = None
     """Settings of the workloads, such as delay_ms."""
     loops: int | None = Field(default=None, ge=1)
@@ -183,10 +249,22 @@ class PartKeys(ServerKeys):
     ) = None
     """Without: the workload's users in a closed loop."""
     measured: MeasuredKeys | None = None
-    warm_up: WarmUpPlan | None = None
+    warm_up: WarmUp | None = None
+    """Before a steady window: until the server is level, or for so many seconds."""
     trials: int | None = Field(default=None, ge=1, le=1000)
     connections: Connections | None = None
     request_timeout_ms: int | None = Field(default=None, ge=1)
+    connect_timeout_ms: int | None = Field(default=None, ge=1)
+    preflight: bool | None = None
+    """Whether one request per step is sent, and its response checked, before the load."""
+    script: Script | None = None
+    """A script in Lua that says what is sent, in place of the workload's one step; beside the plan's file."""
+    log: str | None = None
+    """A file for one row per request."""
+    before: Stage | None = None
+    """A load of its own that ends before this one begins; nothing of it is judged."""
+    after: Stage | None = None
+    """One that begins when this one has ended."""
     driver: Literal["auto", "io_uring", "epoll"] | None = None
     published_requests: int | None = Field(default=None, ge=1)
     """With a steady window: note when so many requests had completed since the start of the process."""
@@ -229,7 +307,7 @@ class CpuKeys(Record):
 class PlanFile(PartKeys):
     """A whole plan file."""
 
-    title: str
+    title: str = ""
     note: str = ""
     cpus: CpuKeys | None = None
     seed: int | None = Field(default=None, ge=0)

@@ -8,25 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from prony.errors import UsageError
 from prony.plan import workload as workloads
 from prony.plan.catalogue_roots import yaml_files
-from prony.plan.load import ClosedLoad, Connections, Load, Measured, OpenLoad, SteadyWindow, WholeRun
-from prony.plan.plan import Cell, Part, Plan, PublishedFigures, cell_of
-from prony.plan.planfile import CpuKeys, LoadKeys, MeasuredKeys, NamedPart, PlanFile, ServerKeys
-from prony.plan.target import Target, named
-from prony.plan.think import NO_THINK
-from prony.plan.trial import TrialPlan, WarmUpPlan
-from prony.plan.workload import Workload
+from prony.plan.load import ClosedLoad, Load, WholeRun
+from prony.plan.plan import Cell, Part, Plan, PublishedFigures, cell_of, shape_of
+from prony.plan.planfile import (
+    TRIAL_KEYS,
+    CpuKeys,
+    MeasuredKeys,
+    NamedPart,
+    PlanFile,
+    ServerKeys,
+    UrlKeys,
+)
+from prony.plan.planfile_loads import expand, measured
+from prony.plan.script import Script
+from prony.plan.stage import Stage
+from prony.plan.target import Target, TlsOptions, named, parse_url
+from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
 DEFAULT_TRIALS = 5
-DEFAULT_WINDOW_S = 30.0
+"""Fresh processes; of a server that is running already there is one."""
 Lines = dict[tuple[object, ...], int]
 
 
@@ -73,22 +83,24 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
     parts: list[Part] = []
     cells: list[Cell] = []
     for number, part in enumerate(plan.whole_parts):
+        made = _Expansion(source, number, part).cells()
+        cells += made
         parts.append(
             Part(
                 name=part.name,
                 title=part.title or part.name,
                 note=part.note,
+                shape="matrix" if any(cell.target.owned for cell in made) else shape_of(made),
                 comparisons=part.comparisons,
                 until_clear=part.until_clear,
                 **({} if part.band is None else {"band": part.band}),
                 soak=bool(part.soak),
             )
         )
-        cells += _Expansion(source, number, part).cells()
     return Plan(
         name=path.stem,
         command="run",
-        title=plan.title,
+        title=plan.title or path.stem,
         note=plan.note,
         parts=tuple(parts),
         cells=tuple(cells),
@@ -123,6 +135,14 @@ class _Source:
         return UsageError(f"{self.path}:{line}: {message}")
 
 
+class _Server(NamedTuple):
+    """A server as a part names it."""
+
+    name: str
+    target: Target
+    source_addresses: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class _Expansion:
     """One part while it is expanded."""
@@ -133,11 +153,15 @@ class _Expansion:
 
     def cells(self) -> list[Cell]:
         part = self.part
-        servers = self._required("servers", part.servers)
-        self._check_names(servers)
+        if part.servers is None or part.workloads is None:
+            key = "servers" if part.servers is None else "workloads"
+            raise self._fault("name", f"the key '{key}' is missing in the part '{part.name}'")
+        servers = [self._server(one) for one in part.servers]
+        self._check_names([server.name for server in servers])
+        self._check_launched(servers)
         made = [
             self._cell(server, workload, load)
-            for workload in map(self._workload, self._required("workloads", part.workloads))
+            for workload in map(self._workload, part.workloads)
             for load in self._loads(workload)
             for server in servers
         ]
@@ -149,29 +173,37 @@ class _Expansion:
     def _fault(self, key: str, message: str) -> UsageError:
         return self.source.fault(self.number, key, message)
 
-    def _required(self, key: str, value: tuple[str, ...] | None) -> tuple[str, ...]:
-        if value is None:
-            raise self._fault("name", f"the key '{key}' is missing in the part '{self.part.name}'")
-        return value
+    def _own(self, key: str) -> bool:
+        """Whether the part itself has this key: what the top level says may be about another part."""
+        return not self.source.several or ("parts", self.number, key) in self.source.lines
 
-    def _check_names(self, servers: tuple[str, ...]) -> None:
+    def _check_names(self, servers: list[str]) -> None:
         named = [("per_server", name) for name in self.part.per_server]
         named += [("comparisons", name) for pair in self.part.comparisons or () for name in pair]
         for key, name in named:
-            # What the top level says may be about a server of another part.
-            inherited = self.source.several and ("parts", self.number, key) not in self.source.lines
-            if name not in servers and not inherited:
+            if name not in servers and self._own(key):
                 raise self._fault(
                     key,
                     f"no server '{name}' in the part '{self.part.name}'{nearest(name, servers)}; "
                     f"its servers: {', '.join(servers)}",
                 )
 
-    def _workload(self, name: str) -> Workload:
-        if name.endswith((".yaml", ".yml")):
-            name = str(self.source.path.parent / name)
+    def _check_launched(self, servers: list[_Server]) -> None:
+        if any(server.target.owned for server in servers):
+            return
+        for key in ("jdk", "heap", "jvm_flags", "settings", "published_requests"):
+            if getattr(self.part, key) is not None and self._own(key):
+                raise self._fault(
+                    key, f"{key} applies to servers that Prony launches; {servers[0].name} is already running"
+                )
+
+    def _workload(self, given: str | Workload) -> Workload:
+        folder = self.source.path.parent
         try:
-            loaded = workloads.load(name)
+            if isinstance(given, Workload):
+                loaded = beside(given, folder)
+            else:
+                loaded = workloads.load(str(folder / given) if given.endswith((".yaml", ".yml")) else given)
             wanted = self.part.workload_settings or {}
             loaded = loaded.with_settings(wanted) if wanted else loaded
         except UsageError as fault:
@@ -190,36 +222,73 @@ class _Expansion:
         except ValidationError as fault:
             raise self._fault("loads", _first(fault)) from fault
 
-    def _cell(self, server: str, workload: Workload, load: Load) -> Cell:
-        part = self.part
+    def _cell(self, server: _Server, workload: Workload, load: Load) -> Cell:
+        part, what = self.part, measured(self.part.measured or MeasuredKeys(), load)
+        warm_up = part.warm_up
+        if isinstance(what, WholeRun):
+            if warm_up is not None and self._own("warm_up"):
+                raise self._fault(
+                    "warm_up",
+                    "warm_up applies to a steady window (measured: window_s); of a whole run say measured: "
+                    "warm_up_s",
+                )
+            warm_up = fixed(0.0)
         try:
-            trial = TrialPlan(
-                workload=workload,
-                load=load,
-                measured=measured(part.measured or MeasuredKeys(), load),
-                connections=part.connections or Connections(),
-                warm_up=part.warm_up or WarmUpPlan(),
-                published_requests=part.published_requests,
-                request_timeout_ms=part.request_timeout_ms or 10_000,
-                driver=part.driver or "auto",
-                request_parts=bool(part.request_parts),
+            trial = TrialPlan.model_validate(
+                {
+                    "workload": workload,
+                    "load": load,
+                    "measured": what,
+                    **({} if warm_up is None else {"warm_up": warm_up}),
+                    "published_requests": part.published_requests if server.target.owned else None,
+                    "source_addresses": server.source_addresses,
+                    **self._trial_keys(),
+                }
             )
         except ValidationError as fault:
             raise self._fault("measured", f"{part.name}, {load.name}: {_first(fault)}") from fault
         return cell_of(
             part.name,
-            server,
-            self._target(server),
+            server.name,
+            server.target,
             trial,
-            part.trials or DEFAULT_TRIALS,
+            part.trials or (DEFAULT_TRIALS if server.target.owned else 1),
             limits=part.limits or {},
             expected_requests_per_s=part.expected_requests_per_s,
             needs=part.needs,
             optional=bool(part.optional),
-            published=tuple(self._published(server, workload, load)),
+            published=tuple(self._published(server.name, workload, load)),
         )
 
-    def _target(self, server: str) -> Target:
+    def _trial_keys(self) -> dict[str, object]:
+        """What is given of them; files are looked for beside the plan's."""
+        given = {name: value for name in TRIAL_KEYS if (value := getattr(self.part, name)) is not None}
+        folder = self.source.path.parent
+        for name, value in given.items():
+            if isinstance(value, Script):
+                given[name] = value.model_copy(update={"file": str(folder.absolute() / value.file)})
+            elif isinstance(value, Stage):
+                given[name] = value.model_copy(update={"workload": beside(value.workload, folder)})
+        return given
+
+    def _server(self, given: str | UrlKeys) -> _Server:
+        if isinstance(given, str):
+            return _Server(given, self._launched(given))
+        try:
+            target, path = parse_url(given.url)
+        except UsageError as fault:
+            raise self._fault("servers", str(fault)) from fault
+        if path != "/":
+            raise self._fault(
+                "servers",
+                f"the url is {given.url}; expected scheme, host and port alone: {target.url} "
+                "(the paths stand in the workload's steps)",
+            )
+        tls = TlsOptions.model_validate({name: getattr(given, name) for name in TlsOptions.model_fields})
+        more = {"tls": tls, "addresses": given.addresses, "counts": given.counts}
+        return _Server(target.url, target.model_copy(update=more), given.source_addresses)
+
+    def _launched(self, server: str) -> Target:
         own = self.part.per_server.get(server, ServerKeys())
         flags = own.jvm_flags if own.jvm_flags is not None else self.part.jvm_flags
         return named(
@@ -243,61 +312,6 @@ class _Expansion:
                     yield PublishedFigures(
                         label=history.label, source=history.source, figures=cell.figures, note=cell.note
                     )
-
-
-def expand(keys: LoadKeys) -> list[Load]:
-    """Every load of a sweep. Raises pydantic's ValidationError for what makes no load."""
-    pauses = keys.think or (NO_THINK,)
-    if keys.populations is not None:
-        ramps = {
-            name: getattr(keys, name)
-            for name in ("ramp_up_s", "ramp_up_steps", "ramp_down_s", "ramp_down_steps")
-        }
-        return [
-            ClosedLoad.model_validate({"populations": keys.populations, "think": think, **ramps})
-            for think in pauses
-        ]
-    if keys.users is not None:
-        return [
-            ClosedLoad(
-                users=users,
-                think=think,
-                ramp_up_s=keys.ramp_up_s,
-                ramp_up_steps=keys.ramp_up_steps,
-                ramp_down_s=keys.ramp_down_s,
-                ramp_down_steps=keys.ramp_down_steps,
-            )
-            for think, users in product(pauses, keys.users)
-        ]
-    return [
-        OpenLoad(
-            rate_per_s=rate,
-            phases=keys.phases or (),
-            ramp_up_s=keys.ramp_up_s,
-            arrivals=keys.arrivals,
-            session=keys.session,
-            think=think,
-            max_users=keys.max_users,
-            connections=keys.connections,
-            deadline_ms=keys.deadline_ms,
-        )
-        for think, rate in product(pauses, keys.rate_per_s or (None,))
-    ]
-
-
-def measured(keys: MeasuredKeys, load: Load) -> Measured:
-    """The measured part; without a word about it a steady window, or the whole of an open load's phases."""
-    bounds = (keys.duration_s, keys.total_requests, keys.iterations_per_user)
-    phased = isinstance(load, OpenLoad) and bool(load.phases)
-    if keys.window_s is None and (any(bound is not None for bound in bounds) or phased):
-        return WholeRun(
-            duration_s=keys.duration_s,
-            total_requests=keys.total_requests,
-            iterations_per_user=keys.iterations_per_user,
-            warm_up_s=keys.warm_up_s,
-            drain_s=keys.drain_s,
-        )
-    return SteadyWindow(window_s=keys.window_s or DEFAULT_WINDOW_S)
 
 
 def _first(fault: ValidationError) -> str:

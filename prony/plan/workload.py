@@ -137,7 +137,8 @@ class Published(Record):
 class Workload(Record):
     """A scenario of one or more steps, or several scenarios; every user walks one again and again."""
 
-    name: str
+    name: str = "url"
+    """Of its file; one that a plan writes out needs none."""
     title: str = ""
     steps: tuple[Entry, ...] = ()
     loops: int = Field(default=1, ge=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -15,14 +16,15 @@ import pytest
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import StageReport
 from prony.experiment.testbed import Progress, Testbed
-from prony.frontends.base import Asked, Context, Translated
+from prony.frontends.base import Asked, Context, Translated, explain
 from prony.judge.limits import CheckLimits
 from prony.load import reference
 from prony.load.contract import EngineLoad, engine_load
 from prony.load.engine import EngineRun, find_engine
-from prony.plan import planfile_url
 from prony.plan.plan import Plan
+from prony.plan.planfile_read import read
 from prony.plan.target import Url
+from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.trial.stages import offer_stage
 from tests import command
@@ -129,9 +131,15 @@ def moved(load: Translated, port: int) -> Translated:
 
 def read_plan(file: Path) -> Plan:
     """The plan of a file with a running server."""
-    plan = planfile_url.read(file, limits=CheckLimits, seed=1)
-    assert plan is not None
-    return plan
+    return read(file, limits=CheckLimits, seed=1)
+
+
+def explained(made: Translated) -> TrialPlan:
+    """The trial of the plan file that `--explain` prints."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        file.write(explain(made))
+        file.flush()
+        return from_file(Path(file.name)).trial
 
 
 def from_file(file: Path) -> Translated:

@@ -17,8 +17,8 @@ from prony.experiment import calibrating
 from prony.frontends.base import Refused, Translated, exit_code, explain
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
-from prony.plan import planfile_url
-from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
+from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.planfile_read import read
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
@@ -106,7 +106,9 @@ def test_an_invalid_run_exits_3_unless_the_original_is_asked_for(
     | st.builds(OpenLoad, rate_per_s=st.floats(1, 99), max_users=st.none() | st.integers(1, 9)),
     measured=st.builds(
         WholeRun, total_requests=st.integers(1, 99), duration_s=st.none() | st.floats(0.5, 9.0)
-    ),
+    )
+    | st.builds(SteadyWindow, window_s=st.floats(1, 99)),
+    warm_up_s=st.floats(0, 99),
     connections=st.builds(
         Connections, keep_alive=st.booleans(), http_version=st.sampled_from(["1.0", "1.1"])
     ),
@@ -114,19 +116,20 @@ def test_an_invalid_run_exits_3_unless_the_original_is_asked_for(
 )
 def test_the_plan_that_is_explained_is_the_load_again(
     tmp_path_factory: pytest.TempPathFactory, method: str, headers: dict[str, str], body: str | None,
-    load: ClosedLoad | OpenLoad, measured: WholeRun, connections: Connections, timeout_ms: int,
+    load: ClosedLoad | OpenLoad, measured: WholeRun | SteadyWindow, warm_up_s: float,
+    connections: Connections, timeout_ms: int,
 ) -> None:  # fmt: skip
     step = Step.model_validate({"path": "/x", "method": method, "headers": headers, "body": body})
     trial = TrialPlan(
-        workload=Workload(name="w", steps=(step,)), load=load, measured=measured, warm_up=fixed(0.0),
+        workload=Workload(name="w", steps=(step,)), load=load, measured=measured,
+        warm_up=fixed(warm_up_s if isinstance(measured, SteadyWindow) else 0.0),
         driver="epoll", connections=connections, request_timeout_ms=timeout_ms, connect_timeout_ms=77,
         preflight=False, source_addresses=("127.0.0.2",), request_parts=True, log="/l.csv",
     )  # fmt: skip
     target = Url(url="https://127.0.0.1:8443", addresses=("127.0.0.1:8",), tls=TlsOptions(insecure=True))
     file = tmp_path_factory.mktemp("plan") / "plan.yaml"
     file.write_text(explain(Translated("toy", target, trial, "t", ("two\nlines",))))
-    plan = planfile_url.read(file, limits=CheckLimits, seed=5)
-    assert plan is not None
+    plan = read(file, limits=CheckLimits, seed=5)
     (cell,) = plan.cells
     assert (plan.title, plan.seed, cell.target, cell.trial) == ("t", 5, target, trial)
     assert (plan.goes_on, plan.resume_command) == (True, "run")
@@ -149,22 +152,30 @@ def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("servers: {url: 'http://h/x'}\nworkload: {steps: [{path: /}]}\nloads: {users: 1}\n"
+        ("servers: {url: 'http://h/x'}\nworkloads: {steps: [{path: /}]}\nloads: {users: 1}\n"
          "measured: {total_requests: 1}\n", "expected scheme, host and port alone: http://h:80"),
-        ("servers: {url: 'http://h', urk: 1}\nworkload: {steps: [{path: /}]}\nloads: {users: 1}\n"
+        ("servers: {url: 'http://h', urk: 1}\nworkloads: {steps: [{path: /}]}\nloads: {users: 1}\n"
          "measured: {total_requests: 1}\n", "plan.yaml:1: unknown key 'servers.urk'"),
         ("servers: {url: 'http://h'}\nloads: {users: 1}\nmeasured: {total_requests: 1}\n",
-         "the key 'workload' is missing"),
-        ("servers: {url: 'http://h'}\nworkload: {steps: [{path: /}]}\nloads: {users: 1}\n"
-         "measured: {total_requests: 1}\nparts: true\nrequest_parts: false\n",
-         "both parts and request_parts are given"),
+         "the key 'workloads' is missing in the part 'main'"),
+        ("servers: {url: 'http://h'}\nworkload: {steps: [{path: /}]}\n",
+         "plan.yaml:2: unknown key 'workload', did you mean 'workloads'?"),
+        ("servers: {url: 'http://h'}\nworkloads:\n  - hello\n  - steps: [{paht: /}]\n",
+         "plan.yaml:4: unknown key 'workloads.1.steps.0.paht', did you mean 'path'?"),
+        ("servers: {url: 'http://h'}\nworkloads: helo\n", "plan.yaml:2: unknown workload 'helo'"),
+        ("servers: {url: 'http://h'}\nworkloads: hello\njdk: 21\n",
+         "plan.yaml:3: jdk applies to servers that Prony launches; http://h:80 is already running"),
+        ("servers: {url: 'http://h'}\nworkloads: hello\nmeasured: {total_requests: 1}\nwarm_up: 3\n",
+         "plan.yaml:4: warm_up applies to a steady window"),
+        ("servers: {url: 'http://h'}\nworkloads: hello\nwarm_up: -3\n",
+         "plan.yaml:3: 'warm_up' is -3: expected seconds, 0 or more"),
     ],
 )  # fmt: skip
 def test_a_url_plan_that_is_wrong_is_refused_in_a_sentence(tmp_path: Path, body: str, said: str) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(body)
     with pytest.raises(UsageError) as refused:
-        planfile_url.read(file, limits=CheckLimits, seed=1)
+        read(file, limits=CheckLimits, seed=1)
     assert said in str(refused.value)
 
 

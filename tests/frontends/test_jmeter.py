@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from prony.errors import UsageError
 from prony.frontends import jmeter
@@ -18,7 +17,7 @@ from prony.frontends.jmeter.functions import KnownValues
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.step import Block
 from tests.entries import requests
-from tests.frontends.conftest import Front, Served
+from tests.frontends.conftest import Front, Served, explained
 from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 from tests.verdicts import demanded_code
@@ -81,14 +80,12 @@ def test_users_with_rows_cookies_and_captures() -> None:
 
 
 def test_what_is_explained_can_be_read_again() -> None:
-    from prony.plan import planfile_url
 
     for name in ("customers.jmx", "sessions.jmx", "people.jmx"):
         made = translated(name)
         text = explain(made)
         assert text.startswith("# ") or not made.notes
-        data = planfile_url.UrlPlan.model_validate(yaml.safe_load(text))
-        assert data.workload.all_steps == made.trial.workload.all_steps
+        assert explained(made).workload.all_steps == made.trial.workload.all_steps
 
 
 REFUSED = {

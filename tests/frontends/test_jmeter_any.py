@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.base import explain
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import of_tree
-from prony.plan.planfile_url import UrlPlan
+from tests.frontends.conftest import explained
 from tests.frontends.jmx_text import PLANS, document, element, found, posted, prop, sampler
 
 VALUES = st.sampled_from([
@@ -92,5 +90,4 @@ def test_any_tree_is_translated_or_refused(inside: str, beside: str, group: list
         assert "\n" not in says
         return
     assert made.trial.workload.all_steps
-    plan = UrlPlan.model_validate(yaml.safe_load(explain(made)))
-    assert plan.workload.all_steps == made.trial.workload.all_steps
+    assert explained(made).workload.all_steps == made.trial.workload.all_steps

@@ -9,16 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from prony.errors import UsageError
 from prony.frontends import jmeter
-from prony.frontends.base import Refused, explain
+from prony.frontends.base import Refused
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import JMeterPlan, of_tree
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.plan.planfile_url import UrlPlan
-from tests.frontends.conftest import Served, quick_desk
+from tests.frontends.conftest import Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, found, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
@@ -105,8 +103,8 @@ def test_what_comes_before_and_after_is_explained_and_read_again() -> None:
     assert made.trial.before is not None
     assert made.trial.after is not None
     assert [one.name for one in made.trial.before.loads.populations] == ["prepare", "prepare (2)"]
-    again = UrlPlan.model_validate(yaml.safe_load(explain(made)))
-    assert (again.before, again.after, again.loads) == (made.trial.before, made.trial.after, made.trial.load)
+    again = explained(made)
+    assert (again.before, again.after, again.load) == (made.trial.before, made.trial.after, made.trial.load)
     assert again.workload.scenarios == made.trial.workload.scenarios
 
 

@@ -14,7 +14,8 @@ from prony.plan.plan import Plan
 from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
 from prony.plan.planfile_read import find, known, place_of, read
 from prony.plan.planfile_schema import json_schema
-from prony.plan.target import Launch
+from prony.plan.target import Launch, Url
+from prony.plan.trial import fixed
 
 SWEEP = """
 title: A sweep
@@ -108,6 +109,44 @@ def test_every_block_holds_each_cell_once_in_an_order_drawn_from_the_seed(tmp_pa
     assert all(set(block) == steady and len(block) == len(steady) for block in blocks)
     assert len({tuple(block) for block in blocks}) > 1, "the blocks are not shuffled each for itself"
     assert {turn.cell for turn in order[-2:]} == {made.of("sessions")[0].id}, "parts run one after the other"
+
+
+RUNNING = """
+servers:
+  - reference
+  - {url: 'http://127.0.0.1:8080', addresses: ['127.0.0.1:3128'], source_addresses: [127.0.0.2]}
+workloads: [hello, {name: ours, steps: [{path: /x, body_file: body.txt, method: POST}]}]
+loads: {users: [1, 8]}
+warm_up: 4
+script: {file: calls.lua}
+"""
+
+
+def test_a_running_server_is_a_server_like_any_other(tmp_path: Path) -> None:
+    made = plan(tmp_path, RUNNING)
+    assert made.title == "mine"
+    assert len(made.cells) == 2 * 2 * 2
+    url = Url(url="http://127.0.0.1:8080", addresses=("127.0.0.1:3128",))
+    targets = {cell.server: cell.target for cell in made.cells}
+    assert targets == {"reference": Launch(address="reference"), url.url: url}
+    for cell in made.cells:
+        assert cell.trials == (5 if cell.target.owned else 1)
+        assert cell.trial.source_addresses == (() if cell.target.owned else ("127.0.0.2",))
+        assert cell.trial.warm_up == fixed(4)
+        assert cell.trial.script is not None
+        assert cell.trial.script.file == str(tmp_path / "calls.lua")
+    files = {step.body_file for cell in made.cells for step in cell.trial.workload.all_steps}
+    assert files == {None, str(tmp_path / "body.txt")}
+    assert made.parts[0].shape == "matrix"
+    assert plan(tmp_path, "servers: {url: 'http://h'}\nworkloads: hello\n").parts[0].shape == "single"
+
+
+def test_groups_that_end_by_themselves_need_no_measured_part(tmp_path: Path) -> None:
+    groups = "[{name: a, users: 2, iterations_per_user: 3}, {name: b, users: 1, duration_s: 2}]"
+    text = f"servers: {{url: 'http://h'}}\nworkloads: hello\nloads: {{populations: {groups}}}\n"
+    (cell,) = plan(tmp_path, text).cells
+    assert cell.trial.measured == WholeRun()
+    assert cell.users == 3
 
 
 def test_what_is_stored_is_what_was_planned(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""A plan as the file that says it: what `--explain` of a front end prints and `prony import` writes.
+
+Must not know a front end, nor how a plan is run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from prony.plan.load import SteadyWindow
+from prony.plan.plan import Plan
+from prony.plan.planfile import TRIAL_KEYS
+from prony.plan.target import Url
+from prony.plan.trial import TrialPlan, fixed
+
+UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
+"""Breaks and blanks that no editor shows, and that a YAML file may only hold as escapes."""
+
+
+def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
+    """A plan of one cell on a running server as a file that `planfile_read.read` understands; remarks stand
+    above it as comments. The seed is left out: each run draws its own, and records it.
+    """
+    (cell,) = plan.cells
+    assert isinstance(cell.target, Url)
+    data: dict[str, Any] = {"title": plan.title}
+    if plan.note:
+        data["note"] = plan.note
+    data |= {"servers": _server(cell.target, cell.trial), **_trial(cell.trial)}
+    if cell.trials > 1:
+        data["trials"] = cell.trials
+    if cell.limits:
+        data["limits"] = cell.limits
+    comments = "".join(f"# {line}\n" for remark in remarks for line in remark.splitlines())
+    plain = not UNSEEN.search(json.dumps(data, ensure_ascii=False))
+    return comments + yaml.safe_dump(data, sort_keys=False, allow_unicode=plain, width=110)
+
+
+def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
+    """What differs from the defaults; files with their whole path."""
+    found = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls"}) | {
+        name: str(value.absolute()) if isinstance(value, Path) else value
+        for name, value in target.tls
+        if value
+    }
+    return found | ({"source_addresses": list(trial.source_addresses)} if trial.source_addresses else {})
+
+
+def _trial(trial: TrialPlan) -> dict[str, Any]:
+    """What differs from the defaults; load and measured part always."""
+    found = trial.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    load = found["load"]
+    if load.get("populations"):
+        del load["users"]  # it is their sum
+    data = {"workloads": found["workload"], "loads": load, "measured": found["measured"]}
+    if isinstance(trial.measured, SteadyWindow):
+        warm = trial.warm_up
+        data["warm_up"] = warm.cap_s if warm == fixed(warm.cap_s) else warm.model_dump(mode="json")
+    data |= {name: found[name] for name in TRIAL_KEYS if name in found}
+    if trial.log is not None:
+        data["log"] = str(Path(trial.log).absolute())
+    return data
