@@ -175,7 +175,7 @@ def test_explain_prints_the_plan(front: Front, tmp_path: Path) -> None:
     assert plan["script"] == {
         "file": str(script), "args": ["one"], "url": "http://127.0.0.1:9/${x}", "threads": 2,
     }  # fmt: skip
-    assert plan["workload"]["steps"] == [{"path": "/$${x}"}]
+    assert plan["workloads"]["steps"] == [{"path": "/$${x}"}]
     assert (plan["loads"], plan["measured"]) == ({"users": 4}, {"duration_s": 3.0})
 
 
