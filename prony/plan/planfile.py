@@ -70,6 +70,7 @@ TRIAL_KEYS = (
     "preflight",
     "script",
     "request_parts",
+    "scaling_probe",
     "log",
     "before",
     "after",
@@ -282,6 +283,8 @@ class PartKeys(ServerKeys):
     """After `trials` add blocks, up to so many, until every pair of servers is clear (docs/method.md)."""
     request_parts: bool | None = None
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
+    scaling_probe: bool | None = None
+    """After the window of a capacity trial half as many users again for seconds: does the rate rise?"""
     soak: bool | None = None
     """Only run with --duration, which says how long."""
     optional: bool | None = None
