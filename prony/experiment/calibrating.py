@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.evidence.trial import Calibration, Evidence
-from prony.experiment.testbed import Progress
 from prony.load.reference import MEASURED_S, MOST_CONNECTIONS, WARM_S, Certificate, ReferenceLoad, calibrate
 from prony.plan.trial import TrialPlan
 from prony.server import certificates
+from prony.trial.observer import TrialObserver
 from prony.trial.run import usual_bytes
 
 START_S = 0.5
@@ -35,7 +35,7 @@ class Calibrations:
         found = next((one for load, one in reversed(self._known) if load.like(asked)), None)
         return None if found is None or (_over(found, evidence) and not found.exceeded) else found
 
-    def measure(self, trial: TrialPlan, evidence: Evidence, progress: Progress) -> Calibration | None:
+    def measure(self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver) -> Calibration | None:
         """Measured now; None where the reference server cannot stand in for this load. One that the trial
         exceeded is measured a second time, and marked where that changes nothing. Raises EnvironmentFault.
         """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +14,7 @@ from typing import Literal
 from prony.errors import EnvironmentFault
 from prony.evidence.base import Record
 from prony.evidence.trial import Calibration
+from prony.host.affinity import granted_cpus, pin_process
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
@@ -67,12 +70,13 @@ def calibrate(
     """The rate that the engine reaches with this load against the reference server, and what it cost it.
     With TLS the server needs a `certificate`. Raises EnvironmentFault.
     """
-    server = _start(asked, certificate)
-    try:
-        scheme = "http" if certificate is None else "https"
+    options = ["--body-bytes", str(asked.body_bytes)]
+    if asked.closes_after is not None:
+        options += ["--close-after", str(asked.closes_after)]
+    with reference_server(options, asked.server_cpus, certificate) as url:
         run = EngineRun(
             EngineLoad(
-                url=f"{scheme}://{_address(server)}",
+                url=url,
                 tls=TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca),
                 workload=_for_reference(asked.workload),
                 load=ClosedLoad(users=asked.users),
@@ -86,6 +90,23 @@ def calibrate(
             return _measure(run, asked.body_bytes, measured_s)
         finally:
             run.close()
+
+
+@contextmanager
+def reference_server(
+    options: Sequence[str], cpus: tuple[int, ...] = (), certificate: Certificate | None = None
+) -> Iterator[str]:
+    """The URL of a reference server with these options: a thread on each of these CPUs, or one that the
+    kernel may put on any. Raises EnvironmentFault.
+    """
+    server = _start([*options, *_tls(certificate)], cpus)
+    try:
+        address = _address(server)
+        if not cpus:
+            pin_process(
+                server.pid, granted_cpus()
+            )  # else it would have those of the laboratory: the client's
+        yield f"{'http' if certificate is None else 'https'}://{address}"
     finally:
         _stop(server)
 
@@ -131,15 +152,16 @@ def _measure(run: EngineRun, body_bytes: int, measured_s: float) -> Calibration:
     )
 
 
-def _start(asked: ReferenceLoad, certificate: Certificate | None) -> subprocess.Popen[str]:
-    command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard"]
-    command += ["--body-bytes", str(asked.body_bytes)]
-    if asked.server_cpus:
-        command += ["--cpus", ",".join(map(str, asked.server_cpus))]
-    if asked.closes_after is not None:
-        command += ["--close-after", str(asked.closes_after)]
-    if certificate is not None:
-        command += ["--tls", "--cert", str(certificate.cert), "--key", str(certificate.key)]
+def _tls(certificate: Certificate | None) -> list[str]:
+    if certificate is None:
+        return []
+    return ["--tls", "--cert", str(certificate.cert), "--key", str(certificate.key)]
+
+
+def _start(options: Sequence[str], cpus: tuple[int, ...]) -> subprocess.Popen[str]:
+    command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard", *options]
+    if cpus:
+        command += ["--cpus", ",".join(map(str, cpus))]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

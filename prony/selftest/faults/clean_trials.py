@@ -1,10 +1,17 @@
-"""Short clean trials in a row: how often does each check raise a false alarm? Must not excuse any."""
+"""Short clean trials in a row: how often does each check raise a false alarm? Must not excuse any.
+
+Clean set-ups of many kinds, among them servers so fast that the load generator's own time shows: the
+reference server without work, pinned and not, for 1 to 1,000 users, with every kind of connection.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from scipy import special as untyped_special
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
@@ -13,7 +20,7 @@ from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.finding import Status
 from prony.judge.verdict import judge
 from prony.plan import workload as workloads
-from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.clean_run import disturbed
@@ -24,6 +31,8 @@ from prony.server.catalogue import Catalogue
 from prony.targets import LaunchedServer
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
+
+special: Any = untyped_special
 
 SHORT = WholeRun(duration_s=3.0)
 SETUPS: dict[str, Setup] = {
@@ -38,11 +47,51 @@ SETUPS: dict[str, Setup] = {
     ),
     "HTTPS": Setup(tls=True),
 }
+FAST = "fast server, "
+FAST_USERS = (1, 8, 16, 64, 256, 1000)
+FAST_S = 2.0
+FAST_CONNECTIONS = {
+    "keep-alive": (Connections(), False),
+    "a connection per request": (Connections(keep_alive=False), False),
+    "HTTPS": (Connections(), True),
+}
 FIRED = frozenset({Status.SUSPECT, Status.INVALID})
 WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
-HEAD_LINES = 4
+HEAD_LINES = 6
+AIM = 0.01
+"""Of clean trials, so many may be accused without a witness."""
+CONFIDENCE = 0.95
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """For a server of the catalogue, which has to warm up."""
+
+
+def fast_setups() -> dict[str, Setup]:
+    """The reference server without any work: launched on its own CPU, or at a URL and on any CPU."""
+    return {
+        f"{FAST}{'any CPU' if foreign else 'pinned'}, {users} users, {name}": Setup(
+            serve=(),
+            load=ClosedLoad(users=users),
+            measured=WholeRun(duration_s=FAST_S),
+            connections=connections,
+            tls=tls,
+            foreign=foreign,
+            calibrated=True,
+        )
+        for users in FAST_USERS
+        for foreign in (False, True)
+        for name, (connections, tls) in FAST_CONNECTIONS.items()
+    }
+
+
+def every_setup() -> dict[str, Setup]:
+    """All set-ups in an order in which a short run meets every kind: slow ones among the fast."""
+    fast, others = list(fast_setups().items()), list(SETUPS.items())
+    # A stride without a common divisor with the number of set-ups goes through all of them.
+    mixed = [fast[(7 * at) % len(fast)] for at in range(len(fast))]
+    every = max(1, len(mixed) // len(others))
+    for at, other in enumerate(others):
+        mixed.insert(at * (every + 1), other)
+    return dict(mixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +105,16 @@ class CleanTrial:
     others: bool = False
     """Whether the host's own readings show another process on its CPUs."""
 
+    @property
+    def accused(self) -> bool:
+        """Suspect or invalid, and nothing that the host read explains it."""
+        return self.verdict in FIRED and not self.others
+
 
 def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
     """`count` trials, the set-ups in turn; a `server` of the catalogue is one more set-up."""
-    kinds = [*SETUPS, *([server] if server else [])]
+    setups = every_setup()
+    kinds = [*([server] if server else []), *setups]
     built = _built(server) if server else None
     found: list[CleanTrial] = []
     for number in range(count):
@@ -68,7 +123,7 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
             evidence = _real(built, number + 1)
             outcome = SetupResult(evidence, judge(evidence), {})
         else:
-            outcome = run_setup(SETUPS[kind], seed=number + 1)
+            outcome = run_setup(setups[kind], seed=number + 1)
         judged = outcome.judgement
         problems: dict[str, tuple[Status, str]] = {
             f.check: (f.status, f.reason)
@@ -79,6 +134,24 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
         said = "; ".join(f"{check}: {why}" for check, (how, why) in problems.items() if how in FIRED)
         say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
     return found
+
+
+def accusation(accused: int, trials: int) -> str:
+    """How many were suspect or invalid without a witness, with the exact binomial bound: "0 of 60" is at most
+    4.9 % (Clopper and Pearson 1934, one-sided).
+    """
+    share = 100 * accused / trials if trials else 0.0
+    return (
+        f"Accused without a witness: {accused} of {trials} ({share:.1f} %), which is at most "
+        f"{100 * upper_bound(accused, trials):.1f} % with {CONFIDENCE:.0%} confidence; aim {AIM:.0%}."
+    )
+
+
+def upper_bound(hits: int, count: int) -> float:
+    """The share from which on so few hits would come in fewer than 1 - CONFIDENCE of the cases."""
+    if hits >= count:
+        return 1.0
+    return float(special.betaincinv(hits + 1, count - hits, CONFIDENCE))
 
 
 def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
@@ -92,6 +165,8 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
         + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
         + f"; {beside} disturbed by another process, by the host's own readings",
         "",
+        accusation(sum(trial.accused for trial in trials), len(trials)),
+        "",
         "| check | unknown | suspect | invalid | fired (disturbed) | set-ups | for example |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -101,10 +176,19 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
         shares = [f"{100 * counted[status] / len(trials):.0f} %" for status in reversed(WORST_FIRST)]
         fired = [trial for trial, status, _ in hits if status in FIRED]
         near = f"{len(fired)} ({sum(trial.others for trial in fired)})" if fired else ""
-        setups = ", ".join(sorted({trial.setup for trial, _, _ in hits}))
+        setups = _setups({trial.setup for trial, _, _ in hits})
         worst = min(hits, key=lambda hit: WORST_FIRST.index(hit[1]))[2].replace("|", "/")
         lines.append(f"| {check} | {' | '.join(shares)} | {near} | {setups} | {worst} |")
     return "\n".join(lines if len(lines) > HEAD_LINES else lines[:1])
+
+
+def _setups(names: set[str]) -> str:
+    """By name; of many fast ones their number and one of them."""
+    fast = sorted(name for name in names if name.startswith(FAST))
+    others = sorted(names - set(fast))
+    if len(fast) > 1:
+        fast = [f"{len(fast)} fast servers ({fast[0].removeprefix(FAST)}, …)"]
+    return "; ".join([*others, *fast])
 
 
 def _built(address: str) -> Built:

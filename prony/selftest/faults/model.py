@@ -55,6 +55,10 @@ class Setup:
     tls: bool = False
     worker_threads: int | None = None
     """Declared in its server.yaml."""
+    foreign: bool = False
+    """The reference server is not started by Prony but beside it, on any CPU, and measured at its URL."""
+    calibrated: bool = False
+    """The client's ceiling is measured after the trial."""
     shared_cpus: bool = False
     """Server and client on the same CPU."""
     injected_faults: tuple[str, ...] = ()

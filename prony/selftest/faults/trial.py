@@ -6,31 +6,37 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition
+from prony.evidence.trial import Evidence
+from prony.experiment.calibrating import Calibrations
 from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.figures import figures
 from prony.judge.verdict import judge
-from prony.plan.target import CountKeys
+from prony.load.reference import Certificate, reference_server
+from prony.plan.target import CountKeys, TlsOptions, Url
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.disturbances import STEERING, can_limit_cpu
 from prony.selftest.faults.model import RunningSetup, Setup, SetupResult
+from prony.server import certificates
 from prony.server.build import Built
 from prony.server.running import RunningServer
 from prony.server.spec import Ceilings, ServerSpec
-from prony.targets import LaunchedServer
+from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
 SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}")
+COUNTS = CountKeys(path="/__prony/stats", pointer="/requests")
 TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
 
 
@@ -99,7 +105,6 @@ def _run(setup: Setup, seed: int) -> SetupResult:
     chosen = partition()
     if setup.shared_cpus:
         chosen = CpuPartition(server=chosen.client, client=chosen.client, shared=True)
-    spec = spec_of(setup)
     plan = TrialPlan(
         workload=setup.workload,
         load=setup.load,
@@ -115,14 +120,46 @@ def _run(setup: Setup, seed: int) -> SetupResult:
                 running = RunningSetup(chosen.server, chosen.client, server.pid, server.port)
                 active.enter_context(setup.disturbance(running))
 
-        target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
-        listener = Silent(lambda: disturb(target.running)) if setup.in_window else Silent()
-        surroundings = Surroundings(chosen, limits_to_own_servers())
+        listener = Silent()
+        if setup.foreign:
+            target: ServerUnderTest = ExternalServer(active.enter_context(_beside(setup)))
+        else:
+            spec = spec_of(setup)
+            ours = target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
+            if setup.in_window:
+                listener = Silent(lambda: disturb(ours.running))
+        surroundings = Surroundings(chosen, target.limits(limits_to_own_servers()))
         outcome = run_trial(plan, target, surroundings, listener, seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
-    evidence = outcome.evidence if setup.edited is None else setup.edited(outcome.evidence)
+    evidence = _calibrated(setup, plan, outcome.evidence)
+    evidence = evidence if setup.edited is None else setup.edited(evidence)
     return SetupResult(evidence, judge(evidence), figures(evidence).numbers())
+
+
+_calibrations = Calibrations()
+
+
+def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence) -> Evidence:
+    """With the client's ceiling, where the set-up asks for it; an experiment always does."""
+    if not setup.calibrated:
+        return evidence
+    found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent())
+    return evidence.model_copy(update={"calibration": found})
+
+
+@contextmanager
+def _beside(setup: Setup) -> Iterator[Url]:
+    """The reference server as somebody else would have started it."""
+    with ExitStack() as active:
+        certificate = None
+        if setup.tls:
+            folder = active.enter_context(tempfile.TemporaryDirectory(prefix="prony-selftest-"))
+            made = certificates.make(Path(folder) / "tls")
+            certificate = Certificate(made.ca, made.cert, made.key)
+        url = active.enter_context(reference_server(setup.serve, (), certificate))
+        tls = TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca)
+        yield Url(url=url, tls=tls, counts=COUNTS)
 
 
 def spec_of(setup: Setup) -> ServerSpec:
@@ -138,5 +175,5 @@ def spec_of(setup: Setup) -> ServerSpec:
         command=(*SERVE, *(TLS if setup.tls else ()), *setup.serve),
         scheme="https" if setup.tls else "http",
         ceilings=Ceilings(worker_threads=setup.worker_threads),
-        counts=CountKeys(path="/__prony/stats", pointer="/requests"),
+        counts=COUNTS,
     )

@@ -1,0 +1,75 @@
+"""Clean trials of fast servers: which set-ups there are, and what the count of accusations is worth."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from prony.judge.finding import Status
+from prony.plan.load import ClosedLoad
+from prony.selftest.faults.clean_trials import (
+    FAST_USERS,
+    CleanTrial,
+    accusation,
+    clean_trials_table,
+    every_setup,
+    fast_setups,
+    upper_bound,
+)
+from prony.selftest.faults.model import Setup
+from prony.selftest.faults.trial import run_setup
+
+
+def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -> None:
+    fast, every = fast_setups(), list(every_setup())
+    assert len(fast) == len(FAST_USERS) * 2 * 3
+    assert {one.load.users for one in fast.values() if isinstance(one.load, ClosedLoad)} == set(FAST_USERS)
+    assert len(every) == len(set(every)) == len(every_setup())
+    first = [fast[name] for name in every[:14] if name in fast]
+    assert {one.foreign for one in first} == {one.tls for one in first} == {True, False}
+    assert {one.connections.keep_alive for one in first} == {True, False}
+    assert "busy server" in every[:7]
+
+
+@pytest.mark.parametrize(("hits", "count", "most"), [(0, 60, 0.0487), (0, 300, 0.00994), (1, 300, 0.0157)])
+def test_the_bound_is_the_exact_binomial_one(hits: int, count: int, most: float) -> None:
+    found = upper_bound(hits, count)
+    assert found == pytest.approx(most, abs=2e-4)
+    chance = sum(_binomial(k, count, found) for k in range(hits + 1))
+    assert chance == pytest.approx(0.05, abs=1e-6)
+    assert upper_bound(count, count) == 1.0
+
+
+def _binomial(k: int, n: int, p: float) -> float:
+    return math.comb(n, k) * p**k * (1 - p) ** (n - k)
+
+
+def trial(verdict: Status, others: bool, setup: str = "busy server") -> CleanTrial:
+    problems: dict[str, tuple[Status, str]] = {} if verdict is Status.VALID else {"client": (verdict, "why")}
+    return CleanTrial(setup, verdict, problems, others)
+
+
+def test_an_accusation_is_one_without_a_witness() -> None:
+    trials = [trial(Status.VALID, False)] * 57
+    trials += [trial(Status.SUSPECT, True), trial(Status.UNKNOWN, False), trial(Status.INVALID, False)]
+    assert [one.accused for one in trials[57:]] == [False, False, True]
+    table = clean_trials_table(trials)
+    assert accusation(1, 60) in table
+    assert "1 of 60 (1.7 %), which is at most 7.7 %" in table
+
+
+def test_many_fast_set_ups_do_not_fill_the_table() -> None:
+    trials = [trial(Status.SUSPECT, False, name) for name in fast_setups()]
+    assert "36 fast servers (any CPU, 1 users, HTTPS, …)" in clean_trials_table(trials)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_server_beside_prony_is_measured_at_its_url_and_read(tls: bool) -> None:
+    found = run_setup(Setup(serve=(), foreign=True, tls=tls, calibrated=True))
+    evidence = found.evidence
+    assert evidence.server.owned is False
+    assert evidence.server_window is not None
+    assert evidence.server_window.busiest_thread is not None
+    assert evidence.server_count is not None
+    assert evidence.calibration is not None
