@@ -15,6 +15,8 @@ CLEAR = 1.5
 """A measured value this many times above or below its limit needs no second trial."""
 AGREEING = 2
 """Nearer to the limit, the first outcome with this many trials decides."""
+MOST_UNDECIDED = 3
+"""Trials whose interval holds the limit, after which a rate is left undecided: it was not shown to hold."""
 STEP = 2.0
 """Factor by which the rate grows or shrinks until both outcomes were seen."""
 
@@ -24,6 +26,8 @@ class Outcome(StrEnum):
 
     MET = "met"
     MISSED = "missed"
+    UNDECIDED = "undecided"
+    """The limit lies within the interval of the figure: the rate is measured again."""
     CLIENT = "client"
     """The load generator could not offer this rate: it says nothing about the server."""
     UNUSABLE = "unusable"
@@ -35,6 +39,8 @@ class End(StrEnum):
 
     FOUND = "found"
     """The highest rate that held and the lowest that failed are within the resolution."""
+    UNDECIDED = "undecided"
+    """So are the highest rate that held and the lowest that stayed undecided."""
     CLIENT = "client"
     """The load generator is the limit: the server sustains at least the highest rate that held."""
     NEVER = "never"
@@ -53,6 +59,7 @@ class Tally:
 
     met: int = 0
     missed: int = 0
+    undecided: int = 0
     client: int = 0
     unusable: int = 0
     clear: Outcome | None = None
@@ -73,12 +80,16 @@ class Tally:
             return Outcome.MET
         if self.missed >= AGREEING:
             return Outcome.MISSED
+        if self.undecided >= MOST_UNDECIDED:
+            return Outcome.UNDECIDED
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """State of the search. The capacity lies in [held, failed)."""
+    """State of the search. The capacity lies in [held, failed), or in [held, undecided] where nothing failed
+    below it.
+    """
 
     held_per_s: float | None
     """The highest rate tried that met the objective, below every rate that missed it."""
@@ -88,13 +99,30 @@ class Found:
     """The lowest rate that the load generator could not offer."""
     end: End | None
     trials: int
+    undecided_per_s: float | None = None
+    """The lowest rate of which three trials did not show whether it holds."""
+
+
+ABOVE = {Outcome.UNDECIDED: End.UNDECIDED, Outcome.CLIENT: End.CLIENT, Outcome.MISSED: End.FOUND}
+"""What a rate above the capacity came to -> how a search ends whose bracket ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bracket:
+    held: float | None
+    limit: float | None
+    """The lowest rate that was not shown to hold ..."""
+    end: End | None
+    """... and how the search ends there."""
+    lowest: dict[Outcome, float | None]
 
 
 @dataclass(slots=True)
 class CapacitySearch:
     """Doubling, then bisection on the log scale. `ask()` gives the next rate, `tell()` takes its outcome.
 
-    Outcomes are noisy near the limit, so a rate there takes two agreeing trials. A higher rate is assumed to
+    Outcomes are noisy near the limit, so a rate there takes two agreeing trials; one that three trials leave
+    undecided bounds the search like one that failed. A higher rate is assumed to
     be no easier: when a rate fails, higher ones that held are ignored. The result is never above a rate that
     was offered and held.
     """
@@ -130,6 +158,8 @@ class CapacitySearch:
             tally.missed += 1
             if pressure is None or pressure >= CLEAR:
                 tally.clear = tally.clear or Outcome.MISSED
+        elif outcome is Outcome.UNDECIDED:
+            tally.undecided += 1
         elif outcome is Outcome.CLIENT:
             tally.client += 1
         else:
@@ -138,16 +168,24 @@ class CapacitySearch:
     @property
     def found(self) -> Found:
         """The result so far."""
-        held, failed, client = self._bracket()
-        return Found(held, failed, client, self._next()[1], self._trials)
+        bracket = self._bracket()
+        return Found(
+            bracket.held,
+            bracket.lowest[Outcome.MISSED],
+            bracket.lowest[Outcome.CLIENT],
+            self._next()[1],
+            self._trials,
+            bracket.lowest[Outcome.UNDECIDED],
+        )
 
-    def _bracket(self) -> tuple[float | None, float | None, float | None]:
+    def _bracket(self) -> _Bracket:
         decided = {rate: tally.decided for rate, tally in self.tallies.items()}
-        failed = min((r for r, d in decided.items() if d is Outcome.MISSED), default=None)
-        client = min((r for r, d in decided.items() if d is Outcome.CLIENT), default=None)
-        limit = min((r for r in (failed, client) if r is not None), default=math.inf)
-        held = max((r for r, d in decided.items() if d is Outcome.MET and r < limit), default=None)
-        return held, failed, client
+        lowest = {end: min((r for r, d in decided.items() if d is end), default=None) for end in ABOVE}
+        ends = {rate: end for end, rate in lowest.items() if rate is not None}
+        limit = min(ends, default=None)
+        below = math.inf if limit is None else limit
+        held = max((r for r, d in decided.items() if d is Outcome.MET and r < below), default=None)
+        return _Bracket(held, limit, None if limit is None else ABOVE[ends[limit]], lowest)
 
     def _next(self) -> tuple[float | None, End | None]:
         """(next rate, None), or (None, why it is over)."""
@@ -156,26 +194,26 @@ class CapacitySearch:
                 return None, End.UNUSABLE
             if tally.decided is None and not self._settled_otherwise(rate):
                 return (rate, None) if self._trials < self.most_trials else (None, End.TRIALS)
-        held, failed, client = self._bracket()
-        limit = min((r for r in (failed, client) if r is not None), default=None)
+        bracket = self._bracket()
+        held, limit = bracket.held, bracket.limit
         if held is None and limit is None:
             nxt: float | None = self.start_per_s
         elif held is None:
             assert limit is not None
             if limit <= self.lowest_per_s:
-                return None, End.CLIENT if limit == client and client != failed else End.NEVER
+                return None, End.NEVER if bracket.end is End.FOUND else bracket.end
             nxt = max(self.lowest_per_s, limit / STEP)
         elif limit is None:
             if held >= self.highest_per_s:
                 return None, End.HIGHEST
             nxt = min(self.highest_per_s, held * STEP)
         elif limit / held <= 1 + self.resolution:
-            return None, End.FOUND if limit == failed else End.CLIENT
+            return None, bracket.end
         else:
             nxt = math.sqrt(held * limit)
         return (nxt, None) if self._trials < self.most_trials else (None, End.TRIALS)
 
     def _settled_otherwise(self, rate: float) -> bool:
         """An undecided rate above one that failed needs no further trial."""
-        _, failed, client = self._bracket()
-        return any(limit is not None and limit < rate for limit in (failed, client))
+        limit = self._bracket().limit
+        return limit is not None and limit < rate

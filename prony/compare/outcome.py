@@ -6,23 +6,25 @@ Must not know how a rate is offered.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from prony.compare.capacity import CapacitySearch, Outcome
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
-from prony.judge.histogram import needed_samples
+from prony.judge.percentiles import Percentile, useful_samples
+from prony.judge.times import NAMED, percentiles
 from prony.plan.objective import Objective, objectives, pressure
 from prony.plan.plan import Search
 
 MARGIN = 1.2
 """So many more requests than the percentile needs, as a window may end a little early."""
-PERCENTILE = {"p50_ms": 50.0, "p90_ms": 90.0, "p95_ms": 95.0, "p99_ms": 99.0, "p999_ms": 99.9}
+MEAN = 50.0
+"""A mean needs as many requests as a median."""
 
 
 def lowest_rate(wanted: Sequence[Objective], window_s: float) -> float:
     """Requests per second below which a window has too few requests for the objectives' percentiles."""
-    needed = max(needed_samples(PERCENTILE.get(o.figure, 50.0), 0.99) for o in wanted)
+    needed = max(useful_samples(NAMED.get(one.figure, MEAN)) for one in wanted)
     return rounded_up(max(1.0, MARGIN * needed / window_s))
 
 
@@ -44,7 +46,8 @@ def search_of(asked: Search, window_s: float, first_per_s: float | None = None) 
 def outcome_of(
     record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], wanted: Sequence[Objective]
 ) -> tuple[Outcome, float | None]:
-    """What a trial says about its rate, and its pressure: measured ÷ allowed of the tightest objective.
+    """What a trial says about its rate, and its pressure: measured ÷ allowed of the tightest objective; None
+    where that is not known.
 
     The client's weakness is never held against the server: an objective that was missed while the client was
     late or saturated is the client's.
@@ -54,7 +57,7 @@ def outcome_of(
     engine = record.evidence.engine
     blocked = engine.window.blocked if engine is not None and engine.window is not None else None
     statuses = {finding.check: finding.status for finding in judgement.findings}
-    share = pressure(wanted, figures)
+    outcome, share = held_against(wanted, record, figures)
     client, schedule = statuses.get("client"), statuses.get("schedule")
     if client is Status.INVALID:
         return Outcome.CLIENT, share
@@ -64,9 +67,28 @@ def outcome_of(
         return Outcome.CLIENT, share
     if statuses.get("errors") is Status.INVALID:
         return Outcome.MISSED, None
-    if share is not None and share >= 1:
+    if outcome is Outcome.MISSED:
         doubtful = {client, schedule} & {Status.SUSPECT, Status.UNKNOWN}
         return (Outcome.CLIENT if doubtful else Outcome.MISSED), share
-    if share is None or judgement.verdict is Status.INVALID:
-        return Outcome.UNUSABLE, share
-    return Outcome.MET, share
+    return (Outcome.UNUSABLE if judgement.verdict is Status.INVALID else outcome), share
+
+
+def held_against(
+    wanted: Sequence[Objective], record: TrialRecord, figures: Mapping[str, float]
+) -> tuple[Outcome, float | None]:
+    """Met when the interval of every objective's percentile lies below its limit, missed when one lies above
+    it, else undecided; and the pressure of the values. Failed requests are longer than any limit.
+    """
+    found = percentiles(record.evidence)
+    longest = {"max_ms": math.inf} if any(one.responses_ms is not None for one in found.values()) else {}
+
+    def tightest(end: Callable[[Percentile], float]) -> float | None:
+        ends = {name: end(one) for name, one in found.items()}
+        return pressure(wanted, {**figures, **longest, **ends})
+
+    share = tightest(lambda one: one.value_ms)
+    low, high = tightest(lambda one: one.low_ms), tightest(lambda one: one.high_ms)
+    if share is None or low is None or high is None:
+        return Outcome.UNUSABLE, None
+    outcome = Outcome.MISSED if low >= 1 else Outcome.MET if high < 1 else Outcome.UNDECIDED
+    return outcome, share if math.isfinite(share) else None

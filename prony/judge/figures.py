@@ -5,16 +5,18 @@ Every name carries its unit. A figure whose counters are missing is absent (None
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from prony.evidence.engine import Histogram, Mark, Window
+from prony.evidence.engine import Mark, Window
 from prony.evidence.server import ServerWindow, ServiceUse
 from prony.evidence.trial import Evidence
 from prony.judge.checks.errors import expectations_missed
 from prony.judge.checks.samples import SamplesLimits
-from prony.judge.histogram import HistogramError, decode, percentiles_ms
 from prony.judge.limits import CheckLimits
+from prony.judge.percentiles import Times
+from prony.judge.times import NAMED, headline_times, plain_times, supported
 from prony.judge.window import measured
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
@@ -149,7 +151,7 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     values |= _start_up(evidence)
     window = measured(evidence)
     if window is not None:
-        values |= _load(window, evidence.load.model, limits)
+        values |= _load(window) | times_ms(headline_times(evidence), limits)
         values |= _sessions(window, limits)
     if evidence.load.tls:
         values |= _handshakes(evidence)
@@ -164,8 +166,8 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     return Figures(**values, reported=reported)
 
 
-def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | None]:
-    """Correct responses per second, times, client CPU."""
+def _load(window: Window) -> dict[str, float | None]:
+    """Correct responses per second, client CPU."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
     shares = [share for t in window.threads if (share := t.busy_share) is not None]
@@ -174,14 +176,14 @@ def _load(window: Window, model: str, limits: CheckLimits) -> dict[str, float | 
         if window.completed:
             used_s = sum(t.cpu_s for t in window.threads if t.cpu_s is not None)
             values["client_cpu_us_per_request"] = used_s / window.completed * 1e6
-    return values | times_ms(window.latency if model == "open" else window.service_time, limits)
+    return values
 
 
 def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
     """Sessions begun, completed, and their times; empty without sessions."""
     if window.sessions_begun is None or window.sessions_completed is None:
         return {}
-    times = times_ms(window.session_time, limits)
+    times = times_ms(plain_times(window.session_time), limits)
     return {
         "sessions_begun": float(window.sessions_begun),
         "sessions_completed": float(window.sessions_completed),
@@ -202,27 +204,20 @@ def _handshakes(evidence: Evidence) -> dict[str, float | None]:
     }
 
 
-def times_ms(histogram: Histogram | None, limits: CheckLimits | None = None) -> dict[str, float | None]:
-    """Mean, extremes and percentiles in ms, by their names in FIGURES; a percentile that the sample does not
-    support is None. Empty when the histogram is missing, empty or cannot be read.
+def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str, float | None]:
+    """Mean and extremes of the responses and percentiles of all requests in ms, by their names in FIGURES. A
+    percentile that the sample does not support, or that falls among failed requests, is None. Empty without
+    responses.
     """
-    if histogram is None or histogram.count == 0:
+    if times is None or not times.responses.count:
         return {}
-    try:
-        decoded = decode(histogram)
-    except HistogramError:
-        return {}
-    found = percentiles_ms(decoded, confidence=(limits or CheckLimits()).of(SamplesLimits).samples_confidence)
-    mean_ms = histogram.mean_ns / 1e6 if histogram.mean_ns is not None else decoded.moment(1) * 1000
-    return {
-        "mean_ms": mean_ms,
-        "p50_ms": found[50.0],
-        "p90_ms": found[90.0],
-        "p95_ms": found[95.0],
-        "p99_ms": found[99.0],
-        "p999_ms": found[99.9],
-        "min_ms": None if histogram.min_ns is None else histogram.min_ns / 1e6,
-        "max_ms": (histogram.max_ns if histogram.max_ns is not None else decoded.max_ns) / 1e6,
+    confidence = (limits or CheckLimits()).of(SamplesLimits).samples_confidence
+    known = {name: found.value_ms for name, found in supported(times, confidence).items()}
+    values: dict[str, float | None] = {name: known.get(name, math.inf) for name in NAMED}
+    return {name: None if value == math.inf else value for name, value in values.items()} | {
+        "mean_ms": times.mean_ms,
+        "min_ms": times.shortest_ms,
+        "max_ms": times.longest_ms,
     }
 
 

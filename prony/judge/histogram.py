@@ -1,4 +1,4 @@
-"""HdrHistograms as arrays: percentiles, moments, gap fill. Must not know who recorded them.
+"""HdrHistograms as arrays: values at a rank, moments, gap fill. Must not know who recorded them.
 
 Histograms are merged within one trial only, for display: a percentile over several trials has no meaning.
 """
@@ -19,8 +19,6 @@ from prony.evidence.engine import Gap, Histogram
 
 HdrHistogram: Any = UntypedHistogram
 
-PERCENTILES: tuple[float, ...] = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
-"""The percentiles that may be printed, if the sample supports them."""
 FILL_POINTS = 512
 """Number of equal steps for the uniform waits of one gap: finer than any printed digit."""
 
@@ -60,28 +58,24 @@ class Decoded:
         Nearest rank, rounded up, highest equivalent value: the engine's own rule. None when empty.
         """
         total = self.count
-        if total <= 0:
-            return None
-        rank = max(1.0, math.ceil(total * min(percentile, 100.0) / 100 - 1e-9))
+        return None if total <= 0 else self.at_rank_ns(self.rank(percentile, total))
+
+    @staticmethod
+    def rank(percentile: float, count: float) -> int:
+        """The place (from 1) of a percentile among so many samples."""
+        return max(1, math.ceil(count * min(percentile, 100.0) / 100 - 1e-9))
+
+    def at_rank_ns(self, rank: float) -> float:
+        """The sample at this place (from 1), shortest first; the longest beyond the end. Not of none."""
         index = int(np.searchsorted(np.cumsum(self.counts), rank - 1e-9))
         return float(self.high_ns[min(index, self.high_ns.size - 1)])
 
-
-@dataclass(frozen=True, slots=True)
-class PercentilePoint:
-    """One point of the latency-by-percentile curve; `inverse` is 1 / (1 - percentile / 100), the log axis."""
-
-    percentile: float
-    value_ms: float
-    inverse: float
-
-
-def needed_samples(percentile: float, confidence: float = 0.99) -> int:
-    """Samples needed so that, with `confidence`, at least one of them lies beyond the percentile.
-
-    1 - p^n >= confidence, so n >= ln(1 - confidence) / ln(p): 459 for p99, 4,603 for p99.9 (MLPerf LoadGen).
-    """
-    return math.ceil(math.log(1 - confidence) / math.log(percentile / 100))
+    def without_longest(self, samples: int) -> Decoded:
+        """The same less so many of the longest samples."""
+        beyond = np.cumsum(self.counts[::-1])[::-1] - self.counts  # how many samples lie above each bucket
+        kept = np.maximum(0.0, self.counts - np.maximum(0.0, samples - beyond))
+        there = kept > 0
+        return Decoded(self.high_ns[there], self.middle_ns[there], kept[there])
 
 
 def decode(histogram: Histogram) -> Decoded:
@@ -120,43 +114,6 @@ def merge(parts: Iterable[Decoded]) -> Decoded:
     counts = np.concatenate([p.counts for p in present])
     order = np.argsort(high, kind="stable")
     return Decoded(high[order], middle[order], counts[order])
-
-
-def percentiles_ms(
-    histogram: Decoded, wanted: Sequence[float] = PERCENTILES, confidence: float = 0.99
-) -> dict[float, float | None]:
-    """Each wanted percentile in ms; None where the sample does not support it."""
-    count = histogram.count
-    found: dict[float, float | None] = {}
-    for percentile in wanted:
-        value = (
-            histogram.percentile_ns(percentile) if count >= needed_samples(percentile, confidence) else None
-        )
-        found[percentile] = None if value is None else value / 1e6
-    return found
-
-
-def percentile_series(
-    histogram: Decoded, steps_per_halving: int = 5, confidence: float = 0.99
-) -> tuple[PercentilePoint, ...]:
-    """The curve for a chart with a log axis in 1/(1-p): `steps_per_halving` points each time 1-p halves.
-
-    Ends at the highest percentile that the sample supports, so a chart shows no tail that was not measured.
-    """
-    count = histogram.count
-    points: list[PercentilePoint] = []
-    step = 0
-    while count > 0:
-        beyond = 0.5 ** (step / steps_per_halving)
-        percentile = 100 * (1 - beyond)
-        if percentile > 0 and count < needed_samples(percentile, confidence):
-            break
-        value = histogram.percentile_ns(percentile)
-        if value is None or step > 64 * steps_per_halving:
-            break
-        points.append(PercentilePoint(percentile, value / 1e6, 1 / beyond))
-        step += 1
-    return tuple(points)
 
 
 def fill_gaps(histogram: Decoded, gaps: Sequence[Gap], throughput_per_s: float) -> Decoded:

@@ -1,7 +1,8 @@
-"""Distribution-free intervals of percentiles, by order statistics. Must not know where samples come from.
+"""Percentiles of times with distribution-free intervals, where requests that failed are longer than any
+response. Must not know where samples come from.
 
-Within a trial requests are taken as independent, which those that share a queue are not: the interval is the
-best that so many samples can support. Over trials the sample is the trial.
+Within a trial requests are taken as independent, which those that share a queue are not (docs/truth.md has
+the coverage). Over trials the sample is the trial.
 """
 
 from __future__ import annotations
@@ -9,13 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from scipy import special as untyped_special
+from statistics import NormalDist
 
 from prony.judge.histogram import Decoded
-
-special: Any = untyped_special
 
 CONFIDENCE = 0.95
 USEFUL_TAIL = 0.5
@@ -33,11 +30,87 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """Of a percentile in ms; `high_ms` is None where the sample has no upper bound for it."""
+class Percentile:
+    """Of all requests in ms, with its interval. Infinite is what lies among the requests that failed, and
+    an upper end that no sample bounds.
+    """
 
+    value_ms: float
     low_ms: float
-    high_ms: float | None
+    high_ms: float
+    above_ms: float
+    """The longest time seen, timeouts included: what an infinite value is known to exceed."""
+    responses_ms: float | None = None
+    """The same percentile of the responses alone; None where nothing failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PercentilePoint:
+    """One point of the latency-by-percentile curve; `inverse` is 1 / (1 - percentile / 100), the log axis."""
+
+    percentile: float
+    value_ms: float
+    inverse: float
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of responses, and how many requests had none: those count as longer than any response."""
+
+    responses: Decoded
+    failed: int = 0
+    longest_ms: float = 0.0
+    """Seen by any request; of one that timed out the time that it had. So is the mean."""
+    mean_ms: float = 0.0
+    shortest_ms: float | None = None
+
+    @property
+    def count(self) -> int:
+        """Requests: responses and failed ones."""
+        return round(self.responses.count) + self.failed
+
+    def supports(self, percentile: float, confidence: float = CONFIDENCE) -> bool:
+        """Whether there are enough requests for a useful interval."""
+        return self.count >= useful_samples(percentile, confidence)
+
+    def percentile(self, percentile: float, confidence: float = CONFIDENCE) -> Percentile | None:
+        """With its interval, whether or not the sample supports it; None without a request."""
+        if self.count < 1:
+            return None
+        ranks = rank_interval(self.count, percentile, confidence)
+        alone_ns = self.responses.percentile_ns(percentile) if self.failed else None
+        return Percentile(
+            value_ms=self._at(self.responses.rank(percentile, self.count)),
+            low_ms=self._at(ranks.low),
+            high_ms=math.inf if ranks.high is None else self._at(ranks.high),
+            above_ms=self.longest_ms,
+            responses_ms=None if alone_ns is None else alone_ns / 1e6,
+        )
+
+    def _at(self, rank: int) -> float:
+        """The time of the request at this place (from 1), shortest first."""
+        return math.inf if rank > round(self.responses.count) else self.responses.at_rank_ns(rank) / 1e6
+
+
+def percentile_series(
+    times: Times, steps_per_halving: int = 5, confidence: float = CONFIDENCE
+) -> tuple[PercentilePoint, ...]:
+    """The curve for a chart with a log axis in 1/(1-p): `steps_per_halving` points each time 1-p halves.
+
+    Ends at the highest percentile that the sample supports, or where it falls among failed requests, so a
+    chart shows no tail that was not measured.
+    """
+    points: list[PercentilePoint] = []
+    for step in range(64 * steps_per_halving):
+        beyond = 0.5 ** (step / steps_per_halving)
+        percentile = 100 * (1 - beyond)
+        if times.count < 1 or (percentile > 0 and not times.supports(percentile, confidence)):
+            break
+        value_ms = times._at(times.responses.rank(percentile, times.count))
+        if math.isinf(value_ms):
+            break
+        points.append(PercentilePoint(percentile, value_ms, 1 / beyond))
+    return tuple(points)
 
 
 def rank_interval(count: int, percentile: float, confidence: float = CONFIDENCE) -> Ranks:
@@ -56,19 +129,6 @@ def rank_interval(count: int, percentile: float, confidence: float = CONFIDENCE)
     return Ranks(max(1, low), high if high <= count else None)
 
 
-def interval_ms(histogram: Decoded, percentile: float, confidence: float = CONFIDENCE) -> Interval | None:
-    """Of a percentile of a histogram; None when it is empty."""
-    count = round(histogram.count)
-    if count < 1:
-        return None
-    ranks = rank_interval(count, percentile, confidence)
-    low_ns = histogram.percentile_ns(100 * ranks.low / count)
-    high_ns = None if ranks.high is None else histogram.percentile_ns(100 * ranks.high / count)
-    if low_ns is None:
-        return None
-    return Interval(low_ns / 1e6, None if high_ns is None else high_ns / 1e6)
-
-
 def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
     """The fewest samples whose interval has a useful upper end, with at least half of the tail beyond it.
 
@@ -79,7 +139,7 @@ def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
     if not 0 < percentile < 100:
         raise ValueError(f"p{percentile:g} is outside 0 to 100")
     share = percentile / 100
-    z = float(special.ndtri(0.5 + confidence / 2))
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
     return max(FEWEST, math.ceil((z / (1 - USEFUL_TAIL)) ** 2 * share / (1 - share)))
 
 
@@ -96,6 +156,8 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 
 
 def _cdf(successes: int, count: int, share: float) -> float:
+    from scipy import special  # a quarter of a second, which a command that judges nothing need not wait
+
     return float(special.bdtr(successes, count, share))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from prony.judge.finding import Status
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import figure_cell, pair_lines
+from prony.report.intervals import failed_lines
 from prony.report.labels import label, named
 from prony.report.result import CellView, PartView
 from prony.report.wording import counted
@@ -72,7 +73,7 @@ ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
 
 def blocks(part: PartView) -> list[Block]:
     """The table, what others published, the pairs."""
-    made: list[Block] = [cells_table(part)] if part.cells else []
+    made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
     told = published_lines(part)
     if told:
         made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))

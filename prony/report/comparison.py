@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread, worst
 from prony.report.trial_tables import group_lines, step_blocks
@@ -80,7 +81,8 @@ def blocks(part: PartView) -> list[Block]:
 def results(part: PartView) -> list[Block]:
     """The groups of users, where there are several, and the table."""
     groups = next((group_lines(trial.record.evidence) for trial in part.trials), [])
-    return [*([Lines("Groups of users", tuple(groups))] if groups else []), figures_table(part)]
+    made: list[Block] = [Lines("Groups of users", tuple(groups))] if groups else []
+    return [*made, figures_table(part), *failed_lines(part.cells)]
 
 
 def steps(part: PartView) -> list[Block]:
@@ -102,8 +104,10 @@ def value(trial: TrialView, figure: str) -> float | None:
 
 
 def spread_of(cell: CellView, figure: str) -> Spread | None:
-    """Median and range of a figure over the trials that count."""
-    return spread(value(trial, figure) for trial in cell.counting)
+    """Median, its interval and the range of a figure over the trials that count."""
+    return spread(
+        (value(trial, figure) for trial in cell.counting), (trial.beyond(figure) for trial in cell.counting)
+    )
 
 
 def best(part: PartView, figure: str) -> str | None:
@@ -166,7 +170,8 @@ def figures_table(part: PartView) -> Table:
     shares = [row for figure in EVIDENCE_FIGURES if (row := _row(part, figure)) is not None]
     sections.append(Section((_bound_row(part), *shares, _verdict_row(part)), "Evidence"))
     columns = tuple(Column(server.address) for server in part.servers)
-    return Table(columns, tuple(sections), heading="median (min–max) over trials", caption="Results")
+    shown = heading(spread_of(cell, HEADLINE) for cell in cells_by_server(part))
+    return Table(columns, tuple(sections), heading=shown, caption="Results")
 
 
 def _row(part: PartView, figure: str) -> Row | None:
@@ -186,12 +191,12 @@ def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool =
     """Median and range, or why there is none; a single trial is said where several were planned."""
     if found is None:
         return TableCell("–" if of.counting or not of.trials else "no figure")
-    low, high = rounded(figure, found.low), rounded(figure, found.high)
     many = len(of.counting)
     missing = f", in {found.n} of {many}" if found.n < many else ""
     alone = "one trial" if of.cell.trials > 1 else ""
-    between = alone if many == 1 else "all equal" if low == high else f"{low}–{high}"
-    return TableCell(rounded(figure, found.median), between + missing, best)
+    return TableCell(
+        over_trials(figure, found, found.median), (between(figure, found) or alone) + missing, best
+    )
 
 
 def _bound_row(part: PartView) -> Row:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from prony.compare.scaling import Scaling
+from prony.evidence.engine import Histogram
+from prony.evidence.trial import Evidence
 from prony.judge.figures import times_ms
+from prony.judge.times import window_times
 from prony.judge.window import measured
 from prony.plan.load import OpenLoad
 from prony.report import schema as out
@@ -105,8 +110,9 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         driver=engine.ready.driver if engine is not None else None,
         duration_s=window.duration_s if window is not None else None,
         figures={name: trial.figures[name] for name in known},
-        service_time=_times(times_ms(window.service_time)) if window is not None and printed else None,
-        latency=_times(times_ms(window.latency)) if window is not None and printed and is_open else None,
+        service_time=_times(window.service_time, evidence) if window is not None and printed else None,
+        latency=_times(window.latency, evidence) if window is not None and printed and is_open else None,
+        percentiles=_percentiles(trial) if printed else {},
         reported=dict(start.reported) if start is not None and printed else {},
         counters=_counters(trial),
         steps=steps_of(trial),
@@ -116,8 +122,24 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
     )
 
 
-def _times(found: dict[str, float | None]) -> out.TimesOut:
-    return out.TimesOut.model_validate(found)
+def _times(histogram: Histogram | None, evidence: Evidence) -> out.TimesOut:
+    return out.TimesOut.model_validate(times_ms(window_times(histogram, evidence)))
+
+
+def _percentiles(trial: TrialView) -> dict[str, out.PercentileOut]:
+    def finite(value_ms: float) -> float | None:
+        return value_ms if math.isfinite(value_ms) else None
+
+    return {
+        name: out.PercentileOut(
+            value_ms=finite(found.value_ms),
+            low_ms=finite(found.low_ms),
+            high_ms=finite(found.high_ms),
+            above_ms=found.above_ms if math.isinf(found.value_ms) else None,
+            responses_ms=found.responses_ms,
+        )
+        for name, found in trial.percentiles.items()
+    }
 
 
 def _counters(trial: TrialView) -> out.CountsOut:
@@ -170,6 +192,7 @@ def _search(search: SearchView) -> out.SearchOut:
         held_per_s=found.held_per_s,
         failed_per_s=found.failed_per_s,
         client_per_s=found.client_per_s,
+        undecided_per_s=found.undecided_per_s,
         end=None if found.end is None else found.end.value,
         sentence=capacity_words(search),
         tried=[

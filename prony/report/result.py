@@ -15,7 +15,10 @@ from prony.compare.capacity import Found, Outcome
 from prony.compare.scaling import Scaling
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
+from prony.judge.checks.samples import SamplesLimits
 from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.percentiles import Percentile, median_interval
+from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.load import ClosedLoad
 from prony.plan.objective import Objective
 from prony.plan.plan import Cell, Part, Plan, Shape, Skipped
@@ -82,6 +85,20 @@ class TrialView:
         first = self.judgement.worst
         return self.rejected_because or (f"{first.check}: {first.reason}" if first is not None else "")
 
+    @property
+    def percentiles(self) -> Mapping[str, Percentile]:
+        """Of its headline times, as far as its requests support them, with their intervals."""
+        own = {key: v for key, v in self.judgement.limits.items() if key in SamplesLimits.model_fields}
+        limits = SamplesLimits.model_validate(own)
+        return percentiles(self.record.evidence, limits.samples_confidence)
+
+    def beyond(self, name: str) -> float | None:
+        """Where a percentile falls among requests that failed: what it exceeds, in ms; else None."""
+        if name in self.figures or name not in NAMED:
+            return None
+        found = self.percentiles.get(name) if without_response(self.record.evidence) else None
+        return found.above_ms if found is not None and math.isinf(found.value_ms) else None
+
     def figure(self, name: str) -> float | None:
         """One of its figures; None when it is absent or not finite."""
         value = self.figures.get(name)
@@ -96,16 +113,32 @@ class Spread:
     low: float
     high: float
     n: int
+    median_low: float | None = None
+    """Lower end of the 95 % interval of the median, by order statistics; None below six trials."""
+    median_high: float | None = None
+    bound: float | None = None
+    """Values from here on are lower bounds: in some trials the percentile falls among failed requests."""
+
+    def exceeded(self, value: float) -> bool:
+        """Whether this one of its values is a lower bound only."""
+        return self.bound is not None and value >= self.bound
 
 
-def spread(values: Iterable[float | None]) -> Spread | None:
-    """Median with smallest and largest; None without a finite value."""
-    finite = sorted(value for value in values if value is not None and math.isfinite(value))
-    if not finite:
+def spread(values: Iterable[float | None], beyond: Iterable[float | None] = ()) -> Spread | None:
+    """Median with its interval, smallest and largest; None without a finite value. `beyond`: lower bounds of
+    values that are longer than all others.
+    """
+    known = sorted(value for value in values if value is not None and math.isfinite(value))
+    bounds = sorted(max([value, *known[-1:]]) for value in beyond if value is not None)
+    found = known + bounds
+    if not found:
         return None
-    middle = len(finite) // 2
-    median = finite[middle] if len(finite) % 2 else (finite[middle - 1] + finite[middle]) / 2
-    return Spread(median, finite[0], finite[-1], len(finite))
+    middle = len(found) // 2
+    median = found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
+    if len(known) <= middle:
+        median = found[middle]
+    low, high = median_interval(found) or (None, None)
+    return Spread(median, found[0], found[-1], len(found), low, high, bounds[0] if bounds else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +214,10 @@ class CellView:
         return worst(statuses)
 
     def figure(self, name: str) -> Spread | None:
-        """Median and range over the trials that count."""
-        return spread(trial.figure(name) for trial in self.counting)
+        """Median, its interval and the range over the trials that count."""
+        return spread(
+            (trial.figure(name) for trial in self.counting), (trial.beyond(name) for trial in self.counting)
+        )
 
     @property
     def median_trial(self) -> TrialView | None:
@@ -316,7 +351,8 @@ class PartView:
             return Status.INVALID
         if self.search is not None:
             found = self.search.found
-            ends = {found.held_per_s, found.failed_per_s} if found.held_per_s is not None else set()
+            above = found.undecided_per_s if found.failed_per_s is None else found.failed_per_s
+            ends = {found.held_per_s, above} if found.held_per_s is not None else set()
             return worst(t.trial.status for t in self.search.tried if t.rate_per_s in ends and t.trial.counts)
         known = [status for view in self.cells if (status := view.status) is not None]
         known += [f.status for f in self.findings if f.status in {Status.SUSPECT, Status.INVALID}]

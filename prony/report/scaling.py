@@ -151,13 +151,19 @@ def _tried(one: Tried) -> Row:
 def capacity_words(search: SearchView) -> str:
     """What the search came to, in one sentence."""
     found = search.found
-    held, failed, client = (
+    held, failed, client, undecided = (
         None if rate is None else f"{significant(rate, 4)} requests/s"
-        for rate in (found.held_per_s, found.failed_per_s, found.client_per_s)
+        for rate in (found.held_per_s, found.failed_per_s, found.client_per_s, found.undecided_per_s)
     )
     trials = f"{found.trials} trials"
     if found.end is End.FOUND:
         return f"{held} held, {failed} did not ({trials})."
+    if found.end is End.UNDECIDED:
+        known = f"{held} held" if held is not None else "No rate held"
+        return (
+            f"{known}; at {undecided} the limit lies within the interval of the figure ({trials}): a longer "
+            "--window decides more closely."
+        )
     if found.end is End.CLIENT and held is not None:
         return f"At least {held}: this client could not offer {client} ({trials})."
     if found.end is End.CLIENT:
@@ -168,6 +174,7 @@ def capacity_words(search: SearchView) -> str:
         return f"At least {held}, the highest rate that may be tried ({trials})."
     known = f"{held} held" if held is not None else "no rate held"
     known += f", {failed} did not" if failed is not None else ""
+    known += f", {undecided} undecided" if undecided is not None else ""
     if found.end is None:
         return f"The search was interrupted after {trials}: {known}."
     if found.end is End.TRIALS:

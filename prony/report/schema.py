@@ -39,6 +39,16 @@ class TimesOut(Out):
     max_ms: float | None = None
 
 
+class PercentileOut(Out):
+    """A percentile of all requests of the window, in which those that failed are longer than any response."""
+
+    value_ms: float | None = Field(description="null where it falls among requests that failed")
+    low_ms: float | None = Field(description="lower end of the interval; null like the value")
+    high_ms: float | None = Field(description="upper end; null where no response bounds it")
+    above_ms: float | None = Field(description="what a null value exceeds: the longest time seen")
+    responses_ms: float | None = Field(description="of the responses alone; null where nothing failed")
+
+
 class CountsOut(Out):
     """What the engine counted: over the window, or, where it says so, over the whole run."""
 
@@ -71,6 +81,9 @@ class TrialOut(Out):
     figures: dict[str, float] = Field(description="names carry units; times of an open loop are latencies")
     service_time: TimesOut | None = Field(description="from the actual send to the end of the response")
     latency: TimesOut | None = Field(description="open loop: from the intended send; null for a closed loop")
+    percentiles: dict[str, PercentileOut] = Field(
+        description="of the figures' times, with 95 % intervals (limits: samples_confidence)"
+    )
     reported: dict[str, float] = Field(
         description="the application's own figures at ready, under its own names and units"
     )
@@ -126,7 +139,7 @@ class TriedOut(Out):
 
     trial: str
     rate_per_s: float
-    outcome: Literal["met", "missed", "client", "unusable"]
+    outcome: Literal["met", "missed", "undecided", "client", "unusable"]
     pressure: float | None = Field(description="measured ÷ allowed of the tightest objective")
 
 
@@ -137,7 +150,10 @@ class SearchOut(Out):
     held_per_s: float | None
     failed_per_s: float | None
     client_per_s: float | None = Field(description="the lowest rate that the client could not offer")
-    end: Literal["found", "client", "never", "highest", "unusable", "trials"] | None
+    undecided_per_s: float | None = Field(
+        description="the lowest rate at which the objective's limit stayed within the interval"
+    )
+    end: Literal["found", "undecided", "client", "never", "highest", "unusable", "trials"] | None
     sentence: str
     tried: list[TriedOut]
 

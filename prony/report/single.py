@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from prony.evidence.engine import Window
-from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import measured
-from prony.numbers import milliseconds
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.labels import label_of, rounded, unit_of
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table
+from prony.report.intervals import has_figure, times_lines, trial_cell
+from prony.report.labels import label_of, unit_of
 from prony.report.result import PartView, TrialView
 from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks
 from prony.report.wording import duration, number
@@ -69,8 +68,8 @@ def results(part: PartView) -> list[Block]:
     made: list[Block] = [Lines("", tuple(counts), listed=False)] if counts else []
     if trial.counts:
         made.append(_figures(trial))
-        if window is not None and (both := both_times(window)):
-            made.append(Lines("", (both,), style="dim", listed=False))
+        if lines := times_lines(trial):
+            made.append(Lines("", lines, style="dim", listed=False))
     return made
 
 
@@ -94,26 +93,10 @@ def _figures(trial: TrialView) -> Table:
     sections = []
     for title, figures in GROUPS:
         rows = tuple(
-            Row(label_of(name), (TableCell(rounded(name, value)),), unit_of(name))
+            Row(label_of(name), (trial_cell(name, trial),), unit_of(name))
             for name in figures
-            if (value := trial.figure(name)) is not None
+            if has_figure(name, trial)
         )
         if rows:
             sections.append(Section(rows, title))
     return Table((Column(""),), tuple(sections), caption="Results")
-
-
-def both_times(window: Window) -> str:
-    """Of an open loop, in which the times above are latencies: what the service times were."""
-    if window.latency is None or window.service_time is None:
-        return ""
-    try:
-        decoded = decode(window.service_time)
-    except HistogramError:
-        return ""
-    shown = [
-        f"p{percentile} {milliseconds(found / 1e6)}"
-        for percentile in (50, 99)
-        if (found := decoded.percentile_ns(percentile)) is not None
-    ]
-    return f"times are latencies, from the intended send; service time {', '.join(shown)}" if shown else ""

@@ -185,7 +185,7 @@ def _cell(cell: TableCell, layout: _Layout, widest_range: int) -> Text:
 def _range(cell: TableCell) -> str:
     if not cell.spread:
         return ""
-    return cell.spread if cell.status is not None else f"({cell.spread})"
+    return cell.spread if cell.status is not None or cell.spread[0] == "[" else f"({cell.spread})"
 
 
 def _label(row: Row) -> str:

@@ -10,7 +10,9 @@ from statistics import median
 
 from prony.evidence.engine import Histogram, ScriptReport
 from prony.evidence.trial import Evidence, PopulationFacts
-from prony.judge.histogram import HistogramError, decode, needed_samples
+from prony.judge.figures import times_ms
+from prony.judge.percentiles import Times as Sample
+from prony.judge.times import plain_times, step_times
 from prony.judge.window import measured
 from prony.report.blocks import Block, Lines, plain
 from prony.report.result import TrialView
@@ -32,22 +34,10 @@ class Times:
     p99_ms: float | None = None
 
 
-def times(histogram: Histogram | None) -> Times:
+def times(sample: Sample | None) -> Times:
     """Mean, p50 and p99 in ms, as far as the samples support them."""
-    if histogram is None:
-        return Times()
-    mean_ms = None if histogram.mean_ns is None else histogram.mean_ns / 1e6
-
-    def percentile_ms(percentile: float) -> float | None:
-        if histogram.count < needed_samples(percentile):
-            return None
-        try:
-            ns = decode(histogram).percentile_ns(percentile)
-        except HistogramError:
-            return None
-        return None if ns is None else ns / 1e6
-
-    return Times(mean_ms, percentile_ms(50.0), percentile_ms(99.0))
+    found = times_ms(sample)
+    return Times(found.get("mean_ms"), found.get("p50_ms"), found.get("p99_ms"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +73,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
             step.completed,
             step.completed / window.duration_s,
             step.failed,
-            times(step.service_time),
+            times(step_times(step, window)),
         )
         for step in (*window.steps, *window.transactions)
     ]
@@ -103,7 +93,8 @@ def time_parts_of(trial: TrialView) -> list[TimePart]:
         "wait": window.wait_time,
         "receive": window.receive_time,
     }
-    return [TimePart(name, one.count, times(one)) for name, one in found.items() if one is not None]
+    there = [(name, one) for name, one in found.items() if one is not None]
+    return [TimePart(name, one.count, times(plain_times(one))) for name, one in there]
 
 
 def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:

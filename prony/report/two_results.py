@@ -14,7 +14,8 @@ from prony.evidence.host import Fingerprint
 from prony.experiment.clear import compared_figure
 from prony.report import schema as out
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.labels import named, rounded
+from prony.report.intervals import between, over_trials
+from prony.report.labels import named
 from prony.report.reading import FEWEST, figure_pairs
 from prony.report.result import CellView, PairView, ResultView, Spread
 from prony.report.wording import ratio
@@ -202,8 +203,10 @@ def _ratio(pair: PairView | None) -> str:
 def _range(found: Spread | None, figure: str) -> str:
     if found is None:
         return "no figure"
-    low, high = rounded(figure, found.low), rounded(figure, found.high)
-    return rounded(figure, found.median) + (f" ({low}–{high})" if found.n > 1 else "")
+    ends = between(figure, found)
+    return over_trials(figure, found, found.median) + (
+        f" {ends}" if ends.startswith("[") else f" ({ends})" if ends else ""
+    )
 
 
 def to_json(found: TwoResults) -> out.TwoResultsOut:

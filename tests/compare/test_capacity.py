@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.compare.capacity import CapacitySearch, End, Found, Outcome
+from prony.compare.capacity import MOST_UNDECIDED, CapacitySearch, End, Found, Outcome
 
 Try = Callable[[float], tuple[Outcome, float | None]]
 
@@ -125,3 +125,31 @@ def test_its_ends() -> None:
 def test_absurd_ranges_are_refused(start: float, low: float, high: float) -> None:
     with pytest.raises(ValueError, match="expected"):
         CapacitySearch(start, low, high)
+
+
+def test_a_rate_that_three_trials_leave_undecided_was_not_shown_to_hold() -> None:
+    def attempt(rate: float) -> tuple[Outcome, float | None]:
+        if rate < 900:
+            return Outcome.MET, 0.1
+        return (Outcome.UNDECIDED, 1.0) if rate < 1100 else (Outcome.MISSED, 2.0)
+
+    hunt = search()
+    found = run(hunt, attempt)
+    assert found.end is End.UNDECIDED
+    assert found.held_per_s is not None
+    assert found.undecided_per_s is not None
+    assert found.held_per_s < 900 <= found.undecided_per_s <= found.held_per_s * 1.0501
+    assert hunt.tallies[found.undecided_per_s].undecided == MOST_UNDECIDED
+
+
+def test_undecided_trials_do_not_outvote_those_that_decide() -> None:
+    hunt = search()
+    for outcome in (Outcome.UNDECIDED, Outcome.MET, Outcome.UNDECIDED, Outcome.MET):
+        assert hunt.ask() == 100.0
+        hunt.tell(100.0, outcome, 0.95)
+    assert hunt.found.held_per_s == 100.0
+
+
+def test_nothing_but_undecided_rates_claims_nothing() -> None:
+    found = run(search(), lambda _: (Outcome.UNDECIDED, 1.0))
+    assert (found.end, found.held_per_s) == (End.UNDECIDED, None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from prony.compare.capacity import Outcome
-from prony.compare.outcome import lowest_rate, outcome_of, search_of
+from prony.compare.outcome import held_against, lowest_rate, outcome_of, search_of
+from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.times import percentiles
 from prony.plan.objective import objectives
 from prony.plan.plan import Search
 from tests.report import factory
@@ -24,21 +26,20 @@ def judged(
 ) -> Outcome:
     """How a trial with these figures and findings ends."""
     record = factory.record("spring-tomcat", failure=failure)
-    engine = record.evidence.engine
-    assert engine is not None
-    assert engine.window is not None
-    window = engine.window.model_copy(update={"blocked": blocked})
-    evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
+    if "p99_ms" in figures:
+        record = factory.constant(record, figures["p99_ms"], blocked=blocked)
+    elif failure is None:
+        record = record.model_copy(update={"evidence": record.evidence.model_copy(update={"engine": None})})
     verdict = min((f.status for f in findings), key=ORDER.index, default=Status.VALID)
     judgement = Judgement(verdict=verdict, findings=findings)
-    return outcome_of(record.model_copy(update={"evidence": evidence}), judgement, figures, GOAL)[0]
+    return outcome_of(record, judgement, figures, GOAL)[0]
 
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
         (judged({"p99_ms": 49.0}), Outcome.MET),
-        (judged({"p99_ms": 50.0}), Outcome.MISSED),
+        (judged({"p99_ms": 50.1}), Outcome.MISSED),
         (judged({}), Outcome.UNUSABLE),
         (judged({"p99_ms": 1.0}, found("host", Status.INVALID)), Outcome.UNUSABLE),
         (judged({"p99_ms": 1.0}, found("client", Status.INVALID)), Outcome.CLIENT),
@@ -59,8 +60,51 @@ def test_whose_fault_it_was(outcome: Outcome, expected: Outcome) -> None:
 
 
 def test_no_rate_too_low_for_its_percentile() -> None:
-    assert lowest_rate(GOAL, 10.0) >= 45.9
-    assert lowest_rate(objectives("p99.9<1s"), 10.0) >= 460
+    assert lowest_rate(GOAL, 10.0) >= 152.2
+    assert lowest_rate(objectives("p99.9<1s"), 10.0) >= 1535
     asked = Search(objectives="p99<50ms", highest_per_s=1000, resolution=0.05, most_trials=9)
     assert search_of(asked, 10.0).ask() == lowest_rate(GOAL, 10.0)
     assert search_of(asked, 10.0, 700.0).ask() == 700.0
+
+
+def spread_times(median_ms: float, count: int = 4000, **counted: int) -> TrialRecord:
+    """A trial whose times vary, so that its percentiles have an interval."""
+    record = factory.constant(factory.record("spring-tomcat"), median_ms, **{"completed": count, **counted})
+    engine = record.evidence.engine
+    assert engine is not None
+    assert engine.window is not None
+    times = factory.histogram(median_ms * 1e6, count, seed=1)
+    window = engine.window.model_copy(update={"service_time": times})
+    evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
+    return record.model_copy(update={"evidence": evidence})
+
+
+def test_a_rate_holds_by_the_upper_end_of_the_interval_and_fails_by_the_lower() -> None:
+    record = spread_times(10.0)
+    p99 = percentiles(record.evidence)["p99_ms"]
+    assert p99.low_ms < p99.value_ms < p99.high_ms
+    said = {}
+    for limit_ms in (p99.high_ms * 1.01, (p99.value_ms + p99.high_ms) / 2, p99.low_ms * 0.99):
+        outcome, share = held_against(objectives(f"p99<{limit_ms:.6f}ms"), record, {})
+        said[outcome] = share
+    assert list(said) == [Outcome.MET, Outcome.UNDECIDED, Outcome.MISSED]
+    share = said[Outcome.UNDECIDED]
+    assert share is not None
+    assert share < 1, "the point lies below the limit, which is not enough"
+
+
+def test_failed_requests_miss_an_objective_that_the_responses_meet() -> None:
+    figures = {"max_ms": 10.0}
+    failing = factory.constant(factory.record("spring-tomcat"), 10.0, failed=600)  # 3 % of 20,600
+    assert held_against(GOAL, failing, figures) == (Outcome.MISSED, None)
+    some = factory.constant(factory.record("spring-tomcat"), 10.0, failed=20)  # 0.1 %
+    assert held_against(GOAL, some, figures)[0] is Outcome.MET
+    assert held_against(objectives("max<50ms"), some, figures) == (Outcome.MISSED, None)
+    borderline = factory.constant(factory.record("spring-tomcat"), 10.0, failed=202)  # 1 %
+    assert held_against(GOAL, borderline, figures)[0] is Outcome.UNDECIDED
+
+
+def test_nothing_that_can_be_printed_is_unusable() -> None:
+    record = factory.record("spring-tomcat")
+    few = record.model_copy(update={"evidence": record.evidence.model_copy(update={"engine": None})})
+    assert held_against(GOAL, few, {}) == (Outcome.UNUSABLE, None)

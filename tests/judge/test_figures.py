@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from prony.evidence.engine import Mark
+from prony.evidence.engine import Mark, StepFigures
 from prony.evidence.server import ServerIdentity, ServiceUse
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.figures import FIGURE, FIGURES, Figures, figures
+from prony.judge.times import headline_times, percentiles, step_times
 from tests.judge import factory as f
 
 
@@ -85,3 +88,56 @@ def test_services_are_counted_apart() -> None:
     unread = figures(f.healthy().model_copy(update={"services": (use, ServiceUse(name="other"))}))
     assert unread.service_cpu_share is None
     assert unread.service_rss_mib is None
+
+
+def failing(count: int, kind: str = "read", **changes: object) -> Evidence:
+    """80,000 responses, and so many requests without one."""
+    return f.window(f.healthy(), failed=count, errors={kind: count}, **changes)
+
+
+def test_failed_requests_are_longer_than_any_response() -> None:
+    clean, some = figures(f.healthy()), figures(failing(400))
+    assert clean.p99_ms is not None
+    assert some.p99_ms is not None
+    assert some.p99_ms > clean.p99_ms
+    found = percentiles(failing(400))
+    assert found["p99_ms"].responses_ms == pytest.approx(clean.p99_ms)
+    assert found["p999_ms"].value_ms == math.inf, "the longest 0.5 % failed"
+    assert found["p999_ms"].above_ms == pytest.approx(clean.max_ms)
+    assert figures(failing(400)).p999_ms is None
+    assert percentiles(f.healthy())["p99_ms"].responses_ms is None
+
+
+def test_timeouts_have_their_sample_and_are_counted_once() -> None:
+    """79,600 responses and 400 timeouts, which are the longest of 80,000 samples."""
+    timed_out = failing(400, "timeout", completed=79_600)
+    times = headline_times(timed_out)
+    assert times is not None
+    assert (times.count, times.failed) == (80_000, 400)
+    assert figures(timed_out).p90_ms == figures(f.healthy()).p90_ms
+    assert percentiles(timed_out)["p999_ms"].value_ms == math.inf
+
+
+def test_a_wrong_response_has_its_time() -> None:
+    wrong = failing(400, "expect_body")
+    assert percentiles(wrong) == percentiles(f.healthy())
+
+
+def test_what_was_due_and_never_sent_failed_and_what_was_sent_later_did_not() -> None:
+    late = f.window(f.open_model(), due_unsent=800)
+    assert figures(f.totals(late, due_unsent=0)).p99_ms == figures(f.open_model()).p99_ms
+    lost = percentiles(f.totals(late, due_unsent=800))
+    assert lost["p999_ms"].value_ms == math.inf
+
+
+def test_of_a_step_whose_failures_may_be_wrong_responses_only_timeouts_are_counted() -> None:
+    step = StepFigures(
+        scenario="s", name="a", completed=1000, failed=30, service_time=f.histogram(count=1010)
+    )
+    right = f.healthy().engine
+    assert right is not None
+    assert right.window is not None
+    plain = right.window.model_copy(update={"steps": (step,), "failed": 30, "errors": {"read": 30}})
+    mixed = plain.model_copy(update={"errors": {"read": 20, "expect_body": 10}})
+    counted = [times.failed for window in (plain, mixed) if (times := step_times(step, window))]
+    assert counted == [30, 10]

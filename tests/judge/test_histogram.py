@@ -1,4 +1,4 @@
-"""Histograms: decoded as the library would, printable only as far as the sample goes, gaps filled in as
+"""Histograms: decoded as the library would, cut at either end, gaps filled in as
 stated.
 """
 
@@ -20,17 +20,8 @@ from prony.judge.histogram import (
     decode,
     fill_gaps,
     merge,
-    needed_samples,
-    percentile_series,
-    percentiles_ms,
 )
 from tests.judge import factory as f
-
-
-def test_needed_samples_as_published() -> None:
-    assert needed_samples(99) == 459
-    assert needed_samples(99.9) == 4603
-    assert needed_samples(50) == 7
 
 
 def nearest_rank(values: list[int], percentile: str) -> int:
@@ -59,12 +50,6 @@ def test_percentiles_come_back_within_three_digits() -> None:
     assert decoded.moment(3) == pytest.approx(float((values.astype(float) ** 3).mean()) * 1e-27, rel=5e-3)
 
 
-def test_a_percentile_that_the_sample_does_not_carry_is_none() -> None:
-    found = percentiles_ms(decode(f.histogram(count=500)))
-    assert found[99.0] is not None
-    assert found[99.9] is None
-
-
 @pytest.mark.parametrize("text", ["", "HISTF", "nonsense", "HISTFAAAADaF4nD1YXYvr"])
 def test_damaged_text_is_one_error(text: str) -> None:
     with pytest.raises(HistogramError):
@@ -81,14 +66,13 @@ def test_merge_is_the_histogram_of_both() -> None:
     assert merge([]).max_ns == 0
 
 
-def test_the_series_ends_where_the_sample_ends() -> None:
-    series = percentile_series(decode(f.histogram(count=459)))
-    assert series[0].percentile == 0
-    assert series[0].inverse == 1
-    assert 98 < series[-1].percentile <= 99
-    values = [point.value_ms for point in series]
-    assert values == sorted(values)
-    assert percentile_series(merge([])) == ()
+def test_the_longest_samples_can_be_left_out() -> None:
+    decoded = decode(f.of_values([1_000, 2_000, 2_000, 2_000, 9_000]))
+    left = decoded.without_longest(3)
+    assert left.counts.tolist() == [1.0, 1.0]
+    assert left.max_ns == decode(f.of_values([2_000])).max_ns
+    assert decoded.without_longest(0).counts.tolist() == decoded.counts.tolist()
+    assert decoded.without_longest(7).count == 0
 
 
 def test_filled_gaps_are_the_known_case_of_coordinated_omission() -> None:

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prony.judge.histogram import Decoded
-from prony.judge.percentiles import interval_ms, median_interval, rank_interval, useful_samples
+from prony.judge.histogram import Decoded, decode, merge
+from prony.judge.percentiles import (
+    Times,
+    median_interval,
+    percentile_series,
+    rank_interval,
+    useful_samples,
+)
+from tests.judge import factory as f
 
 
 @pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9])
@@ -54,22 +61,61 @@ def test_the_higher_the_percentile_the_more_samples() -> None:
     assert needed[-1] > 150_000
 
 
+def evenly(count: int) -> Decoded:
+    """1, 2, 3 … ms."""
+    values = np.arange(1, count + 1, dtype=np.float64) * 1e6
+    return Decoded(values, values, np.ones_like(values))
+
+
 def test_a_histogram_gives_values() -> None:
-    values = np.arange(1, 10_001, dtype=np.float64) * 1e6
-    found = interval_ms(Decoded(values, values, np.ones_like(values)), 99.0)
+    found = Times(evenly(10_000)).percentile(99.0)
     assert found is not None
-    assert found.high_ms is not None
+    assert found.value_ms == 9900
     assert found.low_ms < 9900 < found.high_ms
     assert found.high_ms - found.low_ms < 50
-    empty = np.empty(0)
-    assert interval_ms(Decoded(empty, empty, empty), 99.0) is None
+    assert found.responses_ms is None
+    assert Times(evenly(0)).percentile(99.0) is None
 
 
 def test_a_tail_that_no_sample_bounds_has_no_upper_end() -> None:
-    values = np.arange(1, 101, dtype=np.float64) * 1e6
-    found = interval_ms(Decoded(values, values, np.ones_like(values)), 99.9)
+    found = Times(evenly(100)).percentile(99.9)
     assert found is not None
-    assert found.high_ms is None
+    assert found.high_ms == math.inf
+    assert not Times(evenly(100)).supports(99.9)
+
+
+def test_failed_requests_are_longer_than_any_response() -> None:
+    """990 responses of 1 to 990 ms and 10 that failed after 30 s: p99 is the longest response."""
+    times = Times(evenly(990), failed=10, longest_ms=30_000)
+    p99, p90 = times.percentile(99.0), times.percentile(90.0)
+    assert p99 is not None
+    assert p90 is not None
+    assert (p99.value_ms, p99.high_ms, p99.responses_ms) == (990, math.inf, 981)
+    assert (p90.value_ms, p90.responses_ms) == (900, 891)
+    assert p90.high_ms < 990
+    more = Times(evenly(989), failed=11, longest_ms=30_000).percentile(99.0)
+    assert more is not None
+    assert (more.value_ms, more.above_ms, more.responses_ms) == (math.inf, 30_000, 980)
+    assert math.isfinite(more.low_ms)
+
+
+def test_where_every_request_failed_nothing_is_known_but_that_it_took_longer() -> None:
+    found = Times(evenly(0), failed=2000, longest_ms=500).percentile(50.0)
+    assert found is not None
+    assert (found.value_ms, found.low_ms, found.high_ms, found.above_ms) == (math.inf,) * 3 + (500,)
+    assert found.responses_ms is None
+
+
+def test_the_series_ends_where_the_sample_ends() -> None:
+    series = percentile_series(Times(decode(f.histogram(count=1522))))
+    assert series[0].percentile == 0
+    assert series[0].inverse == 1
+    assert 98 < series[-1].percentile <= 99
+    values = [point.value_ms for point in series]
+    assert values == sorted(values)
+    assert percentile_series(Times(merge([]))) == ()
+    cut = percentile_series(Times(decode(f.histogram(count=20_000)), failed=2_300))
+    assert 87 < cut[-1].percentile < 90, "it stops where the failed requests begin"
 
 
 def test_a_median_needs_six_trials() -> None:

@@ -15,6 +15,7 @@ from prony.judge.checks.samples import SamplesLimits, samples
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
+from prony.judge.verdict import judge
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
@@ -33,18 +34,29 @@ class TestSamples:
 
     @pytest.mark.parametrize(
         ("count", "status"),
-        [(4603, Status.VALID), (459, Status.VALID), (458, Status.SUSPECT), (6, Status.INVALID)],
+        [(16_000, Status.VALID), (1522, Status.VALID), (1521, Status.UNKNOWN), (4, Status.UNKNOWN)],
     )
     def test_enough_for_the_percentile_that_was_asked_for(self, count: int, status: Status) -> None:
         assert samples(with_samples(count), LIMITS).status is status
 
-    def test_p999_of_500_samples_is_not_printed_and_that_is_said(self) -> None:
-        evidence = with_samples(500)
+    def test_a_run_that_is_too_small_is_unknown_and_keeps_the_figures_it_has(self) -> None:
+        assert (
+            judge(f.healthy(), CheckLimits.model_validate({"samples_required_percentile": 99.999})).verdict
+            is Status.UNKNOWN
+        )
+        few = with_samples(19)
+        found = figures(few)
+        assert (found.p50_ms is None, found.p99_ms) == (False, None)
+        assert found.mean_ms is not None
+        assert found.requests_per_s is not None
+
+    def test_p999_of_2000_samples_is_not_printed_and_that_is_said(self) -> None:
+        evidence = with_samples(2000)
         assert figures(evidence).p99_ms is not None
         assert figures(evidence).p999_ms is None
-        assert "p99.9 (needs 4,603)" in samples(evidence, LIMITS).reason
+        assert "p99.9 (needs 15,351)" in samples(evidence, LIMITS).reason
         asked = SamplesLimits(samples_required_percentile=99.9)
-        assert samples(evidence, asked).status is Status.SUSPECT
+        assert samples(evidence, asked).status is Status.UNKNOWN
 
     def test_a_window_that_was_cut_short(self) -> None:
         assert samples(f.window(f.healthy(), complete=False), LIMITS).status is Status.SUSPECT

@@ -42,6 +42,8 @@ MIB = 1024 * 1024
 STARTED = datetime(2026, 11, 21, 1, 39, 0, tzinfo=UTC)
 WINDOW_S = 10.0
 USERS = 10
+COUNT = 20_000
+"""Responses of a trial in which all take the same time."""
 
 
 def histogram(
@@ -66,6 +68,20 @@ def histogram(
         max_ns=int(most),
         v2=recorder.encode().decode("ascii"),
     )
+
+
+def constant(record: TrialRecord, took_ms: float, **counted: int) -> TrialRecord:
+    """The same trial, in which every response took this long; `counted` are other counters of its window."""
+    recorder = HdrHistogram(1, 3_600_000_000_000, 3)
+    recorder.record_value(int(took_ms * 1e6), COUNT)
+    times = Histogram(count=COUNT, max_ns=int(took_ms * 1e6), v2=recorder.encode().decode("ascii"))
+    engine = record.evidence.engine
+    assert engine is not None
+    assert engine.window is not None
+    changes = {"service_time": times, "latency": times, "completed": COUNT, **counted}
+    window = engine.window.model_copy(update=changes)
+    evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
+    return record.model_copy(update={"evidence": evidence})
 
 
 def rows(level: float, seed: int) -> tuple[list[IntervalRow], list[Phase], float]:

@@ -20,9 +20,9 @@ def with_parts(trial: TrialView) -> TrialView:
         name: factory.histogram(mean_ns, count, 1, draws=count)
         for name, mean_ns, count in (
             ("connect_time", 5e4, 10),
-            ("send_time", 1e4, 1000),
-            ("wait_time", 2e6, 1000),
-            ("receive_time", 3e5, 1000),
+            ("send_time", 1e4, 2000),
+            ("wait_time", 2e6, 2000),
+            ("receive_time", 3e5, 2000),
         )
     }
     window = evidence.engine.window.model_copy(update=parts)

@@ -34,8 +34,10 @@ def printed(view: ResultView, width: int = 120) -> str:
 def made(cell: Cell, number: int, figures: dict[str, float], *, invalid: bool = False) -> TrialView:
     changes = {"id": f"t-{number:02}", "cell": cell.id, "load_name": cell.trial.load_name}
     troubles = [factory.finding("client", Status.INVALID, reason="its CPU was full")] if invalid else []
-    shown = factory.trial(factory.record(SERVER, number).model_copy(update=changes), *troubles)
-    return replace(shown, figures=figures)
+    record = factory.record(SERVER, number).model_copy(update=changes)
+    if "p99_ms" in figures:
+        record = factory.constant(record, figures["p99_ms"])
+    return replace(factory.trial(record, *troubles), figures=figures)
 
 
 def sweep(users: tuple[int, ...], invalid_at: int = 0) -> ResultView:

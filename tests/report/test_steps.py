@@ -36,9 +36,9 @@ def rows(*trials: TrialView) -> list[list[str]]:
 
 
 def test_a_line_per_step_with_what_the_samples_support() -> None:
-    trial = with_steps(factory.experiment().trials[0], step("create", 1000), step("read", 100, failed=3))
+    trial = with_steps(factory.experiment().trials[0], step("create", 2000), step("read", 100, failed=3))
     create, read = rows(trial)
-    assert create[:3] == ["create", "100", "0"]
+    assert create[:3] == ["create", "200", "0"]
     assert "–" not in create
     assert read[:3] == ["read", "10", "3"]
     assert read[-1] == "–", "a hundred samples show no p99"
@@ -59,11 +59,11 @@ def test_a_single_step_needs_no_table() -> None:
 
 def test_the_json_has_the_steps_with_null_where_samples_are_missing() -> None:
     def stepped(trial: TrialView) -> TrialView:
-        return with_steps(trial, step("create", 1000), step("read", 100, failed=3))
+        return with_steps(trial, step("create", 2000), step("read", 100, failed=3))
 
     (cell, *_) = to_json(factory.changed(factory.experiment(), stepped)).parts[0].cells
     create, read = cell.trials[0].steps
-    assert (create.scenario, create.name, create.completed) == ("crud", "create", 1000)
+    assert (create.scenario, create.name, create.completed) == ("crud", "create", 2000)
     assert create.times.p99_ms is not None
     assert create.times.p50_ms is not None
     assert create.times.p99_ms > create.times.p50_ms > 0
@@ -77,7 +77,7 @@ def test_the_page_has_a_table_of_steps_for_each_server_that_has_them() -> None:
     def stepped(trial: TrialView) -> TrialView:
         if trial.record.server != first:
             return trial
-        return with_steps(trial, step("create", 1000), step("<read>", 100, failed=3))
+        return with_steps(trial, step("create", 2000), step("<read>", 100, failed=3))
 
     page = Page(render_html(factory.changed(shown, stepped)))
     assert page.faults == []

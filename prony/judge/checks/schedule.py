@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
-from prony.judge.check import NotNegative, Share, check
-from prony.judge.checks.samples import SamplesLimits
+from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown, worst
-from prony.judge.histogram import HistogramError, decode, needed_samples
+from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
@@ -21,12 +20,13 @@ ROUNDING_REQUESTS = 1
 lag.
 """
 LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
-"""The highest of these that the sample supports is judged, by the rule of the check `samples`: the p99.9 of
-600 requests would be the single latest one.
+LATEST_BEYOND = 5
+"""The highest of these with so many requests beyond it is judged: the p99.9 of 600 requests would be the
+single latest one.
 """
 
 
-class ScheduleLimits(SamplesLimits):
+class ScheduleLimits(DeclaredLimits):
     schedule_achieved_min: Share = 0.99
     """Of due requests, so many must be sent; the rest is the backlog at a row's end. k6, wrk2 and vegeta end
     with exit code 0 below it.
@@ -174,9 +174,8 @@ def _lag(window: Window, limits: ScheduleLimits) -> tuple[float, float, float] |
     median_of = window.latency or window.service_time
     if window.send_lag is None or median_of is None:
         return None
-    supported = [
-        p for p in LAG_PERCENTILES if window.send_lag.count >= needed_samples(p, limits.samples_confidence)
-    ]
+    count = window.send_lag.count
+    supported = [p for p in LAG_PERCENTILES if count * (100 - p) >= 100 * LATEST_BEYOND * (1 - 1e-9)]
     percentile = supported[0] if supported else LAG_PERCENTILES[-1]
     try:
         lag = decode(window.send_lag).percentile_ns(percentile)

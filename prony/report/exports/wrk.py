@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from prony.evidence.engine import Window
 from prony.evidence.trial import TrialRecord
-from prony.judge.histogram import HistogramError, decode, percentiles_ms
+from prony.judge.figures import times_ms
+from prony.judge.times import headline_times
 from prony.judge.window import measured
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
@@ -80,32 +81,25 @@ def _line(record: TrialRecord, window: Window) -> list[object]:
         errors(TIMEOUT),
         f"{window.completed / window.duration_s:.2f}",
         "" if received is None else f"{received / window.duration_s:.2f}",
-        *_latency(record, window),
+        *_latency(record),
     ]
 
 
-def _latency(record: TrialRecord, window: Window) -> list[object]:
+def _latency(record: TrialRecord) -> list[object]:
     """In µs: from the actual send, as wrk has it; of an open load from the intended one. What the samples do
     not support is left empty.
     """
-    histogram = window.latency if record.evidence.load.model == "open" else window.service_time
-    nothing: list[object] = [""] * 7
-    if histogram is None or histogram.count == 0:
-        return nothing
-    try:
-        decoded = decode(histogram)
-    except HistogramError:
-        return nothing
-    mean_s = decoded.moment(1)
-    variance = max(0.0, decoded.moment(2) - mean_s**2)
-    found = percentiles_ms(decoded, confidence=0.99)
-    least = "" if histogram.min_ns is None else f"{histogram.min_ns / 1e3:.0f}"
-    most = histogram.max_ns / 1e3 if histogram.max_ns is not None else decoded.max_ns / 1e3
-    tails = [found[percent] for percent in (90.0, 95.0, 99.0)]
+    times = headline_times(record.evidence)
+    if times is None:
+        return [""] * 7
+    mean_s = times.responses.moment(1)
+    variance = max(0.0, times.responses.moment(2) - mean_s**2)
+    found = times_ms(times)
+    tails = [found.get(name) for name in ("p90_ms", "p95_ms", "p99_ms")]
     return [
-        least,
-        f"{most:.0f}",
-        f"{mean_s * 1e6:.2f}",
+        "" if times.shortest_ms is None else f"{times.shortest_ms * 1000:.0f}",
+        f"{times.longest_ms * 1000:.0f}",
+        f"{times.mean_ms * 1000:.2f}",
         f"{variance**0.5 * 1e6:.2f}",
         *("" if value is None else f"{value * 1000:.0f}" for value in tails),
     ]

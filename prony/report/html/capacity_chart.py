@@ -12,11 +12,12 @@ import altair as alt
 
 from prony.compare.capacity import Outcome
 from prony.report.html.plot import data, decades, log_x, to_svg, y_figure
-from prony.report.html.theme import INVALID, MUTED, SUSPECT, VALID
+from prony.report.html.theme import INVALID, MUTED, SUSPECT, UNKNOWN, VALID
 
 OUTCOMES = {
     Outcome.MET: (VALID.light, "circle"),
     Outcome.MISSED: (INVALID.light, "cross"),
+    Outcome.UNDECIDED: (UNKNOWN.light, "square"),
     Outcome.CLIENT: (SUSPECT.light, "triangle-up"),
     Outcome.UNUSABLE: (MUTED.light, "diamond"),
 }

@@ -18,7 +18,8 @@ from prony.report.findings import FindingGroup, finding_groups
 from prony.report.html import socket_drawings
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
-from prony.report.labels import named, rounded
+from prony.report.intervals import trial_cell
+from prony.report.labels import named
 from prony.report.result import HEADLINE, PartView, TrialView
 from prony.report.shapes import blocks, left_out
 from prony.report.trial_tables import step_blocks, time_part_blocks
@@ -320,10 +321,7 @@ def _trials(part: PartView) -> Chapter:
                 TableCell(label[trial.record.id]),
                 TableCell(f"{trial.record.started_at:%H:%M:%S}"),
                 _verdict(trial, trial.record.id in again),
-                *(
-                    TableCell("–" if trial.rejected_because else rounded(f, trial.figure(f)))
-                    for f in TRIAL_FIGURES
-                ),
+                *(TableCell("–") if trial.rejected_because else trial_cell(f, trial) for f in TRIAL_FIGURES),
                 TableCell(trial.judgement.bound_by),
                 *([TableCell(_told(trial))] if len(columns) > len(TRIAL_FIGURES) + 4 else []),
             ),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.evidence.engine import IntervalRow
-from prony.judge.histogram import HistogramError, decode, percentile_series
+from prony.judge.percentiles import percentile_series
+from prony.judge.times import headline_times
 from prony.report.html.small_charts import MOST_POINTS
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.result import HEADLINE, CellView, TrialView
@@ -18,17 +19,8 @@ from prony.steady.detector import full_rows
 
 def percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
     """(share below, milliseconds) as far as the trial's sample supports it; empty without a histogram."""
-    engine = trial.record.evidence.engine
-    window = engine.window if engine else None
-    if window is None:
-        return ()
-    recorded = window.latency if trial.record.evidence.load.model == "open" else window.service_time
-    if recorded is None or recorded.count <= 0:
-        return ()
-    try:
-        curve = percentile_series(decode(recorded))
-    except HistogramError:
-        return ()
+    times = headline_times(trial.record.evidence)
+    curve = () if times is None else percentile_series(times)
     return tuple((p.percentile / 100, p.value_ms) for p in curve if p.percentile > 0)
 
 

@@ -301,6 +301,7 @@ ENTRIES: tuple[Entry, ...] = (
         ("samples",),
         Setup(measured=WholeRun(duration_s=SECONDS)),
         _no_p999,
+        unknown=True,
     ),
     Entry(
         26,

@@ -1,0 +1,105 @@
+"""Which times a window is judged by, and which of its requests have none. Must not know limits or verdicts.
+
+A request that failed took longer than any that was answered, whatever it failed with: otherwise a percentile
+is one of the survivors. A whole response has its time even when it is a wrong one; `errors` and `content`
+judge that. An open load's requests that were due and not sent count as failed.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Histogram, StepFigures, Window
+from prony.evidence.trial import Evidence
+from prony.judge.checks.errors import expectations_missed
+from prony.judge.histogram import HistogramError, decode
+from prony.judge.percentiles import CONFIDENCE, Percentile, Times
+from prony.judge.window import measured
+
+NAMED: dict[str, float] = {
+    "p50_ms": 50.0,
+    "p90_ms": 90.0,
+    "p95_ms": 95.0,
+    "p99_ms": 99.0,
+    "p999_ms": 99.9,
+}
+"""The percentiles that are figures, by their names there."""
+
+OF_SESSIONS = ("p50_ms", "p95_ms", "p99_ms")
+
+
+def headline(window: Window, model: str) -> Histogram | None:
+    """What the figures' times are: from the intended send in an open load, else from the actual one."""
+    return window.latency if model == "open" else window.service_time
+
+
+def headline_times(evidence: Evidence) -> Times | None:
+    """The figures' times, with what failed; None when there are none to read."""
+    window = measured(evidence)
+    return None if window is None else window_times(headline(window, evidence.load.model), evidence)
+
+
+def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | None:
+    """One of the window's histograms of requests, with what failed; None when there is none to read."""
+    window = measured(evidence)
+    return None if window is None else _times(histogram, window.completed, without_response(evidence))
+
+
+def without_response(evidence: Evidence) -> int:
+    """Requests of the window that got none, and those that were due in it and were never sent."""
+    window, engine = measured(evidence), evidence.engine
+    if window is None or engine is None:
+        return 0
+    unsent = min(window.due_unsent or 0, engine.totals.due_unsent or 0)
+    return max(0, window.failed - expectations_missed(window)) + unsent
+
+
+def step_times(step: StepFigures, window: Window) -> Times | None:
+    """Of one step. Where some responses missed an expectation it is not known which failures of a step had
+    none; then those that timed out count.
+    """
+    known = not expectations_missed(window) and step in window.steps
+    return _times(step.service_time, step.completed, step.failed if known else 0)
+
+
+def plain_times(histogram: Histogram | None) -> Times | None:
+    """Of a histogram in which nothing can be missing."""
+    return None if histogram is None else _times(histogram, histogram.count, 0)
+
+
+def _times(histogram: Histogram | None, completed: int, failed: int) -> Times | None:
+    """`failed` of `completed + failed` requests have no response; those that timed out are the longest
+    samples of the histogram.
+    """
+    if histogram is None or histogram.count == 0:
+        return None
+    try:
+        decoded = decode(histogram)
+    except HistogramError:
+        return None
+    timed_out = min(max(0, histogram.count - completed), histogram.count)
+    longest_ns = histogram.max_ns if histogram.max_ns is not None else decoded.max_ns
+    responses = decoded.without_longest(timed_out) if timed_out else decoded
+    mean_ms = decoded.moment(1) * 1000 if histogram.mean_ns is None else histogram.mean_ns / 1e6
+    shortest_ms = None if histogram.min_ns is None else histogram.min_ns / 1e6
+    return Times(responses, max(timed_out, failed), longest_ns / 1e6, mean_ms, shortest_ms)
+
+
+def percentiles(evidence: Evidence, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
+    """Those that the sample supports, by their names among the figures."""
+    window = measured(evidence)
+    if window is None:
+        return {}
+    found = supported(headline_times(evidence), confidence)
+    sessions = supported(plain_times(window.session_time), confidence)
+    return found | {f"session_{name}": sessions[name] for name in OF_SESSIONS if name in sessions}
+
+
+def supported(times: Times | None, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
+    """The percentiles of NAMED for which there are enough requests."""
+    if times is None:
+        return {}
+    return {
+        name: value
+        for name, percentile in NAMED.items()
+        if times.supports(percentile, confidence)
+        and (value := times.percentile(percentile, confidence)) is not None
+    }

@@ -1,0 +1,124 @@
+"""How a figure is written with its interval, or with its range over trials. Must not know where it stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from prony.judge.figures import times_ms
+from prony.judge.percentiles import Times
+from prony.judge.times import headline, headline_times, plain_times, supported, without_response
+from prony.judge.window import measured
+from prony.numbers import milliseconds, percent
+from prony.report.blocks import Block, Lines, TableCell
+from prony.report.labels import label_of, rounded
+from prony.report.result import CellView, Spread, TrialView
+from prony.report.wording import counted
+
+COUNTED_FROM = {
+    "open": "latencies, from the intended send",
+    "closed": "response times, from the start of the connect where a request opened a connection",
+}
+SAID = ("p50_ms", "p99_ms")
+"""Of other times than the figures' own."""
+
+
+def trial_cell(figure: str, trial: TrialView) -> TableCell:
+    """One trial's figure; a percentile with its interval, and as a lower bound where it falls among failed
+    requests.
+    """
+    found = trial.percentiles.get(figure)
+    value = trial.figure(figure)
+    if found is None or (value is None and math.isfinite(found.value_ms)):
+        return TableCell(rounded(figure, value))
+    ends = (_bounded(figure, end, found.above_ms) for end in (found.low_ms, found.high_ms))
+    text = _bounded(figure, math.inf if value is None else value, found.above_ms)
+    return TableCell(text, f"[{', '.join(ends)}]")
+
+
+def has_figure(figure: str, trial: TrialView) -> bool:
+    """Whether there is anything to print."""
+    return trial.figure(figure) is not None or trial.beyond(figure) is not None
+
+
+def _bounded(figure: str, value: float, above: float) -> str:
+    return rounded(figure, value) if math.isfinite(value) else f"> {rounded(figure, above)}"
+
+
+def over_trials(figure: str, found: Spread, value: float) -> str:
+    """A value of a figure over trials, as a lower bound where it is one."""
+    return ("> " if found.exceeded(value) else "") + rounded(figure, value)
+
+
+def between(figure: str, found: Spread) -> str:
+    """`[low, high]`, the 95 % interval of the median; below six trials the range, `low–high`; of one trial
+    nothing.
+    """
+    if found.n == 1:
+        return ""
+    interval = found.median_low is not None and found.median_high is not None
+    ends = (found.median_low, found.median_high) if interval else (found.low, found.high)
+    low, high = (over_trials(figure, found, end) for end in ends if end is not None)
+    if low == high:
+        return "all equal"
+    return f"[{low}, {high}]" if interval else f"{low}–{high}"
+
+
+def heading(spreads: Iterable[Spread | None]) -> str:
+    """What the numbers in brackets are."""
+    intervals = any(found is not None and found.median_low is not None for found in spreads)
+    return "median [95 % interval] over trials" if intervals else "median (min–max) over trials"
+
+
+def times_lines(trial: TrialView) -> tuple[str, ...]:
+    """What the times of one trial are besides the figures: from where they count, what failed requests do to
+    them, and what the service times were where the figures are others.
+    """
+    window = measured(trial.record.evidence)
+    if window is None:
+        return ()
+    lines = []
+    model = trial.record.evidence.load.model
+    service = times_ms(plain_times(window.service_time))
+    if headline(window, model) is not window.service_time and service.get("p50_ms") is not None:
+        lines.append(f"times are {COUNTED_FROM[model]}; service time {_said(service)}")
+    times = _times(trial)
+    if times is not None and times.failed:
+        alone = {name: found.responses_ms for name, found in supported(times).items()}
+        lines.append(
+            f"{counted(times.failed, 'request')} without a response ({percent(times.failed / times.count)}) "
+            f"count as longer than any; of the responses alone {_said(alone)}"
+        )
+    return tuple(lines)
+
+
+def failed_lines(cells: Sequence[CellView]) -> list[Block]:
+    """A line per cell in which requests had no response, with the percentiles of the responses alone, the
+    median over trials.
+    """
+    lines = []
+    for cell in cells:
+        found = [one for trial in cell.counting if (one := _times(trial)) is not None and one.failed]
+        if found:
+            share = sum(one.failed for one in found) / sum(one.count for one in found)
+            alone = [{name: p.responses_ms for name, p in supported(one).items()} for one in found]
+            names = [name for name in SAID if all(one.get(name) is not None for one in alone)]
+            middles = {name: median(one[name] or 0.0 for one in alone) for name in names}
+            lines.append(
+                f"{cell.label}: {percent(share)} in {counted(len(found), 'trial')}; of the responses alone "
+                f"{_said(middles)}"
+            )
+    note = "longer than any response in the percentiles above"
+    return [Lines("Requests without a response", tuple(lines), note=note)] if lines else []
+
+
+def _times(trial: TrialView) -> Times | None:
+    evidence = trial.record.evidence
+    return headline_times(evidence) if without_response(evidence) else None
+
+
+def _said(values_ms: Mapping[str, float | None]) -> str:
+    known = ((name, values_ms.get(name)) for name in SAID)
+    words = [f"{label_of(name)} {milliseconds(value)}" for name, value in known if value is not None]
+    return ", ".join(words) or "too few for a percentile"
