@@ -4,6 +4,7 @@ would.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +24,7 @@ from prony.evidence.engine import (
     ResponseCount,
     Window,
 )
-from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRange, TcpCounts
+from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange, TcpCounts
 from prony.evidence.server import (
     CgroupThrottle,
     JvmSnapshot,
@@ -113,6 +114,14 @@ def snapshot(t_s: float, jit_s: float, classes: int = 9000, cpu_s: float | None 
         gc_time_s=t_s * 0.005,
         jit_time_s=jit_s,
         process_cpu_s=t_s * 0.95 if cpu_s is None else cpu_s,
+    )
+
+
+def memory_rows(rss_mib: Sequence[float]) -> tuple[HostRow, ...]:
+    """A second of the window each, with this resident memory of the server."""
+    return tuple(
+        HostRow(t_ms=OPENED_MS + 1000 * (at + 1), duration_ms=1000.0, server_rss_bytes=int(mib * MIB))
+        for at, mib in enumerate(rss_mib)
     )
 
 
@@ -225,6 +234,7 @@ def healthy() -> Evidence:
                 delayed_acks=3,
             ),
         ),
+        host_rows=memory_rows([250.0] * int(WINDOW_S)),
         partition=CpuPartition(server=(0,), client=(1,)),
         limits=Limits(
             descriptors_soft=20_000,

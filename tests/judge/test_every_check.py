@@ -26,6 +26,7 @@ from prony.judge.checks.errors import errors
 from prony.judge.checks.host import host
 from prony.judge.checks.isolation import isolation
 from prony.judge.checks.little import little
+from prony.judge.checks.memory import memory
 from prony.judge.checks.network import network
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.checks.samples import samples
@@ -135,6 +136,22 @@ def held(count: int) -> Evidence:
     return refused(0, slow, delayed_acks=count).model_copy(update={"probes": (quick,)})
 
 
+def growing(mib_per_s: float) -> Evidence:
+    """A native server that takes so much more memory every second, from 100 MiB on."""
+    rows = f.memory_rows([100 + mib_per_s * second for second in range(int(f.WINDOW_S))])
+    native = f.part(HEALTHY, "server_window", jvm_open=None, jvm_close=None)
+    return native.model_copy(update={"host_rows": rows})
+
+
+def uncollected(mib: int) -> Evidence:
+    """A JVM with a heap of 1 GiB that grew by so much, and was not collected."""
+    opened = f.snapshot(40, 20.0)
+    closed = f.snapshot(50, 20.03).model_copy(
+        update={"heap_used_bytes": opened.heap_used_bytes + mib * f.MIB, "gc_count": opened.gc_count}
+    )
+    return f.part(HEALTHY, "server_window", jvm_open=opened, jvm_close=closed)
+
+
 def steal(share: float) -> Evidence:
     assert HEALTHY.host_window is not None
     cpus = tuple(cpu.model_copy(update={"steal": share}) for cpu in HEALTHY.host_window.cpus)
@@ -175,6 +192,7 @@ FIRES: dict[str, Evidence] = {
     "bound_by": idle(),
     "connections": opened(40_000),
     "steady": stepped(0.2),
+    "memory": growing(40.0),
     "warm": compiling(2.0),
     "samples": f.window(HEALTHY, complete=False),
     "content": wrong(1600),
@@ -224,6 +242,10 @@ def descriptors_before(evidence: Evidence, limits: CheckLimits) -> Finding:
     return forecast_descriptors(evidence.load, evidence.limits, evidence.server, limits.of(DescriptorsLimits))
 
 
+LONG_LEAK = f.window(growing(1.5), duration_s=61.0)
+"""15 % in a window that is said to be longer than a minute."""
+
+
 class Decides(NamedTuple):
     """A limit decides about this evidence: its status by default, another value, and what is said then."""
 
@@ -263,6 +285,10 @@ LIMITS: dict[str, Decides] = {
     "network_refused_connects": Decides(network, refused(900), INVALID, 0.1, SUSPECT),
     "network_retransmitted": Decides(network, refused(0, retransmitted=900), SUSPECT, 0.01, VALID),
     "network_delayed": Decides(network, held(2000), SUSPECT, 0.5, VALID),
+    "memory_growth": Decides(memory, growing(5.0), SUSPECT, 0.6, VALID),
+    "memory_growth_long": Decides(memory, LONG_LEAK, SUSPECT, 0.5, VALID),
+    "memory_long_s": Decides(memory, LONG_LEAK, SUSPECT, 300.0, VALID),
+    "memory_uncollected": Decides(memory, uncollected(200), SUSPECT, 0.3, VALID),
     "ports_suspect_share": Decides(ports_before, closing(400), SUSPECT, 0.9, VALID),
     "ports_refuse_share": Decides(ports_before, closing(480), INVALID, 1.1, SUSPECT),
     "ports_hold_s": Decides(ports_before, closing(480), INVALID, 30, VALID),

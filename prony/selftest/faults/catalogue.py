@@ -23,7 +23,14 @@ from prony.selftest.faults.disturbances import (
     port_range,
     shallow_link,
 )
-from prony.selftest.faults.edited import clock_dips, clock_level, clock_low, quota_unreadable
+from prony.selftest.faults.edited import (
+    clock_dips,
+    clock_level,
+    clock_low,
+    heap_collected,
+    heap_uncollected,
+    quota_unreadable,
+)
 from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
 from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
 from prony.selftest.faults.trial import run_setup
@@ -376,6 +383,25 @@ ENTRIES: tuple[Entry, ...] = (
         ("network",),
         Setup(serve=("--delay", "fixed:40ms")),
         partial(_says, "network", "delayed acknowledgements"),
+    ),
+    Entry(
+        38,
+        "a leak without a slowdown",
+        "the server keeps 32 KiB of every response; nothing gets slower yet",
+        Setup(command=(*SHARED, "{host}", "{port}", "works", "leaks"), measured=LONG),
+        ("memory",),
+        Setup(command=(*SHARED, "{host}", "{port}", "works"), measured=LONG),
+        partial(_says, "memory", "MiB/min"),
+    ),
+    Entry(
+        39,
+        "a heap that is never collected",
+        "a JVM's heap grows by 200 MiB without a collection (edited: the self-test starts no JVM)",
+        Setup(edited=heap_uncollected, measured=LONG),
+        ("memory",),
+        Setup(edited=heap_collected, measured=LONG),
+        partial(_says, "memory", "no garbage collection"),
+        other_tools=False,
     ),
     Entry(
         40,

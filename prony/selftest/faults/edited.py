@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from prony.evidence.server import JvmSnapshot
 from prony.evidence.trial import Evidence
 
 FULL_MHZ, SLOW_MHZ = 3000.0, 2100.0
@@ -40,3 +41,37 @@ def quota_unreadable(evidence: Evidence) -> Evidence:
     window = evidence.server_window
     changed = None if window is None else window.model_copy(update={"throttle": None})
     return evidence.model_copy(update={"server_window": changed})
+
+
+MIB = 2**20
+
+
+def heap(evidence: Evidence, collections: int) -> Evidence:
+    """As if a JVM with a heap of 1 GiB had filled 200 MiB of it in the window, with so many collections."""
+    window = evidence.server_window
+    if window is None:
+        return evidence
+
+    def at(seconds: float, used_mib: int, count: int) -> JvmSnapshot:
+        return JvmSnapshot(
+            t_monotonic_s=seconds,
+            uptime_s=seconds,
+            heap_used_bytes=used_mib * MIB,
+            heap_committed_bytes=512 * MIB,
+            heap_max_bytes=1024 * MIB,
+            non_heap_used_bytes=70 * MIB,
+            classes_loaded=9000,
+            classes_loaded_total=9000,
+            threads_live=30,
+            threads_peak=30,
+            gc_count=count,
+            gc_time_s=0.0,
+            jit_time_s=1.0,
+        )
+
+    edges = {"jvm_open": at(30, 100, 7), "jvm_close": at(30 + window.wall_s, 300, 7 + collections)}
+    return evidence.model_copy(update={"server_window": window.model_copy(update=edges)})
+
+
+heap_uncollected = partial(heap, collections=0)
+heap_collected = partial(heap, collections=3)

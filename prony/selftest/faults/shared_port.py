@@ -1,7 +1,8 @@
 """A small web server that listens with SO_REUSEPORT, as servers with one socket per worker do, so that
 another process can join its port. Run by its path with host, port, `patient` (never the first to close),
 `works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow`
-(a backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm).
+(a backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB of
+every response).
 Must not know Prony.
 """
 
@@ -16,6 +17,8 @@ from typing import cast
 BODY = b"x" * 64
 HALF = BODY[:32] if "halves" in sys.argv else BODY
 EVERY = 50
+LEAK_BYTES = 32768 if "leaks" in sys.argv else 0
+KEPT: list[bytearray] = []
 APART = "apart" in sys.argv
 BACKLOG = 1 if "narrow" in sys.argv else 1024
 PATIENT = "patient" in sys.argv
@@ -46,6 +49,7 @@ class SameResponse(asyncio.Protocol):
             _work()
             closes = not PATIENT and b"connection: close" in request.lower()
             self._count += 1
+            KEPT.append(bytearray(LEAK_BYTES)) if LEAK_BYTES else None
             body = HALF if self._count % EVERY == 0 else BODY
             head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n".encode()
             head += (b"Connection: close\r\n" if closes else b"") + b"\r\n"

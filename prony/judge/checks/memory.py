@@ -1,0 +1,126 @@
+"""memory: did the server's memory level off, and was its garbage collected within the window. Must not know
+throughput or times: a leak that slows nothing down yet is a leak.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import median
+
+from prony.evidence.server import JvmSnapshot
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
+from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.window import measured
+from prony.numbers import number, percent
+
+CHECK = "memory"
+SOURCE = "a leak shows in memory hours before it shows in times; Blackburn et al. 2008 on heaps"
+MIB = 2**20
+LEAST_MIB = 8.0
+"""Growth below this is the granularity of an allocator."""
+THIRDS = 3
+EVEN_SHARE = 0.15
+"""Each third of the window has at least this share of the growth, where it goes on; a heap that fills once
+levels off.
+"""
+
+
+class MemoryLimits(DeclaredLimits):
+    memory_growth: NotNegative = 0.25
+    """Growth of the server's resident memory over the window, in every third of it, ÷ where it began: from
+    here on suspect however short the window is.
+    """
+    memory_growth_long: NotNegative = 0.05
+    """The same over a window of `memory_long_s` or more, in which a heap has had time to level off."""
+    memory_long_s: Positive = 60.0
+    memory_uncollected: Share = 0.05
+    """Growth of a JVM's heap ÷ its maximum in a window without a collection: from here on suspect, as the
+    cost of collecting is not in the figure.
+    """
+
+
+@check(MemoryLimits, order=155)
+def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
+    """Growth of resident memory through the window, and a heap that filled without a collection. Left out for
+    a server whose processes are not known, and for a protocol that measures the start.
+    """
+    limit = (
+        f"resident memory grows by less than {percent(limits.memory_growth)} "
+        f"({percent(limits.memory_growth_long)} from {number(limits.memory_long_s)} s on), and a heap that "
+        f"grows by {percent(limits.memory_uncollected)} of its maximum is collected"
+    )
+    window = measured(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    if evidence.load.claim == "protocol" or (evidence.server_window is None and not evidence.server.owned):
+        return None
+    end_ms = window.opened_ms + window.duration_s * 1000
+    rss = [
+        row.server_rss_bytes
+        for row in evidence.host_rows
+        if row.server_rss_bytes is not None and window.opened_ms <= row.t_ms <= end_ms + row.duration_ms
+    ]
+    server = evidence.server_window
+    opened, closed = (None, None) if server is None else (server.jvm_open, server.jvm_close)
+    uncollected = _uncollected(opened, closed, window.duration_s, limits)
+    if len(rss) < 2 * THIRDS and uncollected is None:
+        return unknown(CHECK, f"{len(rss)} readings of resident memory", limit=limit, source=SOURCE)
+    grown, reason = _growth(rss, opened, window.duration_s)
+    allowed = limits.memory_growth_long
+    if window.duration_s < limits.memory_long_s:
+        allowed = limits.memory_growth
+    parts = [reason] if grown >= allowed else []
+    advice = ["measure for longer: a leak goes on, a cache or a heap levels off"] if parts else []
+    if uncollected is not None:
+        parts.append(uncollected[0])
+        advice.append(uncollected[1])
+    return Finding(
+        check=CHECK,
+        status=Status.SUSPECT if parts else Status.VALID,
+        value=grown,
+        limit=limit,
+        reason="; ".join(parts) or reason,
+        advice="; ".join(advice),
+        source=SOURCE,
+    )
+
+
+def _growth(rss: list[int], jvm: JvmSnapshot | None, duration_s: float) -> tuple[float, str]:
+    """Growth ÷ where it began, 0 where it did not go on through the window; and one sentence.
+
+    A JVM touches the pages of its heap one after the other: growth up to the heap's maximum is no leak.
+    """
+    if len(rss) < 2 * THIRDS:
+        return 0.0, f"{len(rss)} readings of resident memory"
+    size = len(rss) // THIRDS
+    levels = [median(rss[at : at + size]) for at in (0, (len(rss) - size) // 2, len(rss) - size)]
+    first, last = rss[0], rss[-1]
+    begun = max(first, jvm.heap_max_bytes) if jvm is not None else first
+    whole = last - begun
+    span = f"from {number(first / MIB)} to {number(last / MIB)} MiB"
+    if whole < LEAST_MIB * MIB:
+        within = ", within its heap" if jvm is not None and last - first >= LEAST_MIB * MIB else ""
+        return 0.0, f"resident memory {span}{within}"
+    even = all(b - a >= EVEN_SHARE * (last - first) for a, b in pairwise(levels))
+    if not even:
+        return 0.0, f"resident memory {span}, and levelled off"
+    per_min = (last - first) / MIB / duration_s * 60
+    return whole / begun, f"resident memory grew through the whole window, {span}: {number(per_min)} MiB/min"
+
+
+def _uncollected(
+    opened: JvmSnapshot | None, closed: JvmSnapshot | None, duration_s: float, limits: MemoryLimits
+) -> tuple[str, str] | None:
+    """A heap that filled without a collection: what was found, and what to do."""
+    if opened is None or closed is None or closed.gc_count != opened.gc_count:
+        return None
+    filled = closed.heap_used_bytes - opened.heap_used_bytes
+    if closed.heap_max_bytes <= 0 or filled < limits.memory_uncollected * closed.heap_max_bytes:
+        return None
+    due_s = (closed.heap_max_bytes - closed.heap_used_bytes) / (filled / duration_s)
+    return (
+        f"no garbage collection in {number(duration_s)} s while the heap grew by {number(filled / MIB)} MiB: "
+        "the cost of collecting is not in the figure",
+        f"measure for longer (a collection is due within {number(max(1.0, due_s))} s) or with a smaller heap",
+    )
