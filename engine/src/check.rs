@@ -8,7 +8,7 @@ mod script;
 
 use crate::fault::Fault;
 use crate::plan::{
-    ArrivalSpacing, AtEnd, DriverChoice, Load, Plan, RatePhase, Reuse, Session, Think, VERSION,
+    ArrivalSpacing, DriverChoice, FeederEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION,
     Window,
 };
 pub use crate::refusal::{PlanError, refuse};
@@ -188,7 +188,7 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
             if plan
                 .feeders
                 .iter()
-                .any(|feeder| feeder.at_end == Some(AtEnd::Stop))
+                .any(|feeder| feeder.at_end == Some(FeederEnd::Stop))
             {
                 return refuse(
                     "feeders has at_end stop, but the arrivals of an open load do not stop for it: expected recycle",

@@ -15,7 +15,7 @@ use crate::measure::counters::ErrorKind;
 use crate::net::address::Address;
 use crate::pace::arrivals::{Share, Spacing};
 use crate::pace::ramp::Ramp;
-use crate::pace::rate::{Phase, Rate};
+use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
 use crate::plan::{ArrivalSpacing, Ending, Load, Plan, RatesPlan, Reuse, Session, Think};
 use crate::population::Populations;
@@ -26,7 +26,7 @@ use crate::scenario::request::RenderContext;
 use crate::scenario::vars::Vars;
 use crate::script::{Language, Script};
 use crate::sources;
-use crate::target::{MOST_ADDRESSES, Target};
+use crate::target::{MOST_ADDRESSES, ResolvedTarget};
 use crate::tls::config::ClientTls;
 
 /// The longest body over TLS: it is encrypted in memory before it is sent.
@@ -164,7 +164,7 @@ pub struct Job {
 
 impl Job {
     pub fn new(plan: &Plan, threads: usize, language: &Language) -> Result<Self, PlanError> {
-        let mut target = Target::resolve(&plan.target)?;
+        let mut target = ResolvedTarget::resolve(&plan.target)?;
         let tls = match (&plan.target.tls, target.secure) {
             (None, false) => None,
             (Some(_), false) => {
@@ -179,7 +179,7 @@ impl Job {
             )?)),
         };
         let faults = Faults::new(&plan.injected_faults);
-        let shape = Shape::new(&plan.load, faults);
+        let shape = LoadShape::new(&plan.load, faults);
         let populations = Populations::new(plan);
         let script = load_script(plan, &target, threads, language)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
@@ -325,7 +325,7 @@ impl Job {
 
 fn load_script(
     plan: &Plan,
-    target: &Target,
+    target: &ResolvedTarget,
     threads: usize,
     language: &Language,
 ) -> Result<Option<Script>, PlanError> {
@@ -337,7 +337,10 @@ fn load_script(
 
 /// Where each thread of the script connects to, once the script has said it for any: then the
 /// target's addresses are those.
-fn script_addresses(script: Option<&Script>, target: &mut Target) -> Result<Vec<usize>, PlanError> {
+fn script_addresses(
+    script: Option<&Script>,
+    target: &mut ResolvedTarget,
+) -> Result<Vec<usize>, PlanError> {
     let said: Vec<Option<Address>> = script.map_or_else(Vec::new, |script| {
         (0..script.threads())
             .map(|thread| script.address(thread))
@@ -379,13 +382,13 @@ fn one_step_per_thread(plan: &Plan, script: &Script) -> Plan {
 }
 
 /// The load's part of a job.
-struct Shape {
+struct LoadShape {
     think: Think,
     ramp_down: Ramp,
     open: Option<OpenJob>,
 }
 
-impl Shape {
+impl LoadShape {
     fn new(load: &Load, faults: Faults) -> Self {
         match *load {
             Load::Closed {
@@ -417,9 +420,9 @@ impl Shape {
                 });
                 let caps: Vec<_> = caps.collect();
                 let capped = caps.iter().any(|(_, cap)| cap.is_some());
-                let phases: Vec<Phase> = phases
+                let phases: Vec<RateStretch> = phases
                     .iter()
-                    .map(|phase| Phase {
+                    .map(|phase| RateStretch {
                         duration_ns: ms_to_ns(phase.duration_ms),
                         from_per_s: phase.from_per_s,
                         to_per_s: phase.to_per_s,

@@ -10,11 +10,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "prony-engine", version, about)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: EngineCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum EngineCommand {
     /// Offers a load: the plan on the first line of stdin, events on stdout.
     Run(prony_engine::Args),
     /// Runs a reference server, with scripted faults where asked for.
@@ -27,10 +27,10 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Run(args) => prony_engine::run(args, prony_lua::open),
-        Command::Serve(args) => prony_serve::run(*args),
-        Command::Probe => print(&prony_engine::probe()),
-        Command::Schema => {
+        EngineCommand::Run(args) => prony_engine::run(args, prony_lua::open),
+        EngineCommand::Serve(args) => prony_serve::run(*args),
+        EngineCommand::Probe => print(&prony_engine::probe()),
+        EngineCommand::Schema => {
             let mut schema = prony_engine::schema();
             schema["serve_event"] = prony_serve::event_schema().to_value();
             // So that what moves within a type changes nothing here.

@@ -15,7 +15,7 @@ use crate::http::response::{Exchange, Response, ResponseReader};
 use crate::plan::Expect;
 use crate::scenario::filter::RequestPart;
 use crate::scenario::template::{Scope, Template};
-use crate::scenario::vars::{Shape, Shared, Vars};
+use crate::scenario::vars::{Shared, ValueCounts, Vars};
 use prony_common::chunked::Chunked;
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ fn pieces<'a>(message: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
 /// whether garbage is told early or when the connection ends may depend on the pieces, what a
 /// response is may not.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReadOutcome {
     Answered { status: u16, body_bytes: u64 },
     NoResponse,
 }
@@ -95,7 +95,7 @@ fn read(
 
 /// Whatever the pieces, and whether or not its head was seen before, a message is the same response
 /// or none; what `httparse` takes for no head is never a response.
-pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
+pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> ReadOutcome {
     let mut recent = HeadCache::default();
     let whole = read(message, &[], head_request, &mut recent);
     let again = read(message, &[], head_request, &mut recent);
@@ -126,11 +126,11 @@ pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> Outcome {
         Err(_) => assert_eq!(whole, None, "a refused head was answered"),
     }
     match whole {
-        Some(response) => Outcome::Answered {
+        Some(response) => ReadOutcome::Answered {
             status: response.status,
             body_bytes: response.body_bytes,
         },
-        None => Outcome::NoResponse,
+        None => ReadOutcome::NoResponse,
     }
 }
 
@@ -223,7 +223,7 @@ pub fn template(text: &str) {
             sequences: (0..scope.sequences()).map(|_| AtomicU64::new(0)).collect(),
             ..Shared::default()
         };
-        let mut vars = Vars::new(Shape {
+        let mut vars = Vars::new(ValueCounts {
             variables: 0,
             captured: 1,
             counters: scope.user_sequences(),

@@ -16,7 +16,7 @@ const UNIX_AUTHORITY: &str = "localhost";
 
 /// The target of a run.
 #[derive(Debug)]
-pub struct Target {
+pub struct ResolvedTarget {
     /// Whether TLS is spoken.
     pub secure: bool,
     /// Without brackets; what a certificate must be for.
@@ -27,7 +27,7 @@ pub struct Target {
     pub addresses: Vec<Address>,
 }
 
-impl Target {
+impl ResolvedTarget {
     pub fn resolve(target: &plan::Target) -> Result<Self, PlanError> {
         if let Some(path) = target.url.strip_prefix("unix:") {
             return Self::unix(path, target);
@@ -234,7 +234,7 @@ mod tests {
 
     fn addresses(target: Value) -> Result<Vec<String>, String> {
         let target: plan::Target = serde_json::from_value(target).unwrap();
-        Target::resolve(&target)
+        ResolvedTarget::resolve(&target)
             .map(|target| target.addresses.iter().map(ToString::to_string).collect())
             .map_err(|refusal| refusal.0)
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use mlua::{Error, Value};
 use prony_script::{Functions, Printed, Setup, Summary};
 
-use printed::{Output, Part};
+use printed::{Output, ScriptPhase};
 use state::LuaState;
 use stats::Stats;
 use thread::{ThreadObject, ThreadState};
@@ -185,11 +185,11 @@ impl prony_script::Interpreter for LuaScript {
     }
 
     fn begin_load(&self) {
-        self.output.begin(Part::Run);
+        self.output.begin(ScriptPhase::Run);
     }
 
     fn done(&self, summary: Summary) {
-        self.output.begin(Part::Done);
+        self.output.begin(ScriptPhase::Done);
         if let Err(error) = self.call_done(summary) {
             self.output.fail(sentence(&error));
         }

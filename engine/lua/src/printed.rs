@@ -10,7 +10,7 @@ const MOST_PRINTED_BYTES: usize = 4 * 1024 * 1024;
 
 /// The parts of a script's life, which the report keeps apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Part {
+pub enum ScriptPhase {
     #[default]
     Setup,
     Run,
@@ -19,7 +19,7 @@ pub enum Part {
 
 #[derive(Debug, Default)]
 struct State {
-    part: Part,
+    part: ScriptPhase,
     printed: Printed,
     error: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Output {
             .unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    pub fn begin(&self, part: Part) {
+    pub fn begin(&self, part: ScriptPhase) {
         self.with(|state| state.part = part);
     }
 
@@ -48,9 +48,9 @@ impl Output {
         self.with(|state| {
             let printed = &mut state.printed;
             let into = match state.part {
-                Part::Setup => &mut printed.setup,
-                Part::Run => &mut printed.run,
-                Part::Done => &mut printed.done,
+                ScriptPhase::Setup => &mut printed.setup,
+                ScriptPhase::Run => &mut printed.run,
+                ScriptPhase::Done => &mut printed.done,
             };
             if into.len() + text.len() > MOST_PRINTED_BYTES {
                 printed.left_out = true;

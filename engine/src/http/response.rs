@@ -52,11 +52,11 @@ pub struct Response {
 enum Partial {
     /// The bytes of the head so far.
     Head(Vec<u8>, Held),
-    Body(Body),
+    Body(PartialBody),
 }
 
 #[derive(Debug)]
-struct Body {
+struct PartialBody {
     head: Head,
     left: Left,
     check: BodyCheck,
@@ -153,7 +153,7 @@ impl ResponseReader {
                 Framing::Chunked => Left::Chunked(Chunked::lenient()),
                 Framing::UntilClose => Left::UntilClose,
             };
-            let body = Body {
+            let body = PartialBody {
                 head,
                 left,
                 check: BodyCheck::default(),
@@ -170,7 +170,7 @@ impl ResponseReader {
 
     fn read_body(
         &mut self,
-        mut body: Body,
+        mut body: PartialBody,
         input: &[u8],
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<Response>, BadResponse> {
@@ -233,7 +233,7 @@ impl From<UsedUp> for BadResponse {
     }
 }
 
-impl Body {
+impl PartialBody {
     fn finish(self, exchange: &mut Exchange<'_>, behind: usize) -> Response {
         let surplus = exchange.is_surplus(behind);
         if let (Some(wanted), Some(captured)) = (&mut exchange.captured, self.captured) {

@@ -77,14 +77,14 @@ pub struct Row {
 
 /// Rows of one thread.
 #[derive(Debug)]
-struct Batch {
+struct RowBatch {
     thread: usize,
     rows: Vec<Row>,
 }
 
 #[derive(Debug)]
 enum LogMessage {
-    Rows(Batch),
+    Rows(RowBatch),
     End,
 }
 
@@ -127,7 +127,7 @@ impl Log {
     }
 
     /// The rows of a thread; waits while the writer has too many.
-    fn hand_over(&self, batch: Batch) {
+    fn hand_over(&self, batch: RowBatch) {
         let message = match self.batches.try_send(LogMessage::Rows(batch)) {
             Ok(()) => return,
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => message,
@@ -176,7 +176,7 @@ impl Rows {
     pub fn hand_over(&mut self, log: &Log) {
         if !self.rows.is_empty() {
             let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BATCH_ROWS));
-            log.hand_over(Batch {
+            log.hand_over(RowBatch {
                 thread: self.thread,
                 rows,
             });

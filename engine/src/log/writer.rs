@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Batch, COLUMNS, Costs, LogMessage, Row, target_of};
+use super::{COLUMNS, Costs, LogMessage, Row, RowBatch, target_of};
 use crate::measure::counters::ErrorKind;
 use crate::net::sys::thread_cpu_ns;
 use crate::plan::Plan;
@@ -202,7 +202,7 @@ impl LogFile {
         self.costs.lost.fetch_add(rows, Ordering::Relaxed);
     }
 
-    fn write_batch(&mut self, batch: &Batch, started: Started) {
+    fn write_batch(&mut self, batch: &RowBatch, started: Started) {
         for (at, row) in batch.rows.iter().enumerate() {
             let written = match self.error {
                 None => self.write_row(row, batch.thread, started),

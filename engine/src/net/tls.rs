@@ -14,7 +14,7 @@ use crate::payload::Outgoing;
 use crate::tls::session::TlsSession;
 
 /// The driver `D`, with TLS on each of its connections.
-pub struct Tls<D> {
+pub struct TlsDriver<D> {
     wire: D,
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -35,7 +35,7 @@ struct Conn {
     outgoing: Vec<u8>,
 }
 
-impl<D: Driver> Tls<D> {
+impl<D: Driver> TlsDriver<D> {
     fn is_securing(&self, conn: ConnId) -> bool {
         self.conns[conn as usize]
             .as_ref()
@@ -172,7 +172,7 @@ fn explain(error: &rustls::Error, was_established: bool) -> String {
     }
 }
 
-impl<D: Driver> Driver for Tls<D> {
+impl<D: Driver> Driver for TlsDriver<D> {
     const NAME: &'static str = D::NAME;
     const SEND_GROUP: usize = D::SEND_GROUP;
     const FETCHES_LATE: bool = D::FETCHES_LATE;

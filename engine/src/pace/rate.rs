@@ -4,7 +4,7 @@
 
 /// A stretch of time over which the rate changes linearly; a pause has the rate 0 at both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Phase {
+pub struct RateStretch {
     pub duration_ns: u64,
     pub from_per_s: f64,
     pub to_per_s: f64,
@@ -33,7 +33,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    pub fn new(phases: &[Phase]) -> Self {
+    pub fn new(phases: &[RateStretch]) -> Self {
         let mut pieces = Vec::with_capacity(phases.len());
         let (mut from_ns, mut before) = (0u64, 0.0);
         for phase in phases.iter().filter(|phase| phase.duration_ns > 0) {
@@ -106,8 +106,8 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    pub fn phase(seconds: f64, from_per_s: f64, to_per_s: f64) -> Phase {
-        Phase {
+    pub fn phase(seconds: f64, from_per_s: f64, to_per_s: f64) -> RateStretch {
+        RateStretch {
             duration_ns: (seconds * 1e9) as u64,
             from_per_s,
             to_per_s,
@@ -115,10 +115,10 @@ pub(super) mod tests {
     }
 
     /// Up to five phases of up to 20 s: steps, ramps from and to zero, pauses.
-    pub fn phases() -> impl Strategy<Value = Vec<Phase>> {
+    pub fn phases() -> impl Strategy<Value = Vec<RateStretch>> {
         let rate = prop_oneof![Just(0.0), 0.5..2000.0f64];
         let one = (1u64..20_000_000_000, rate.clone(), rate).prop_map(
-            |(duration_ns, from_per_s, to_per_s)| Phase {
+            |(duration_ns, from_per_s, to_per_s)| RateStretch {
                 duration_ns,
                 from_per_s,
                 to_per_s,
@@ -128,7 +128,7 @@ pub(super) mod tests {
     }
 
     /// The integral by Simpson's rule, which is exact for a linear rate.
-    fn by_hand(phases: &[Phase], elapsed_ns: u64) -> f64 {
+    fn by_hand(phases: &[RateStretch], elapsed_ns: u64) -> f64 {
         let mut left = elapsed_ns as f64;
         let mut sum = 0.0;
         for phase in phases {
@@ -171,8 +171,8 @@ pub(super) mod tests {
             for phase in &whole {
                 let first_ns = ((phase.duration_ns as f64 * share) as u64).max(1).min(phase.duration_ns);
                 let between = phase.from_per_s + (phase.to_per_s - phase.from_per_s) * first_ns as f64 / phase.duration_ns as f64;
-                cut.push(Phase { duration_ns: first_ns, to_per_s: between, ..*phase });
-                cut.push(Phase { duration_ns: phase.duration_ns - first_ns, from_per_s: between, ..*phase });
+                cut.push(RateStretch { duration_ns: first_ns, to_per_s: between, ..*phase });
+                cut.push(RateStretch { duration_ns: phase.duration_ns - first_ns, from_per_s: between, ..*phase });
             }
             let (whole, cut) = (Rate::new(&whole), Rate::new(&cut));
             prop_assert_eq!(whole.end_ns(), cut.end_ns());

@@ -63,7 +63,7 @@ pub struct Block {
     pub weights: Vec<f64>,
     /// Walked in a part of the visits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<Share>,
+    pub share: Option<VisitShare>,
     /// The name of a figure of its own: the sum of the service times of the requests in the steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction: Option<String>,
@@ -118,7 +118,7 @@ pub enum Choice {
 /// Which part of the visits: the n-th is one of them when n times the percentage, rounded, grows with it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Share {
+pub struct VisitShare {
     pub percent: f64,
     #[serde(default)]
     pub per: Per,

@@ -235,7 +235,7 @@ pub struct Capture {
     pub status: bool,
     /// Where a regex and a boundary look.
     #[serde(default, rename = "in")]
-    pub part: Part,
+    pub part: ResponsePart,
     /// Which of several: a number from 1, 0 for any of them, or -1 for all: then `${name_1}`,
     /// `${name_2}`… stand for them and `${name_matchNr}` for their count.
     #[serde(default = "first", rename = "match")]
@@ -276,7 +276,7 @@ pub struct Boundary {
 /// A part of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum ResponsePart {
     #[default]
     Body,
     /// The line with the status, and the headers.
@@ -421,7 +421,7 @@ pub struct FeederPlan {
     pub order: FeederOrder,
     /// What happens when the rows are used up; must be declared, except for `random`.
     #[serde(default)]
-    pub at_end: Option<AtEnd>,
+    pub at_end: Option<FeederEnd>,
     /// The names of the columns, for a file whose first line is a row as the others.
     #[serde(default)]
     pub columns: Vec<String>,
@@ -466,7 +466,7 @@ pub enum FeederOrder {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum AtEnd {
+pub enum FeederEnd {
     /// Begin again at the first row.
     Recycle,
     /// A user for whom there is no row ends.

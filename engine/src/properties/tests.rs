@@ -148,8 +148,8 @@ fn a_line_feed_ends_a_chunks_line_wherever_it_stands() {
 
 #[test]
 fn a_corpus_reads_as_httparse_and_the_standard_say() {
-    let answered = |status, body_bytes| Outcome::Answered { status, body_bytes };
-    let cases: [(&str, Outcome); 12] = [
+    let answered = |status, body_bytes| ReadOutcome::Answered { status, body_bytes };
+    let cases: [(&str, ReadOutcome); 12] = [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
             answered(200, 3),
@@ -160,7 +160,7 @@ fn a_corpus_reads_as_httparse_and_the_standard_say() {
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
-            Outcome::NoResponse,
+            ReadOutcome::NoResponse,
         ),
         ("HTTP/1.1 200 OK\r\n\r\nuntil the end", answered(200, 13)),
         (
@@ -169,9 +169,9 @@ fn a_corpus_reads_as_httparse_and_the_standard_say() {
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n",
-            Outcome::NoResponse,
+            ReadOutcome::NoResponse,
         ),
-        ("HTTP/1.1 100 Continue\r\n\r\n", Outcome::NoResponse),
+        ("HTTP/1.1 100 Continue\r\n\r\n", ReadOutcome::NoResponse),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
             answered(204, 0),
@@ -181,8 +181,8 @@ fn a_corpus_reads_as_httparse_and_the_standard_say() {
             answered(200, 0),
         ),
         ("HTTP/1.1 200 OK\nContent-Length: 0\n\n", answered(200, 0)),
-        ("HTTP/2 200 OK\r\n\r\n", Outcome::NoResponse),
-        ("", Outcome::NoResponse),
+        ("HTTP/2 200 OK\r\n\r\n", ReadOutcome::NoResponse),
+        ("", ReadOutcome::NoResponse),
     ];
     for (message, expected) in cases {
         for cut in 0..=message.len() {

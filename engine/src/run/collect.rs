@@ -17,7 +17,7 @@ use crate::report::{
 use crate::units::ms;
 
 /// One interval row of all threads.
-struct Row {
+struct IntervalRow {
     from_ns: u64,
     to_ns: u64,
     ended: usize,
@@ -33,7 +33,7 @@ struct Row {
     connections_open: u64,
 }
 
-impl Default for Row {
+impl Default for IntervalRow {
     fn default() -> Self {
         Self {
             from_ns: u64::MAX,
@@ -67,7 +67,7 @@ struct UpToMark {
 pub struct Collector {
     started_ns: u64,
     threads: usize,
-    rows: BTreeMap<u64, Row>,
+    rows: BTreeMap<u64, IntervalRow>,
     marks: Vec<UpToMark>,
     next_mark: usize,
     /// Per thread, from the start on, as long as marks remain.
@@ -197,7 +197,7 @@ impl Collector {
         }
     }
 
-    fn interval(&self, row: &Row) -> Interval {
+    fn interval(&self, row: &IntervalRow) -> Interval {
         Interval {
             t_ms: ms(row.to_ns - self.started_ns),
             duration_ms: ms(row.to_ns - row.from_ns),

@@ -22,7 +22,7 @@ use crate::script::Language;
 use crate::worker::WorkerMessage;
 use coordinator::Coordinator;
 use output::Output;
-use prepare::{Outcome, Prepared, prepare};
+use prepare::{Preparation, Prepared, prepare};
 
 /// Options of `prony-engine run`: all that matters comes in the plan on stdin.
 #[derive(Debug, clap::Args)]
@@ -69,17 +69,17 @@ pub fn command(_args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     }
     input::start(sender.clone());
     let done = match prepare(&sender, &inbox, language) {
-        Outcome::Prepared(prepared, early) => {
+        Preparation::Prepared(prepared, early) => {
             Coordinator::new(*prepared, early, &output, sender, inbox)
                 .and_then(|coordinator| coordinator.map_or(Ok(()), Coordinator::run))
         }
-        Outcome::Refused(refusal) => return refuse(&output, &refusal),
-        Outcome::Stopped(reason, faults) => {
+        Preparation::Refused(refusal) => return refuse(&output, &refusal),
+        Preparation::Stopped(reason, faults) => {
             let finished = Finished::without_a_load(reason, faults);
             output.write(&Event::Finished(Box::new(finished)));
             Ok(())
         }
-        Outcome::Failed(message) => Err(message),
+        Preparation::Failed(message) => Err(message),
     };
     match done {
         Ok(()) if output.finish() => ExitCode::SUCCESS,

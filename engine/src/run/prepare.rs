@@ -33,7 +33,7 @@ pub struct Prepared {
 }
 
 /// How the preparation ended.
-pub enum Outcome {
+pub enum Preparation {
     /// With what was heard meanwhile.
     Prepared(Box<Prepared>, Vec<Message>),
     Refused(PlanError),
@@ -43,10 +43,14 @@ pub enum Outcome {
 }
 
 /// Waits for the plan and prepares it.
-pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: Language) -> Outcome {
+pub fn prepare(
+    sender: &Sender<Message>,
+    inbox: &Receiver<Message>,
+    language: Language,
+) -> Preparation {
     let mut early = Vec::new();
     let faults = Arc::<OnceLock<Vec<Fault>>>::default();
-    let stopped = |reason| Outcome::Stopped(reason, faults.get().cloned().unwrap_or_default());
+    let stopped = |reason| Preparation::Stopped(reason, faults.get().cloned().unwrap_or_default());
     let mut stop: Option<(Reason, Instant)> = None;
     loop {
         let message = match stop {
@@ -56,20 +60,20 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: La
         match (message, stop) {
             (Ok(Message::Input(Input::Plan(Ok(line)))), _) => {
                 if let Err(error) = begin(line, sender.clone(), language, &faults) {
-                    return Outcome::Failed(format!("a thread cannot be started: {error}"));
+                    return Preparation::Failed(format!("a thread cannot be started: {error}"));
                 }
             }
             (Ok(Message::Input(Input::Plan(Err(reason)))), _) => {
                 let sentence = format!("the plan cannot be read from stdin: {reason}");
-                return Outcome::Refused(PlanError(sentence));
+                return Preparation::Refused(PlanError(sentence));
             }
             (Ok(Message::Prepared(Some(Ok(prepared)))), None) => {
-                return Outcome::Prepared(prepared, early);
+                return Preparation::Prepared(prepared, early);
             }
             (Ok(Message::Prepared(Some(Ok(_)))), Some((reason, _))) => return stopped(reason),
-            (Ok(Message::Prepared(Some(Err(refusal)))), _) => return Outcome::Refused(refusal),
+            (Ok(Message::Prepared(Some(Err(refusal)))), _) => return Preparation::Refused(refusal),
             (Ok(Message::Prepared(None)), _) => {
-                return Outcome::Failed(
+                return Preparation::Failed(
                     "preparing the plan panicked; this is a defect of the engine".to_owned(),
                 );
             }
@@ -79,7 +83,7 @@ pub fn prepare(sender: &Sender<Message>, inbox: &Receiver<Message>, language: La
                 early.push(message);
             }
             (Err(_), Some((reason, _))) => return stopped(reason),
-            (Err(_), None) => return Outcome::Failed("stdin is no longer read".to_owned()),
+            (Err(_), None) => return Preparation::Failed("stdin is no longer read".to_owned()),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
 use crate::net::rings::{Rings, most_per_ring};
 use crate::net::sys::Waker;
-use crate::net::tls::Tls;
+use crate::net::tls::TlsDriver;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
 use crate::report::ThreadReady;
@@ -161,12 +161,12 @@ fn spawn(
             let several = driver == Uring::NAME && users > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
                 (true, false) if several => run::<Rings>(&job, link),
-                (true, true) if several => run::<Tls<Rings>>(&job, link),
+                (true, true) if several => run::<TlsDriver<Rings>>(&job, link),
                 (true, false) => run::<Uring>(&job, link),
-                (true, true) => run::<Tls<Uring>>(&job, link),
+                (true, true) => run::<TlsDriver<Uring>>(&job, link),
                 (false, false) if job.faults != Faults::NONE => run::<Faulty<Epoll>>(&job, link),
                 (false, false) => run::<Epoll>(&job, link),
-                (false, true) => run::<Tls<Epoll>>(&job, link),
+                (false, true) => run::<TlsDriver<Epoll>>(&job, link),
             }
         })
         .map_err(|error| format!("a thread cannot be started: {error}"))?;

@@ -17,7 +17,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// What one user's cache knows of responses, by URL.
 #[derive(Debug, Default)]
 pub struct Cache {
-    kept: HashMap<Box<[u8]>, Kept>,
+    kept: HashMap<Box<[u8]>, CacheEntry>,
     /// The keys, the oldest first.
     order: VecDeque<Box<[u8]>>,
     /// What the last request asked for, where its response may be kept.
@@ -27,7 +27,7 @@ pub struct Cache {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Kept {
+struct CacheEntry {
     modified: Option<Box<[u8]>>,
     tag: Option<Box<[u8]>>,
     fresh_until: Option<SystemTime>,
@@ -95,7 +95,7 @@ impl Cache {
             }
             return;
         }
-        let mut kept = Kept {
+        let mut kept = CacheEntry {
             modified: last("last-modified").map(Vec::into_boxed_slice),
             tag: last("etag").map(Vec::into_boxed_slice),
             fresh_until: plan

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use crate::http::captured::CapturedResponse;
-use crate::plan::{Capture, Part};
+use crate::plan::{Capture, ResponsePart};
 
 /// A place that a capture looks at.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub enum CaptureSource {
     Path(Box<JsonPath>),
     Header(String),
     Cookie(String),
-    Regex(Box<regex::bytes::Regex>, Wanted, Part),
-    Boundary(Box<Finder<'static>>, Box<Finder<'static>>, Part),
+    Regex(Box<regex::bytes::Regex>, Wanted, ResponsePart),
+    Boundary(Box<Finder<'static>>, Box<Finder<'static>>, ResponsePart),
     Status,
 }
 
@@ -95,7 +95,7 @@ impl CaptureSource {
             return Err("has a group or a template, which only a regex has".to_owned());
         }
         let searches = capture.regex.is_some() || capture.boundary.is_some();
-        if capture.part != Part::Body && !searches {
+        if capture.part != ResponsePart::Body && !searches {
             return Err("has in: head, which only a regex and a boundary have".to_owned());
         }
         let mut found: Vec<Self> = Vec::new();
@@ -137,7 +137,7 @@ impl CaptureSource {
     pub fn needs_body(&self) -> bool {
         match self {
             Self::Header(_) | Self::Cookie(_) | Self::Status => false,
-            Self::Regex(.., part) | Self::Boundary(.., part) => *part == Part::Body,
+            Self::Regex(.., part) | Self::Boundary(.., part) => *part == ResponsePart::Body,
             Self::Pointer(_) | Self::Path(_) => true,
         }
     }
@@ -198,10 +198,10 @@ impl CaptureSource {
     }
 }
 
-fn text_of(seen: &CapturedResponse, part: Part) -> &[u8] {
+fn text_of(seen: &CapturedResponse, part: ResponsePart) -> &[u8] {
     match part {
-        Part::Body => &seen.body,
-        Part::Head => &seen.head,
+        ResponsePart::Body => &seen.body,
+        ResponsePart::Head => &seen.head,
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scenario::vars::Shape;
+use crate::scenario::vars::ValueCounts;
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -14,9 +14,9 @@ fn look(captures: Value, expects: Value) -> Result<(Look, Vars), String> {
         next += 1;
         next - 1
     })?;
-    let vars = Vars::new(Shape {
+    let vars = Vars::new(ValueCounts {
         captured: next,
-        ..Shape::default()
+        ..ValueCounts::default()
     });
     Ok((look, vars))
 }
@@ -127,9 +127,9 @@ fn what_is_expected_may_hold_values_of_the_run() {
     scope.visible.push(slot);
     let mut look = Look::compile(&[], &expect, false, &Numbered::default(), |_| 0).unwrap();
     look.fill(&expect, &mut scope).unwrap();
-    let mut vars = Vars::new(Shape {
+    let mut vars = Vars::new(ValueCounts {
         captured: 1,
-        ..Shape::default()
+        ..ValueCounts::default()
     });
     for (value, body, met) in [
         ("7", r#"{"a":{"k":7}}"#, true),

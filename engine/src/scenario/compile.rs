@@ -11,7 +11,7 @@ use super::program::Program;
 use super::reported::Reported;
 use super::request::Request;
 use super::template::{BadTemplate, Scope, Template};
-use super::vars::{Shape, Shared};
+use super::vars::{Shared, ValueCounts};
 use super::walk::Walk;
 use crate::plan::{Plan, Scenario, Step};
 use crate::refusal::PlanError;
@@ -55,7 +55,7 @@ pub struct Scenarios {
     pub shared: Shared,
     pub figures: Vec<StepName>,
     /// The values of a user; `None` when users have none.
-    pub shape: Option<Shape>,
+    pub shape: Option<ValueCounts>,
     pub reported: Reported,
 }
 
@@ -167,7 +167,7 @@ impl Scenarios {
             .any(|step| step.request.uses_vars() || step.look.is_some())
             || programmed;
         let reported = Reported::new(&plan.report, &scope.captured)?;
-        let shape = Shape {
+        let shape = ValueCounts {
             captured: scope.captured.len(),
             variables: variable_count,
             counters: scope.user_sequences(),

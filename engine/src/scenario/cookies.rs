@@ -17,19 +17,19 @@ use crate::http::captured::CapturedResponse;
 #[derive(Debug, Default)]
 pub struct Jar {
     /// The one that was set longest ago first.
-    kept: Vec<Kept>,
+    kept: Vec<StoredCookie>,
     /// The path of a cookie that names none, by the last request (RFC 6265, section 5.1.4).
     default_path: Box<str>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Kept {
+struct StoredCookie {
     name: Box<str>,
     value: Box<str>,
     path: Box<str>,
 }
 
-impl Kept {
+impl StoredCookie {
     fn bytes(&self) -> usize {
         self.name.len() + self.value.len() + self.path.len()
     }
@@ -65,7 +65,7 @@ impl Jar {
             Some(path) if path.starts_with('/') => path,
             _ => &self.default_path,
         };
-        let new = Kept {
+        let new = StoredCookie {
             name: cookie.name().into(),
             value: cookie.value().into(),
             path: path.into(),
@@ -78,7 +78,7 @@ impl Jar {
         if new.bytes() > MAX_COOKIE_BYTES {
             return 1;
         }
-        let mut bytes = self.kept.iter().map(Kept::bytes).sum::<usize>() + new.bytes();
+        let mut bytes = self.kept.iter().map(StoredCookie::bytes).sum::<usize>() + new.bytes();
         let mut evicted = 0;
         while self.kept.len() - evicted >= MAX_COOKIES || bytes > MAX_JAR_BYTES {
             bytes -= self.kept[evicted].bytes();

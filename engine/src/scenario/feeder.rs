@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
-use crate::plan::{AtEnd, FeederOrder, FeederPlan, Per};
+use crate::plan::{FeederEnd, FeederOrder, FeederPlan, Per};
 use crate::refusal::{PlanError, refuse};
 
 /// The rows of a CSV file, and who gets which.
 #[derive(Debug)]
 pub struct Feeder {
     order: FeederOrder,
-    at_end: Option<AtEnd>,
+    at_end: Option<FeederEnd>,
     per: Per,
     on_use: bool,
     columns: usize,
@@ -154,8 +154,8 @@ impl Feeder {
             (FeederOrder::UniquePerUser, _) => user,
         };
         match self.at_end {
-            Some(AtEnd::Stop) if drawn >= rows => None,
-            Some(AtEnd::Eof) if drawn >= rows => Some(AFTER_LAST),
+            Some(FeederEnd::Stop) if drawn >= rows => None,
+            Some(FeederEnd::Eof) if drawn >= rows => Some(AFTER_LAST),
             _ => Some((drawn % rows) as u32),
         }
     }
@@ -183,7 +183,8 @@ fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), PlanError>
             "feeder {name:?}: per is user, which is for the order sequence with a row for every iteration; leave it out"
         ));
     }
-    if plan.on_use && (plan.order == FeederOrder::UniquePerUser || plan.at_end == Some(AtEnd::Stop))
+    if plan.on_use
+        && (plan.order == FeederOrder::UniquePerUser || plan.at_end == Some(FeederEnd::Stop))
     {
         return refuse(format!(
             "feeder {name:?}: on_use is set with rows that stay or that end, expected the order random, or sequence with at_end: recycle or eof"

@@ -97,7 +97,7 @@ pub struct Transaction {
 
 /// Where an advance ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum Advance {
     Request(u16),
     Walked,
     /// Nothing was sent for too long.
@@ -194,21 +194,21 @@ impl Program {
         unanswered: Unanswered,
         now_ns: u64,
         passed: &mut Passed,
-    ) -> Stop {
+    ) -> Advance {
         for _ in 0..MOST_OPERATIONS {
             let Some(op) = self.ops.get(cursor.at) else {
-                return Stop::Walked;
+                return Advance::Walked;
             };
             if unanswered.any && op.waits(unanswered) {
-                return Stop::Waits;
+                return Advance::Waits;
             }
             cursor.at += 1;
             match op {
                 Op::Request(step) => {
                     cursor.sent = true;
-                    return Stop::Request(*step);
+                    return Advance::Request(*step);
                 }
-                Op::Walked => return Stop::Walked,
+                Op::Walked => return Advance::Walked,
                 Op::Set(slot, text) => {
                     let mut value = Vec::new();
                     text.render(RequestPart::Body, shared, vars, rng, &mut value);
@@ -294,7 +294,7 @@ impl Program {
                     .extend(cursor.open.pop().filter(|done| done.requests > 0)),
             }
         }
-        Stop::Lost
+        Advance::Lost
     }
 
     /// The number of visits before this one.

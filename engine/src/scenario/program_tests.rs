@@ -48,7 +48,7 @@ impl Walker {
     }
 
     /// The names of the requests of one iteration; a service time of 10 ns each.
-    fn iteration(&mut self) -> (Vec<String>, Stop) {
+    fn iteration(&mut self) -> (Vec<String>, Advance) {
         let program = self.scenarios.program.as_ref().unwrap();
         self.vars.forget_captured(self.scenarios.shape.unwrap());
         self.cursor.begin(program, 0);
@@ -62,7 +62,7 @@ impl Walker {
                 1_000,
                 &mut self.passed,
             );
-            let Stop::Request(step) = stop else {
+            let Advance::Request(step) = stop else {
                 return (names, stop);
             };
             let figure = self.scenarios.steps[usize::from(step)].figure;
@@ -157,7 +157,7 @@ fn a_loop_ends_when_its_condition_fails_and_is_given_up_when_it_cannot() {
         json!([{"loop": {}, "steps": [{"set": [["x", "1"]]}]}, step("a")]),
         json!([]),
     );
-    assert_eq!(endless.iteration(), (vec![], Stop::Lost));
+    assert_eq!(endless.iteration(), (vec![], Advance::Lost));
 }
 
 #[test]
@@ -364,7 +364,7 @@ proptest! {
         let mut walker = Walker::new(json!(steps), json!([]));
         for _ in 0..2 {
             let (names, stop) = walker.iteration();
-            prop_assert_eq!((names.len() as u64, stop), (total, Stop::Walked));
+            prop_assert_eq!((names.len() as u64, stop), (total, Advance::Walked));
         }
     }
 }

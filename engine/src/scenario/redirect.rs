@@ -67,14 +67,14 @@ impl TargetOrigin {
 }
 
 /// A request that was sent, taken apart.
-pub struct Sent<'a> {
+pub struct SentRequest<'a> {
     pub method: &'a [u8],
     pub path: &'a str,
     headers: &'a [u8],
     body: &'a [u8],
 }
 
-impl<'a> Sent<'a> {
+impl<'a> SentRequest<'a> {
     /// `None` for bytes that are no request of the engine's.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let end = memchr::memmem::find(bytes, b"\r\n\r\n")?;
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_request_is_written_again_without_what_no_longer_holds() {
         let text = b"POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Type: x\r\nCookie: a=1\r\nX: y\r\nContent-Length: 2\r\n\r\nhi";
-        let sent = Sent::read(text).unwrap();
+        let sent = SentRequest::read(text).unwrap();
         assert_eq!(
             (sent.method, sent.path, sent.host()),
             (&b"POST"[..], "/a?b", "h")
@@ -240,7 +240,7 @@ mod tests {
                 && headers(&[], false).contains("Content-Length")
         );
         assert_eq!((sent.body(false), sent.body(true)), (&b"hi"[..], &b""[..]));
-        let bare = Sent::read(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let bare = SentRequest::read(b"GET / HTTP/1.0\r\n\r\n").unwrap();
         assert_eq!((bare.host(), bare.lines().count()), ("", 0));
     }
 

@@ -61,7 +61,7 @@ impl Reported {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::vars::Shape;
+    use crate::scenario::vars::ValueCounts;
 
     #[test]
     fn the_last_value_of_each_name_is_kept() {
@@ -79,9 +79,9 @@ mod tests {
                 .contains("expected one of: a, b")
         );
         let reported = Reported::new(&names(&["b"]), &captured).unwrap();
-        let mut vars = Vars::new(Shape {
+        let mut vars = Vars::new(ValueCounts {
             captured: 2,
-            ..Shape::default()
+            ..ValueCounts::default()
         });
         reported.keep(&vars);
         assert!(reported.values().is_empty());
@@ -90,7 +90,7 @@ mod tests {
             vars.set(1, value.as_bytes().to_vec());
             reported.keep(&vars);
         }
-        vars.forget_captured(Shape::default());
+        vars.forget_captured(ValueCounts::default());
         reported.keep(&vars);
         assert_eq!(reported.values(), [("b".to_owned(), "2".to_owned())].into());
     }

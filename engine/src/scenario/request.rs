@@ -11,7 +11,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::filter::RequestPart;
-use super::redirect::Sent;
+use super::redirect::SentRequest;
 use super::template::Template;
 use super::vars::{Shared, Vars};
 use crate::payload::{Outgoing, Rest};
@@ -200,7 +200,7 @@ impl Request {
     ) -> Outgoing {
         let mut out = spare;
         out.clear();
-        let Some(sent) = Sent::read(again.before) else {
+        let Some(sent) = SentRequest::read(again.before) else {
             return Outgoing::new(out, None);
         };
         out.extend_from_slice(if again.as_get { b"GET" } else { sent.method });

@@ -12,7 +12,7 @@ use super::filter::{Filter, RequestPart, make_safe};
 use super::vars::{Shared, Vars};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(Box<[u8]>),
     Value(Source, Vec<Filter>),
 }
@@ -64,12 +64,12 @@ pub struct Scope {
     pub captured: Vec<String>,
     /// How many of `captured` an earlier step of this scenario has set, by number.
     pub visible: Vec<usize>,
-    sequences: Vec<Counter>,
-    user_sequences: Vec<Counter>,
+    sequences: Vec<SequenceCounter>,
+    user_sequences: Vec<SequenceCounter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Counter {
+struct SequenceCounter {
     /// Places with the same name share a counter; a place without a name has its own.
     name: Option<String>,
     start: i64,
@@ -105,7 +105,7 @@ pub struct BadTemplate {
 /// A text with placeholders, compiled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 /// The longest random string: longer ones are a mistake in the plan.
@@ -142,7 +142,7 @@ impl Template {
                 let (source, filters) =
                     value(words, scope).map_err(|why| bad(format!("${{{words}}} {why}")))?;
                 template.push_literal(std::mem::take(&mut literal).into_bytes().into());
-                template.parts.push(Part::Value(source, filters));
+                template.parts.push(TemplatePart::Value(source, filters));
                 rest = after;
             } else {
                 literal.push('$');
@@ -161,7 +161,7 @@ impl Template {
 
     fn push_literal(&mut self, bytes: Box<[u8]>) {
         if !bytes.is_empty() {
-            self.parts.push(Part::Literal(bytes));
+            self.parts.push(TemplatePart::Literal(bytes));
         }
     }
 
@@ -169,13 +169,13 @@ impl Template {
     pub fn is_literal(&self) -> bool {
         self.parts
             .iter()
-            .all(|part| matches!(part, Part::Literal(_)))
+            .all(|part| matches!(part, TemplatePart::Literal(_)))
     }
 
     /// The captured values without which it cannot be rendered.
     pub fn needs(&self) -> impl Iterator<Item = usize> + '_ {
         self.parts.iter().filter_map(|part| match part {
-            Part::Value(Source::Captured(slot), _) => Some(*slot),
+            TemplatePart::Value(Source::Captured(slot), _) => Some(*slot),
             _ => None,
         })
     }
@@ -185,7 +185,7 @@ impl Template {
         self.parts.iter().any(|part| {
             matches!(
                 part,
-                Part::Value(
+                TemplatePart::Value(
                     Source::Captured(_)
                         | Source::Column { .. }
                         | Source::Next(_)
@@ -210,8 +210,8 @@ impl Template {
     ) {
         for part in &self.parts {
             match part {
-                Part::Literal(bytes) => out.extend_from_slice(bytes),
-                Part::Value(source, filters) => {
+                TemplatePart::Literal(bytes) => out.extend_from_slice(bytes),
+                TemplatePart::Value(source, filters) => {
                     let from = out.len();
                     source.render(shared, vars, rng, out);
                     make_safe(out, from, place, filters);
@@ -376,7 +376,7 @@ fn integer(word: &str) -> Result<i64, String> {
 }
 
 fn sequence(options: &[&str], scope: &mut Scope) -> Result<Source, String> {
-    let mut counter = Counter {
+    let mut counter = SequenceCounter {
         name: None,
         start: 1,
         step: 1,
@@ -402,7 +402,7 @@ fn sequence(options: &[&str], scope: &mut Scope) -> Result<Source, String> {
     } else {
         &mut scope.sequences
     };
-    let same = |other: &Counter| other.name.is_some() && other.name == counter.name;
+    let same = |other: &SequenceCounter| other.name.is_some() && other.name == counter.name;
     let counter = match known.iter().position(same) {
         Some(place) if known[place] == counter => place,
         Some(_) => {

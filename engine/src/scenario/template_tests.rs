@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::*;
-use crate::scenario::vars::Shape;
+use crate::scenario::vars::ValueCounts;
 
 /// A template with what it draws from.
 struct Rendered {
@@ -28,7 +28,7 @@ impl Rendered {
             sequences: (0..scope.sequences()).map(|_| AtomicU64::new(0)).collect(),
             ..Shared::default()
         };
-        let mut vars = Vars::new(Shape {
+        let mut vars = Vars::new(ValueCounts {
             variables: 0,
             captured: 2,
             counters: scope.user_sequences(),

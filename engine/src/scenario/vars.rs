@@ -47,7 +47,7 @@ pub struct Vars {
 
 /// How many values of each kind a user has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct ValueCounts {
     pub captured: usize,
     /// The first so many of them are variables.
     pub variables: usize,
@@ -56,7 +56,7 @@ pub struct Shape {
 }
 
 impl Vars {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: ValueCounts) -> Self {
         Self {
             captured: vec![None; shape.captured].into(),
             counters: vec![0; shape.counters].into(),
@@ -71,7 +71,7 @@ impl Vars {
 
     /// Captured values belong to one iteration: a later one must not go on with those of a request
     /// that failed since. Variables are kept.
-    pub fn forget_captured(&mut self, shape: Shape) {
+    pub fn forget_captured(&mut self, shape: ValueCounts) {
         self.captured[shape.variables..].fill(None);
     }
 

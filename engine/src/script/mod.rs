@@ -10,7 +10,7 @@ use prony_script::{DefaultRequest, Interpreter, Setup};
 use crate::check::{PlanError, ms_to_ns};
 use crate::net::address::Address;
 use crate::plan::{ScriptPlan, Step};
-use crate::target::Target;
+use crate::target::ResolvedTarget;
 pub use batch::BatchedRequest;
 use batch::read_requests;
 
@@ -47,7 +47,7 @@ impl Script {
     pub fn load(
         plan: &ScriptPlan,
         step: &Step,
-        target: &Target,
+        target: &ResolvedTarget,
         engine_threads: usize,
         language: &Language,
     ) -> Result<Self, PlanError> {
@@ -171,7 +171,7 @@ impl Script {
 }
 
 /// The plan's one step.
-fn first_request<'a>(step: &'a Step, target: &'a Target) -> DefaultRequest<'a> {
+fn first_request<'a>(step: &'a Step, target: &'a ResolvedTarget) -> DefaultRequest<'a> {
     let (host, port) = match target.authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
         _ => (target.authority.as_str(), None),

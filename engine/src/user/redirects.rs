@@ -8,7 +8,7 @@ use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
 use crate::payload::Outgoing;
 use crate::record::Record;
-use crate::scenario::redirect::{Sent, becomes_get, is_redirect};
+use crate::scenario::redirect::{SentRequest, becomes_get, is_redirect};
 use crate::scenario::request::Again;
 
 /// One user on its way through redirects.
@@ -109,7 +109,7 @@ impl Users {
         let Some(chain) = self.redirects.0.get_mut(&index) else {
             return Ok(false);
         };
-        let Some(sent) = Sent::read(&chain.sent) else {
+        let Some(sent) = SentRequest::read(&chain.sent) else {
             return Ok(false);
         };
         let found = if chain.hops >= most {

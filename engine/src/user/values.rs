@@ -12,7 +12,7 @@ use crate::job::{Job, StepJob};
 use crate::pace::arrivals::Share;
 use crate::payload::Outgoing;
 use crate::scenario::filter::RequestPart;
-use crate::scenario::program::{Cursor, Passed, Stop, Unanswered};
+use crate::scenario::program::{Advance, Cursor, Passed, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
 use crate::scenario::vars::Vars;
 
@@ -171,10 +171,10 @@ impl UserValues {
             let was_idle = cursor.is_idle();
             let passed = &mut self.passed;
             match program.advance(cursor, vars, (shared, rng), unanswered, now_ns, passed) {
-                Stop::Walked => return Following::Walked,
-                Stop::Lost => return Following::Stuck,
-                Stop::Waits => return Following::Waits,
-                Stop::Request(step) => {
+                Advance::Walked => return Following::Walked,
+                Advance::Lost => return Following::Stuck,
+                Advance::Waits => return Following::Waits,
+                Advance::Request(step) => {
                     match needs(job, step, vars, pending.clone()) {
                         Following::Waits => {
                             cursor.step_back(was_idle);
