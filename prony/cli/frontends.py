@@ -5,30 +5,31 @@ Must not know which tools there are, or what their arguments mean.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from prony.cli import options
+from prony.cli.common import Common
 from prony.errors import ExitCode, UsageError
 from prony.frontends import front_end, names
 
 if TYPE_CHECKING:
-    from prony.experiment.testbed import Testbed
-    from prony.store import Store
+    from prony.experiment.testbed import Progress
+    from prony.frontends.base import Ran
+    from prony.plan.plan import Plan
 
 FLAGS = ("--explain", "--exit-like-original")
-VALUES = ("--db", "--client-cpus", "--driver", "--seed")
+SHARED = ("seed", "driver", "client_cpus", "limits", "db", "report")
+"""Of the options that all measuring commands have (prony.cli.common), those that go with any tool's own."""
 OWN_USAGE = """
 Prony's own options, with any tool:
-    --explain             Print the Prony plan that this becomes, and run nothing
-    --exit-like-original  Exit as the tool would, also when the run was invalid (else 3)
-    --seed N              For all draws (default: drawn, and recorded)
-    --driver NAME         auto, io_uring or epoll
-    --client-cpus LIST    CPUs for the load (default: chosen)
-    --db FILE             Where results are kept, a file or an SQLAlchemy URL
-The verdict is printed on standard error, in two lines.
+  --explain             Print the Prony plan that this becomes, and run nothing.
+  --exit-like-original  Exit as the tool would, also when the run was invalid (else 3).
 """
+VERDICT = "The verdict is printed on standard error, in two lines.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,45 @@ class Own:
     """Prony's own options, as they were given."""
 
     flags: frozenset[str]
-    values: dict[str, str]
+    values: dict[str, list[str]]
+    """Field of `Common` -> what was given for it."""
+
+    @property
+    def common(self) -> Common:
+        """As every other command has them. Raises UsageError."""
+        last: dict[str, Any] = {name: given[-1] for name, given in self.values.items()}
+        if "seed" in last:
+            last["seed"] = _number(last["seed"])
+        if "report" in last:
+            last["report"] = Path(last["report"])
+        return Common(**{**last, "limits": self.values.get("limits")})
+
+
+def shared() -> dict[str, tuple[str, Any]]:
+    """Option, such as `--client-cpus` -> the field of `Common`, and what the parser knows of it."""
+    hints = get_type_hints(Common, include_extras=True)
+    found = {}
+    for name in SHARED:
+        known = options.LIMITS if name == "limits" else hints[name].__metadata__[0]
+        found[f"--{name.replace('_', '-')}"] = (name, known)
+    return found
+
+
+def usage() -> str:
+    """What `prony TOOL -h` says of Prony's own options."""
+    lines: list[str] = []
+    for option, (_, known) in shared().items():
+        head = f"{option} {known.metavar or 'VALUE'}"
+        lines += wrap(f"{head:<20}  {known.help}", 78, initial_indent="  ", subsequent_indent=" " * 24)
+    return OWN_USAGE + "\n".join(lines) + f"\n{VERDICT}"
 
 
 def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
     """Prony's own options, and what is the tool's. Raises UsageError for one without its value."""
     flags: set[str] = set()
-    values: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     rest: list[str] = []
+    known = shared()
     words = iter(argv)
     for word in words:
         if word == "--":  # What follows is a script's, such as wrk's `-- --seed 5`.
@@ -51,14 +83,33 @@ def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
         name, equals, value = word.partition("=")
         if word in FLAGS:
             flags.add(word)
-        elif name in VALUES:
+        elif name in known:
             given = value if equals else next(words, None)
             if given is None:
                 raise UsageError(f"{name} needs a value; see prony's own options in -h")
-            values[name] = given
+            values.setdefault(known[name][0], []).append(given)
         else:
             rest.append(word)
     return Own(frozenset(flags), values), rest
+
+
+def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
+    """Runs the plan of a front end as that of any command."""
+
+    def offer(plan: Plan, progress: Progress) -> Ran:
+        from prony.cli import measure
+        from prony.frontends.base import Ran
+
+        seeded = plan.model_copy(update={"seed": options.seed(common.seed)})
+        done = measure.measured(seeded, common, progress)
+        if common.report is not None:
+            from prony.report.html import write_html
+            from prony.report.reading import load_result
+
+            write_html(load_result(done.store, done.identifier), common.report)
+        return Ran(done.identifier, done.store.trials(done.identifier)[0], done.interrupted)
+
+    return offer
 
 
 def is_front_end(argv: Sequence[str]) -> bool:
@@ -73,34 +124,17 @@ def command(argv: Sequence[str]) -> int:
     tool = front_end(argv[0])
     own, rest = divided(argv[1:])
     if rest in (["-h"], ["--help"]):
-        sys.stdout.write(tool.usage.rstrip("\n") + "\n" + OWN_USAGE)
+        sys.stdout.write(tool.usage.rstrip("\n") + "\n" + usage())
         return ExitCode.OK
-    driver: Any = options.one_of(
-        own.values.get("--driver", "auto"), "--driver", ("auto", "io_uring", "epoll")
-    )
-    asked = Asked(
-        explain="--explain" in own.flags,
-        exit_like_original="--exit-like-original" in own.flags,
-        seed=options.seed(_number(own.values.get("--seed"))),
-        driver=driver,
-    )
-
-    def open_laboratory() -> tuple[Testbed, Store]:
-        from prony.cli.testbed import prepare
-        from prony.store import Store
-
-        return prepare(None, own.values.get("--client-cpus")), Store.open(own.values.get("--db"))
-
-    context = own_context(asked, open_laboratory)
+    asked = Asked("--explain" in own.flags, "--exit-like-original" in own.flags)
+    context = own_context(asked, offers(own.common))
     try:
         return tool.run(rest, context)
     finally:
         context.stdout.flush()
 
 
-def _number(text: str | None) -> int | None:
-    if text is None:
-        return None
+def _number(text: str) -> int:
     try:
         return int(text)
     except ValueError as fault:

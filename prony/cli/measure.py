@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prony.cli import options
@@ -16,11 +17,22 @@ from prony.errors import EnvironmentFault, ExitCode, UsageError
 if TYPE_CHECKING:
     from prony.experiment.experiment import Experiment
     from prony.experiment.targets import Targets
-    from prony.experiment.testbed import Testbed
-    from prony.plan.plan import Plan
+    from prony.experiment.testbed import Progress, Testbed
+    from prony.plan.plan import Plan, Skipped
+    from prony.store import Store
 
 Where = Callable[[str, str], str]
 """(part, server) -> where a plan file names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An experiment that has ended, in its store."""
+
+    store: Store
+    identifier: str
+    interrupted: bool
+    """The user ended its only trial; what had been measured until then is stored."""
 
 
 def run(
@@ -34,48 +46,70 @@ def run(
     """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured.
     `skip_unmeetable`: None for a command without the option.
     """
-    from prony.cli.dry_run import show_dry_run
     from prony.cli.showing import progress_for, show
+
+    if dry_run:
+        return _dry_run(plan, common, where)
+    with progress_for(common.json) as progress:
+        done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
+    code = show(done.store, done.identifier, as_json=common.json, report=common.report)
+    return ExitCode.INTERRUPTED if done.interrupted else code
+
+
+def measured(
+    plan: Plan,
+    common: Common,
+    progress: Progress,
+    *,
+    skip_unmeetable: bool | None = None,
+    where: Where | None = None,
+) -> Measured:
+    """Check, measure and store; prints nothing. Raises PronyError when nothing can be measured."""
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
-    from prony.experiment.targets import Targets
     from prony.store import Store
 
     if common.report is not None:
         options.writable(common.report)
-    plan = common.applied(plan)
-    targets = Targets()
-    requirements.find_targets(plan, targets, where)
-    store = None if dry_run else Store.open(common.db)
-    testbed = testbed_for(plan, targets, common)
-    plan, lacking = requirements.without_optional(plan, requirements.unmet(plan, targets, testbed))
-    if dry_run:
-        warnings = requirements.warnings(plan, targets, testbed)
-        return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
+    plan, lacking, targets, testbed = _checked(plan, common, where)
     if lacking and not skip_unmeetable:
         remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
         raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
     if lacking:
         plan = requirements.without(plan, lacking)
-    assert store is not None
-    interrupted = False
-    with progress_for(common.json) as progress:
-        experiment = Experiment(
-            plan, targets, store, testbed, progress, skip_unmeetable=bool(skip_unmeetable)
-        )
-        with saying_how_to_continue(experiment):
-            try:
-                experiment.run()
-            except KeyboardInterrupt:
-                if (
-                    len(plan.order()) > 1
-                    or not experiment.identifier
-                    or not store.trials(experiment.identifier)
-                ):
-                    raise
-                interrupted = True  # of a single trial what was measured is shown
-    code = show(store, experiment.identifier, as_json=common.json, report=common.report)
-    return ExitCode.INTERRUPTED if interrupted else code
+    store = Store.open(common.db)
+    experiment = Experiment(plan, targets, store, testbed, progress, skip_unmeetable=bool(skip_unmeetable))
+    with saying_how_to_continue(experiment):
+        try:
+            experiment.run()
+        except KeyboardInterrupt:
+            begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
+            if len(plan.order()) > 1 or not begun:
+                raise
+            return Measured(store, experiment.identifier, interrupted=True)
+    return Measured(store, experiment.identifier, interrupted=False)
+
+
+def _checked(plan: Plan, common: Common, where: Where | None) -> tuple[Plan, list[Skipped], Targets, Testbed]:
+    """The plan as the options want it, what this host lacks for it, its servers, and the host."""
+    from prony.experiment import requirements
+    from prony.experiment.targets import Targets
+
+    plan = common.applied(plan)
+    targets = Targets()
+    requirements.find_targets(plan, targets, where)
+    testbed = testbed_for(plan, targets, common)
+    plan, lacking = requirements.without_optional(plan, requirements.unmet(plan, targets, testbed))
+    return plan, lacking, targets, testbed
+
+
+def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
+    from prony.cli.dry_run import show_dry_run
+    from prony.experiment import requirements
+
+    plan, lacking, targets, testbed = _checked(plan, common, where)
+    warnings = requirements.warnings(plan, targets, testbed)
+    return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
 
 
 def resume(
@@ -84,7 +118,6 @@ def resume(
     """Continue a stored experiment, whichever command began it. `others`: further options of the command,
     which are refused; `plan`: a plan file that was given beside --resume.
     """
-    from prony.cli.dry_run import show_dry_run
     from prony.cli.showing import progress_for, show
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment, remaining
@@ -113,6 +146,8 @@ def resume(
             "and put both beside each other with prony compare-results"
         )
     if dry_run:
+        from prony.cli.dry_run import show_dry_run
+
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, testbed, common.json)

@@ -10,23 +10,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, StageReport
-from prony.experiment.experiment import Experiment
-from prony.experiment.requirements import refuse_cell
-from prony.experiment.targets import Targets
-from prony.experiment.testbed import Progress, Testbed
+from prony.experiment.testbed import Progress
 from prony.judge.finding import Finding, Judgement, Status
 from prony.plan import planfile_write
 from prony.plan.plan import MAIN, Plan, cell_of, one_part
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
-from prony.store import Store, StoredTrial
+from prony.store import StoredTrial
 
-Driver = Literal["auto", "io_uring", "epoll"]
 SEVERITY = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 
 
@@ -58,10 +54,10 @@ class Translated:
         """The same with a row for each request."""
         return replace(self, trial=self.trial.model_copy(update={"log": str(file)}))
 
-    def plan(self, seed: int = 1) -> Plan:
+    def plan(self) -> Plan:
         """The plan of its one trial."""
         cell = cell_of(MAIN, self.target.url, self.target, self.trial)
-        return one_part(self.tool, self.title, [cell], seed=seed, shape="single")
+        return one_part(self.tool, self.title, [cell], seed=0, shape="single")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +106,6 @@ class Ran:
         return self.judgement.verdict
 
 
-def run(plan: Plan, testbed: Testbed, store: Store, progress: Progress) -> Ran:
-    """Measure, judge and store; prints nothing. Raises PronyError when there is nothing to measure."""
-    targets = Targets()
-    for cell in plan.cells:
-        refuse_cell(cell, targets, testbed)
-    experiment = Experiment(plan, targets, store, testbed, progress)
-    interrupted = False
-    try:
-        experiment.run()
-    except KeyboardInterrupt:
-        if not experiment.identifier or not store.trials(experiment.identifier):
-            raise
-        interrupted = True
-    return Ran(experiment.identifier, store.trials(experiment.identifier)[0], interrupted)
-
-
 def worst(judgement: Judgement) -> Finding | None:
     """The finding that decided, else the gravest that is not valid; None when all are valid."""
     if judgement.worst is not None:
@@ -170,21 +150,19 @@ def explain(translated: Translated) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The user's options for Prony itself, beside the tool's own arguments."""
+    """The user's options for a front end, beside the tool's own arguments."""
 
     explain: bool = False
     exit_like_original: bool = False
-    seed: int = 1
-    driver: Driver | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a front end runs with: the user's options for Prony, the laboratory, and the two streams."""
+    """What a front end runs with: the user's options, the way to a measurement, and the two streams."""
 
     asked: Asked
-    open: Callable[[], tuple[Testbed, Store]]
-    """The machine and the catalogue of results; only called when something is measured."""
+    offer: Callable[[Plan, Progress], Ran]
+    """Checks, measures, judges and stores, as for every command. Raises PronyError."""
     stdout: IO[str]
     stderr: IO[str]
 
@@ -197,11 +175,7 @@ class Context:
         """Say the notes, then measure."""
         for note in translated.notes:
             print(f"prony: note: {note}", file=self.stderr)
-        testbed, store = self.open()
-        if self.asked.driver is not None:
-            trial = translated.trial.model_copy(update={"driver": self.asked.driver})
-            translated = replace(translated, trial=trial)
-        return run(translated.plan(self.asked.seed), testbed, store, progress)
+        return self.offer(translated.plan(), progress)
 
     def end(self, ran: Ran, original: int = 0) -> int:
         """After the tool's own output: the two lines, and the exit code."""
@@ -239,7 +213,7 @@ class _ClosedPipeTolerant(io.FileIO):
             return len(data)
 
 
-def own_context(asked: Asked, open: Callable[[], tuple[Testbed, Store]]) -> Context:
+def own_context(asked: Asked, offer: Callable[[Plan, Progress], Ran]) -> Context:
     """The context with this process's own streams."""
     stdout: IO[str] = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):
@@ -250,4 +224,4 @@ def own_context(asked: Asked, open: Callable[[], tuple[Testbed, Store]]) -> Cont
             errors=stdout.errors,
             line_buffering=stdout.line_buffering,
         )
-    return Context(asked, open, stdout, sys.stderr)
+    return Context(asked, offer, stdout, sys.stderr)

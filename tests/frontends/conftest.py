@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from prony.cli.common import Common
+from prony.cli.frontends import offers
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import StageReport
 from prony.experiment.testbed import Progress, Testbed
@@ -101,16 +103,19 @@ class Front:
     out: StringIO
     err: StringIO
     bench: Callable[[], Testbed]
+    database: Path
 
-    def context(self, **asked: Any) -> Context:
-        return Context(Asked(**asked), lambda: (self.bench(), self.store), self.out, self.err)
+    def context(self, *, seed: int | None = None, driver: str | None = None, **asked: Any) -> Context:
+        common = Common(seed=seed, driver=driver, db=str(self.database))
+        return Context(Asked(**asked), offers(common), self.out, self.err)
 
 
 @pytest.fixture
 def front(tmp_path: Path) -> Front:
     from prony.cli.testbed import prepare
 
-    return Front(Store.open(tmp_path / "results.db"), StringIO(), StringIO(), lambda: prepare(None, None))
+    database = tmp_path / "results.db"
+    return Front(Store.open(database), StringIO(), StringIO(), lambda: prepare(None, None), database)
 
 
 def as_asked(load: Translated) -> EngineLoad:
@@ -195,7 +200,7 @@ class QuickDesk(Context):
 def quick_desk() -> tuple[QuickDesk, StringIO, StringIO]:
     """With its standard output and standard error."""
 
-    def closed() -> Any:
+    def closed(*_: object) -> Any:
         raise AssertionError("nothing is opened for a load alone")
 
     out, err = StringIO(), StringIO()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.cli import frontends, importing
+from prony.cli.common import Common
 from prony.cli.frontends import divided
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import calibrating
@@ -183,13 +184,23 @@ def test_pronys_own_options_are_taken_out_wherever_they_stand() -> None:
     own, rest = divided(["-n", "5", "--explain", "-H", "a: b", "--db=x.db", "--seed", "3", "http://h/"])
     assert rest == ["-n", "5", "-H", "a: b", "http://h/"]
     assert own.flags == {"--explain"}
-    assert own.values == {"--db": "x.db", "--seed": "3"}
+    assert own.common == Common(seed=3, db="x.db")
     with pytest.raises(UsageError, match="--seed needs a value"):
         divided(["--seed"])
     own, rest = divided(["--seed", "3", "http://h/", "--", "--seed", "7", "--explain"])
     assert rest == ["http://h/", "--", "--seed", "7", "--explain"]
-    assert own.values == {"--seed": "3"}
+    assert own.common == Common(seed=3)
     assert not own.flags
+    own, _ = divided(["--limits", "a=1", "--limits=b=2", "--report", "p.html", "--client-cpus", "1"])
+    assert own.common == Common(limits=["a=1", "b=2"], report=Path("p.html"), client_cpus="1")
+
+
+def test_options_are_those_of_every_command_and_need_no_words_of_their_own() -> None:
+    said = frontends.usage()
+    for option, (name, known) in frontends.shared().items():
+        assert option in said
+        assert " ".join(known.help.split())[:40] in " ".join(said.split())
+        assert hasattr(Common(), name)
 
 
 def test_a_refusal_names_element_file_line_and_a_way_out() -> None:
