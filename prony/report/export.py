@@ -8,7 +8,7 @@ from prony.compare.scaling import Scaling
 from prony.evidence.engine import Histogram
 from prony.evidence.trial import Evidence
 from prony.judge.figures import times_ms
-from prony.judge.times import window_times
+from prony.judge.times import NAMED, window_times
 from prony.judge.window import measured
 from prony.plan.load import OpenLoad
 from prony.report import schema as out
@@ -66,7 +66,7 @@ def _part(part: PartView) -> out.PartOut:
 
 def _cell(cell: CellView) -> out.CellOut:
     load = cell.cell.trial.load
-    names = dict.fromkeys(name for trial in cell.counting for name in trial.figures)
+    names = dict.fromkeys([*(name for trial in cell.counting for name in trial.figures), *NAMED])
     figures = {name: found for name in names if (found := cell.figure(name)) is not None}
     return out.CellOut(
         id=cell.cell.id,

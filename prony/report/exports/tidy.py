@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 
 from prony.report.exports import Exported, Format
 from prony.report.labels import stored_unit
@@ -26,6 +27,8 @@ COLUMNS = (
     "figure",
     "value",
     "unit",
+    "low",
+    "high",
 )
 
 
@@ -36,13 +39,26 @@ def write(view: ResultView) -> Exported:
     writer.writerow(COLUMNS)
     for part in view.parts:
         for trial in _trials(part):
-            figures = {name: v for name in trial.figures if (v := trial.figure(name)) is not None}
+            figures = _figures(trial)
             if trial.rejected_because is not None or not figures:
-                writer.writerow((*_named(view, part, trial), "", "", ""))
+                writer.writerow((*_named(view, part, trial), *[""] * 5))
                 continue
-            for figure, value in figures.items():
-                writer.writerow((*_named(view, part, trial), figure, repr(value), stored_unit(figure)))
+            for figure, (value, low, high) in figures.items():
+                writer.writerow((*_named(view, part, trial), figure, value, stored_unit(figure), low, high))
     return Exported(text.getvalue())
+
+
+def _figures(trial: TrialView) -> dict[str, tuple[str, str, str]]:
+    """Value and, of a percentile, the ends of its interval; among failed requests `> t`."""
+    found = {name: (repr(v), "", "") for name in trial.figures if (v := trial.figure(name)) is not None}
+    for name, one in trial.percentiles.items():
+        value, low, high = (
+            repr(end) if math.isfinite(end) else f"> {one.above_ms!r}"
+            for end in (trial.figures.get(name, math.inf), one.low_ms, one.high_ms)
+        )
+        if name in found or math.isinf(one.value_ms):
+            found[name] = (value, low, high)
+    return found
 
 
 def _trials(part: PartView) -> list[TrialView]:

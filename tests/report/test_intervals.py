@@ -1,0 +1,95 @@
+"""Percentiles with their intervals, failed requests among them, from a stored trial to every output."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from rich.console import Console
+
+from prony.report.export import to_json
+from prony.report.exports import tidy
+from prony.report.intervals import between, failed_lines, heading, over_trials, times_lines, trial_cell
+from prony.report.result import ResultView, TrialView, spread
+from prony.report.terminal import render
+
+from . import factory
+
+
+def failing(count: int) -> ResultView:
+    """A load of 20,000 responses of 2 ms each, and so many requests without one."""
+
+    def change(made: TrialView) -> TrialView:
+        return factory.trial(factory.constant(made.record, 2.0, failed=count))
+
+    return factory.changed(factory.foreign_load(), change)
+
+
+def printed(view: ResultView) -> str:
+    stream = io.StringIO()
+    render(view, Console(file=stream, width=120))
+    return stream.getvalue()
+
+
+def test_a_trial_prints_each_percentile_with_its_interval() -> None:
+    (trial,) = factory.foreign_load().trials
+    found, cell = trial.percentiles["p99_ms"], trial_cell("p99_ms", trial)
+    assert found.low_ms < found.value_ms < found.high_ms
+    assert cell.text == f"{found.value_ms:.3f}"
+    assert cell.spread == f"[{found.low_ms:.3f}, {found.high_ms:.3f}]"
+    assert f"{cell.text} {cell.spread}" in printed(factory.foreign_load())
+    assert trial_cell("requests_per_s", trial).spread == ""
+
+
+def test_a_percentile_among_failed_requests_is_a_lower_bound_everywhere() -> None:
+    view = failing(100)  # 0.5 %: p99.9 falls among them, p99 does not
+    (trial,) = view.trials
+    assert trial.figure("p999_ms") is None
+    assert trial_cell("p999_ms", trial).text == "> 2.000"
+    text = printed(view)
+    assert "> 2.000" in text
+    assert "100 requests without a response (0.498 %) count as longer than any" in text
+    out = to_json(view).parts[0].cells[0]
+    p999 = out.trials[0].percentiles["p999_ms"]
+    assert (p999.value_ms, p999.low_ms, p999.high_ms) == (None, None, None)
+    assert p999.above_ms == pytest.approx(2.0)
+    assert p999.responses_ms == pytest.approx(2.0, rel=1e-3)
+    assert out.trials[0].percentiles["p99_ms"].value_ms == pytest.approx(2.0, rel=1e-3)
+    assert out.figures["p999_ms"].bound == pytest.approx(2.0)
+    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(tidy.write(view).text))}
+    assert rows["p999_ms"]["value"].startswith("> 2.0")
+    assert float(rows["p99_ms"]["low"]) <= float(rows["p99_ms"]["value"]) <= float(rows["p99_ms"]["high"])
+
+
+def test_where_nothing_failed_nothing_is_said_of_it() -> None:
+    view = failing(0)
+    assert times_lines(view.trials[0]) == ()
+    assert failed_lines(view.cells) == []
+    assert "without a response" not in printed(view)
+    (said,) = failed_lines(failing(100).cells)
+    assert "of the responses alone p50 2 ms, p99 2 ms" in str(said)
+
+
+def test_the_median_over_trials_has_an_interval_from_six_on_and_a_range_below() -> None:
+    few, many = spread([1.0, 2.0, 3.0]), spread([float(n) for n in range(1, 10)])
+    assert few is not None
+    assert many is not None
+    assert between("p99_ms", few) == "1.000–3.000"
+    assert between("p99_ms", many) == "[2.000, 8.000]"
+    assert heading([few]) == "median (min–max) over trials"
+    assert heading([many, None]) == "median [95 % interval] over trials"
+
+
+def test_trials_whose_percentile_is_beyond_are_the_longest() -> None:
+    some = spread([1.0, 2.0, 3.0], [0.5])
+    assert some is not None
+    assert (some.n, some.high, some.bound) == (4, 3.0, 3.0)
+    assert between("p99_ms", some) == "1.000–> 3.000"
+    assert over_trials("p99_ms", some, some.median) == "2.500"
+    most = spread([1.0], [30.0, 40.0])
+    assert most is not None
+    assert over_trials("p99_ms", most, most.median) == "> 30.000"
+    half = spread([1.0, 2.0], [30.0, 40.0])
+    assert half is not None
+    assert over_trials("p99_ms", half, half.median) == "> 30.000", "between a value and no value is none"
