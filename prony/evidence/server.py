@@ -119,6 +119,8 @@ class ServerWindow(Record):
     """Of all its processes; None when threads could not be read, or were too many."""
     processes: int | None = None
     """At its end."""
+    connections_by_process: tuple[int, ...] | None = None
+    """Under load, most first; empty for a single process, None when not known."""
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
     peak_rss_bytes: int | None = None

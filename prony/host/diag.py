@@ -31,7 +31,7 @@ STATES = {
 yet.
 """
 
-TIME_WAIT = 6
+ESTABLISHED, TIME_WAIT = 1, 6
 _ALL_STATES = 0xFFFFFFFF
 
 _NETLINK_SOCK_DIAG = 4
@@ -46,6 +46,9 @@ _IDENTITY = struct.Struct("!HH16s16s4x8x")
 """Ports and addresses of one socket (network order), then the interface and a cookie that are not
 used here.
 """
+
+_INODE, _INODE_AT = struct.Struct("=I"), 68
+"""The last field of inet_diag_msg: after family, identity, expiry, both queues and the user."""
 
 _RECEIVE_BYTES = 256 * 1024
 _PATIENCE_S = 2.0
@@ -93,11 +96,26 @@ def time_wait_to(address: str, port: int) -> int | None:
     return count
 
 
-def _dump(family: int, states: int, destination_port: int) -> Iterator[tuple[bytes, int]]:
+def established_inodes(source_port: int) -> set[int] | None:
+    """The sockets whose own end is this port and that are established; None when the kernel refuses."""
+    try:
+        return {
+            _INODE.unpack_from(body, offset + _INODE_AT)[0]
+            for family in (socket.AF_INET, socket.AF_INET6)
+            for body, offset in _dump(family, 1 << ESTABLISHED, 0, source_port)
+            if _IDENTITY.unpack_from(body, offset + 4)[0] == source_port
+        }
+    except OSError:
+        return None
+
+
+def _dump(
+    family: int, states: int, destination_port: int, source_port: int = 0
+) -> Iterator[tuple[bytes, int]]:
     """Every matching socket as (buffer, offset of its inet_diag_msg). OSError when the kernel refuses or is
     too slow.
     """
-    identity = _IDENTITY.pack(0, destination_port, b"", b"")
+    identity = _IDENTITY.pack(source_port, destination_port, b"", b"")
     body = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, states) + identity
     message = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0) + body
     deadline_s = now_s() + _PATIENCE_S

@@ -33,6 +33,7 @@ from prony.server.build import Built
 from prony.server.guarded import GuardedProcess
 from prony.server.probe import request_count, status_probe
 from prony.server.service import RunningService
+from prony.server.spread import connections_by_process
 from prony.server.threads import Readings, thread_times
 
 REPORT_PATIENCE_S = 10.0
@@ -62,6 +63,7 @@ class RunningServer(GuardedProcess):
     _own_sockets: frozenset[int] = frozenset()
     """The listening sockets that were all its own when they were last looked at."""
     _other: str | None = None
+    _connections: tuple[int, ...] | None = ()
     _limit_at_ready: int | None = None
 
     @property
@@ -87,7 +89,7 @@ class RunningServer(GuardedProcess):
     @property
     def identity(self) -> ServerIdentity:
         """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
-        own limit), `owns_port_at_end` and `other_listener` are those of `check_port`.
+        own limit), `owns_port_at_end` and `other_listener` are those of `look`.
         """
         return identity_of(self.built).model_copy(
             update={
@@ -138,10 +140,21 @@ class RunningServer(GuardedProcess):
             process=self.sample(),
         )
 
-    def check_port(self) -> None:
-        """Each second under load and at its end: another process may have come to listen on the same port,
-        and the kernel gives it its share of the new connections (SO_REUSEPORT). Once seen it is not
-        forgotten. Descriptors are read only when a socket is new.
+    def look(self) -> None:
+        """Each second under load and at its end: who listens on the port, and how many connections each
+        process has. Another listener, once seen, is not forgotten.
+        """
+        self._check_port()
+        counts = connections_by_process(self.pids(), self.host, self.port)
+        if counts is None or sum(counts) >= sum(self._connections or ()):
+            self._connections = counts  # at the end of a run they are closed one by one
+
+    def connections_by_process(self) -> tuple[int, ...] | None:
+        return self._connections
+
+    def _check_port(self) -> None:
+        """Another process may have come to listen on the same port, and the kernel gives it its share of the
+        new connections (SO_REUSEPORT). Descriptors are read only when a socket is new.
         """
         if self._owned_under_load is False:
             return

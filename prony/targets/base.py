@@ -164,10 +164,14 @@ class RunningTarget(Protocol):
     def ended_service(self) -> str | None:
         """Which backing service ended, and how; None while all of them live."""
 
-    def check_port(self) -> None:
-        """Each second under load and at its end: another process may have come to listen on the same port,
-        and the kernel gives it its share of the new connections (SO_REUSEPORT). Must cost next to nothing.
+    def look(self) -> None:
+        """Each second under load and at its end: who listens on its port (another process may have come, and
+        the kernel gives it its share of the new connections), and how its connections are spread over its
+        processes. Must cost next to nothing.
         """
+
+    def connections_by_process(self) -> tuple[int, ...] | None:
+        """As last seen by `look`, most first; empty for a single process, None when not known."""
 
     def stop(self) -> bool | None:
         """End it; whether it was gone then. None: it is not ours to stop. May be called twice."""

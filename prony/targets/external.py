@@ -248,8 +248,11 @@ class RunningExternal:
         """None: its backing services are not known."""
         return None
 
-    def check_port(self) -> None:
+    def look(self) -> None:
         """Who owned the port when it was found is all that is known."""
+
+    def connections_by_process(self) -> None:
+        """Not read: another's processes may be any number."""
 
     def stop(self) -> None:
         """Not ours to stop."""

@@ -97,7 +97,7 @@ class LoadRun:
             if event.get("event") == "interval":
                 self._listener.row(self.engine.last_row)
                 self._still_alive()
-                self.server.check_port()
+                self.server.look()
             return event
 
     def until(self, name: str, timeout_s: float) -> dict[str, Any]:
@@ -179,6 +179,7 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         cpus=cpus,
         busiest_thread=busiest(opened.threads, closed.threads),
         processes=closed.process.processes,
+        connections_by_process=server.connections_by_process(),
         cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
         cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
         peak_rss_bytes=closed.process.peak_rss_bytes,

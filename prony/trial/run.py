@@ -163,7 +163,7 @@ class _Trial:
         self._get_ready(server)
         self._prepare(server)
         failure = self._offer(server)
-        server.check_port()
+        server.look()
         if failure is None and self._edges is not None:
             self._probe(server)
         self._follow_up(server)

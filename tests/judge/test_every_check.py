@@ -31,6 +31,7 @@ from prony.judge.checks.network import network
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.checks.samples import samples
 from prony.judge.checks.schedule import schedule
+from prony.judge.checks.spread import spread
 from prony.judge.checks.stall import stall
 from prony.judge.checks.steady import steady
 from prony.judge.checks.think import think
@@ -193,6 +194,7 @@ FIRES: dict[str, Evidence] = {
     "connections": opened(40_000),
     "steady": stepped(0.2),
     "memory": growing(40.0),
+    "spread": f.part(HEALTHY, "server_window", connections_by_process=(20, 4)),
     "warm": compiling(2.0),
     "samples": f.window(HEALTHY, complete=False),
     "content": wrong(1600),
@@ -285,6 +287,7 @@ LIMITS: dict[str, Decides] = {
     "network_refused_connects": Decides(network, refused(900), INVALID, 0.1, SUSPECT),
     "network_retransmitted": Decides(network, refused(0, retransmitted=900), SUSPECT, 0.01, VALID),
     "network_delayed": Decides(network, held(2000), SUSPECT, 0.5, VALID),
+    "spread_factor": Decides(spread, FIRES["spread"], SUSPECT, 2.0, VALID),
     "memory_growth": Decides(memory, growing(5.0), SUSPECT, 0.6, VALID),
     "memory_growth_long": Decides(memory, LONG_LEAK, SUSPECT, 0.5, VALID),
     "memory_long_s": Decides(memory, LONG_LEAK, SUSPECT, 300.0, VALID),

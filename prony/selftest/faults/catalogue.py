@@ -62,6 +62,8 @@ def _open(rate: float, poisson: bool = False) -> OpenLoad:
     return OpenLoad(rate_per_s=rate, arrivals="poisson" if poisson else "constant", max_users=200)
 
 
+CROWD = ClosedLoad(users=64)
+"""A hash that spreads 64 connections over two processes gives one of them 48 in 1 of 15,000 draws."""
 FEW_PORTS = partial(port_range, 40000, 40299)
 
 
@@ -383,6 +385,14 @@ ENTRIES: tuple[Entry, ...] = (
         ("network",),
         Setup(serve=("--delay", "fixed:40ms")),
         partial(_says, "network", "delayed acknowledgements"),
+    ),
+    Entry(
+        37,
+        "one worker process has all connections",
+        "with SO_REUSEPORT, the second of two processes began to listen when the connections were there",
+        Setup(command=(*SHARED, "{host}", "{port}", "works", "late"), load=CROWD),
+        ("spread",),
+        Setup(command=(*SHARED, "{host}", "{port}", "works", "pair"), load=CROWD),
     ),
     Entry(
         38,

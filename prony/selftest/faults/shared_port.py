@@ -2,13 +2,14 @@
 another process can join its port. Run by its path with host, port, `patient` (never the first to close),
 `works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow`
 (a backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB of
-every response).
+every response), `pair` (two processes), `late` (the second one listens 2 s after the first).
 Must not know Prony.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 import time
@@ -73,4 +74,6 @@ async def serve(host: str, port: int) -> None:
 
 
 if __name__ == "__main__":
+    if ("pair" in sys.argv or "late" in sys.argv) and os.fork() == 0:
+        time.sleep(2.0 if "late" in sys.argv else 0.0)
     asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

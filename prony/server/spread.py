@@ -1,0 +1,54 @@
+"""How a server's connections are spread over its processes. Must not judge it.
+
+With SO_REUSEPORT the kernel gives each new connection to a process by a hash; with a shared listening socket
+to whoever accepts first. Threads of one process cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from prony.host.diag import established_inodes
+from prony.server.sockets import listeners
+
+MOST_DESCRIPTORS = 20_000
+"""Beyond so many the reading would cost too much of the client's CPU."""
+
+
+def connections_by_process(pids: Iterable[int], host: str, port: int) -> tuple[int, ...] | None:
+    """Established connections of each process that listens on the port or holds one, most first. None where
+    they cannot be read, or there are too many; empty for a single process.
+    """
+    pids = tuple(pids)
+    if len(pids) < 2:
+        return ()
+    established = established_inodes(port)
+    if established is None:
+        return None
+    listening = {one.inode for one in listeners(port, host)}
+    counts: list[int] = []
+    looked = 0
+    for pid in pids:
+        try:
+            names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - names are enough, and there may be many
+        except OSError:
+            continue
+        looked += len(names)
+        if looked > MOST_DESCRIPTORS:
+            return None
+        inodes = {inode for name in names if (inode := _inode(pid, name)) is not None}
+        held = len(inodes & established)
+        if held or inodes & listening:
+            counts.append(held)
+    return tuple(sorted(counts, reverse=True)) if len(counts) > 1 else ()
+
+
+def _inode(pid: int, descriptor: str) -> int | None:
+    """The inode of a socket; None for anything else."""
+    try:
+        target = str(Path(f"/proc/{pid}/fd/{descriptor}").readlink())
+    except OSError:
+        return None
+    return int(target[8:-1]) if target.startswith("socket:[") else None
