@@ -205,6 +205,7 @@ SAYS_NOTHING = {"injected_faults"}
 """Of evidence that gives no reason to speak; the others say *valid*."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),
+    "spread": f.part(HEALTHY, "server_window", connections_by_process=(13, 11)),
     "think": thinking(),
     "schedule": OPEN,
     "arrivals": POISSON,
