@@ -8,9 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from prony.selftest.percentile_coverage import ROUNDS
+from prony.selftest.percentile_tables import percentile_tables
 from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
-SECTIONS = ("statistics", "catalogue", "honest")
+SECTIONS = ("statistics", "percentiles", "catalogue", "honest")
 
 
 def main() -> int:
@@ -55,6 +57,8 @@ def _tables(chosen: argparse.Namespace) -> str:
         usual = Repetitions()
         counts = (usual.intervals, usual.verdicts)
         return statistics_tables(Repetitions(*(max(20, n * chosen.rounds // 100) for n in counts)), _say)
+    if chosen.section == "percentiles":
+        return percentile_tables(max(20, ROUNDS * chosen.rounds // 100), _say)
     return _faults(chosen)
 
 

@@ -41,7 +41,7 @@ class Repetitions:
 def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
     """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""
     parts = [
-        _prose(
+        prose(
             f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
             f"{rounds.verdicts:,} for the others. "
             f"A share of 5 % is then known to ± {_error(rounds.verdicts) * 100:.1f} percentage points "
@@ -67,7 +67,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     """A paragraph in lines of at most 100 characters, as the pages have them."""
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
@@ -95,7 +95,7 @@ def _coverage(rounds: Repetitions, say: Say) -> str:
         "complete; Welch's where they are not, which is too wide where the trials of a block have "
         "something in common."
     )
-    return _prose(text) + "\n\n" + table(head, rows)
+    return prose(text) + "\n\n" + table(head, rows)
 
 
 def _false(rounds: Repetitions, say: Say) -> str:
@@ -117,7 +117,7 @@ def _false(rounds: Repetitions, say: Say) -> str:
         "slower (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
         "band of 2 %: how often they are called *equivalent* (at most 2.5 %)."
     )
-    return _prose(text) + "\n\n" + table(head, rows)
+    return prose(text) + "\n\n" + table(head, rows)
 
 
 def _until_clear(rounds: Repetitions, say: Say) -> str:
@@ -146,7 +146,7 @@ def _until_clear(rounds: Repetitions, say: Say) -> str:
         f"{LOOKS.most}. The rule promises at most 5 % in the first column and at least 95 % in the "
         "second; the last column is what happens without a rule."
     )
-    return _prose(text) + "\n\n" + table(head, rows)
+    return prose(text) + "\n\n" + table(head, rows)
 
 
 def _verdicts(found: Power) -> str:
@@ -175,7 +175,7 @@ def _power(rounds: Repetitions, say: Say) -> str:
         "true difference and by how much trials of one server differ. The last column adds trials "
         "until it is clear and says how many per server that took on average."
     )
-    return _prose(text) + "\n\n" + table(head, rows)
+    return prose(text) + "\n\n" + table(head, rows)
 
 
 def _one_sided(rounds: Repetitions, say: Say) -> str:
@@ -198,7 +198,7 @@ def _one_sided(rounds: Repetitions, say: Say) -> str:
         " may be missing (95 %), after 10 up to 26 %, after 20 up to 14 %. Who suspects such starts "
         "needs 20 trials or more."
     )
-    return _prose(text) + "\n\n" + table(head, rows)
+    return prose(text) + "\n\n" + table(head, rows)
 
 
 def replace_between(text: str, begin: str, end: str, new: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.faults.single_trial import markdown
+from prony.selftest.percentile_tables import percentile_tables
 from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
 TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
@@ -18,6 +19,8 @@ def printed(section: str) -> str:
     """What the code prints today, with as few simulations as make every table."""
     if section == "statistics":
         return statistics_tables(Repetitions(2, 2))
+    if section == "percentiles":
+        return percentile_tables(2)
     return markdown([])
 
 
@@ -32,7 +35,7 @@ def test_the_page_has_its_marks(section: str) -> None:
     assert changed.count("TABLE\n") == 1
 
 
-@pytest.mark.parametrize("section", ["statistics", "catalogue"])
+@pytest.mark.parametrize("section", ["statistics", "percentiles", "catalogue"])
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(section: str) -> None:
     begin, end = marks(section)
     _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)

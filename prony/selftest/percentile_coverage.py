@@ -1,0 +1,190 @@
+"""How often the interval of a percentile holds the true one, where that is known: one trial's requests, and
+the median over trials. Runs the judge's functions; must not know reports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony.judge.histogram import Decoded
+from prony.judge.percentiles import Times, median_interval, useful_samples
+
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Floats]
+Share = Callable[[float], float]
+
+SEED = 20261122
+SPREAD = 0.4
+"""Standard deviation of the log of a time, where a world says nothing else."""
+NORMAL = NormalDist()
+PAUSED = 0.02
+"""Share of the requests that meet a pause, and how many in a row meet the same one."""
+TOGETHER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TimesWorld:
+    """`draw(rng, n)` gives the times (ms) of n requests in their order; `below(t)` is the share below t."""
+
+    name: str
+    told: str
+    draw: Draw
+    below: Share
+
+    def percentile(self, percentile: float) -> float:
+        """The true one."""
+        return _solved(self.below, percentile / 100)
+
+
+def _solved(below: Share, share: float) -> float:
+    low, high = -1e6, 1e6
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < share else (low, middle)
+    return (low + high) / 2
+
+
+def _log_normal(median_ms: float = 1.0) -> Share:
+    return lambda t: NORMAL.cdf(math.log(t / median_ms) / SPREAD) if t > 0 else 0.0
+
+
+def _independent(rng: np.random.Generator, n: int) -> Floats:
+    return np.asarray(np.exp(SPREAD * rng.standard_normal(n)), dtype=np.float64)
+
+
+def _bimodal(rng: np.random.Generator, n: int) -> Floats:
+    return _independent(rng, n) * np.where(rng.random(n) < 0.05, 20.0, 1.0)
+
+
+def _pareto(rng: np.random.Generator, n: int) -> Floats:
+    return np.asarray((1 - rng.random(n)) ** -0.5, dtype=np.float64)
+
+
+def _correlated(correlation: float) -> Draw:
+    def draw(rng: np.random.Generator, n: int) -> Floats:
+        from scipy.signal import lfilter
+
+        noise = rng.standard_normal(n) * math.sqrt(1 - correlation**2)
+        noise[0] /= math.sqrt(1 - correlation**2)
+        return np.asarray(np.exp(SPREAD * lfilter([1.0], [1.0, -correlation], noise)), dtype=np.float64)
+
+    return draw
+
+
+def _paused(rng: np.random.Generator, n: int) -> Floats:
+    groups = rng.random(-(-n // TOGETHER)) < PAUSED
+    inside = np.repeat(groups, TOGETHER)[:n]
+    return np.where(inside, rng.uniform(5, 55, n), _independent(rng, n))
+
+
+def _queue(load: float) -> Draw:
+    """M/M/1 in order of arrival, served in 1 ms on average, begun in its stationary state (Lindley 1952)."""
+
+    def draw(rng: np.random.Generator, n: int) -> Floats:
+        service, gaps = rng.exponential(1.0, n), rng.exponential(1 / load, n)
+        first = rng.exponential(1 / (1 - load)) if rng.random() < load else 0.0
+        steps = np.concatenate([[first], np.cumsum(service[:-1] - gaps[:-1]) + first])
+        waits = steps - np.minimum(np.minimum.accumulate(steps), 0.0)
+        return np.asarray(waits + service, dtype=np.float64)
+
+    return draw
+
+
+def _exponential(rate: float) -> Share:
+    return lambda t: -math.expm1(-rate * t) if t > 0 else 0.0
+
+
+def _in_queue(load: float) -> TimesWorld:
+    told = f"one server, Poisson arrivals, {load:.0%} busy: requests wait behind the same ones"
+    return TimesWorld(f"queue, {load:.0%} busy", told, _queue(load), _exponential(1 - load))
+
+
+WORLDS: tuple[TimesWorld, ...] = (
+    TimesWorld("log-normal", "independent requests", _independent, _log_normal()),
+    TimesWorld(
+        "bimodal",
+        "independent; one in twenty takes twenty times as long",
+        _bimodal,
+        lambda t: 0.95 * _log_normal()(t) + 0.05 * _log_normal(20.0)(t),
+    ),
+    TimesWorld(
+        "Pareto",
+        "independent, with infinite variance (exponent 2)",
+        _pareto,
+        lambda t: 1 - t**-2 if t > 1 else 0.0,
+    ),
+    TimesWorld(
+        "correlated 0.5", "each log-normal time correlates with the last", _correlated(0.5), _log_normal()
+    ),
+    TimesWorld("correlated 0.9", "the same, strongly", _correlated(0.9), _log_normal()),
+    _in_queue(0.5),
+    _in_queue(0.8),
+    _in_queue(0.95),
+    TimesWorld(
+        "pauses",
+        f"{PAUSED:.0%} of the requests meet a pause of up to 55 ms, {TOGETHER} in a row the same one",
+        _paused,
+        lambda t: (1 - PAUSED) * _log_normal()(t) + PAUSED * min(max((t - 5) / 50, 0.0), 1.0),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsWorld:
+    """`draw(rng, n)` gives the logs of the p99 of n trials, whose median is `median`."""
+
+    name: str
+    told: str
+    draw: Draw
+    median: float
+
+
+SLOW = math.log(1.3)
+OVER_TRIALS: tuple[TrialsWorld, ...] = (
+    TrialsWorld("log-normal", "p99 differs by 10 %", lambda rng, n: rng.normal(0, 0.1, n), 0.0),
+    TrialsWorld(
+        "slow starts",
+        "besides, three starts in ten are 30 % slower",
+        lambda rng, n: rng.normal(0, 0.1, n) + SLOW * (rng.random(n) < 0.3),
+        _solved(lambda t: 0.7 * NORMAL.cdf(t / 0.1) + 0.3 * NORMAL.cdf((t - SLOW) / 0.1), 0.5),
+    ),
+    TrialsWorld("heavy-tailed", "Cauchy: no mean exists", lambda rng, n: rng.standard_cauchy(n), 0.0),
+)
+
+
+def coverage(
+    world: TimesWorld, count: int, percentiles: Sequence[float], rounds: int, seed: int = SEED
+) -> dict[float, float]:
+    """Of each percentile: the share of trials of `count` requests whose interval holds the true one."""
+    rng = np.random.default_rng(seed)
+    truth = {p: world.percentile(p) for p in percentiles}
+    hits = dict.fromkeys(percentiles, 0)
+    for _ in range(rounds):
+        values = np.sort(world.draw(rng, count)) * 1e6
+        times = Times(Decoded(values, values, np.ones_like(values)))
+        for p in percentiles:
+            found = times.percentile(p)
+            hits[p] += found is not None and found.low_ms <= truth[p] <= found.high_ms
+    return {p: hit / rounds for p, hit in hits.items()}
+
+
+def median_coverage(world: TrialsWorld, trials: int, rounds: int, seed: int = SEED) -> float:
+    """In which share of the experiments the interval of the median over trials holds the true one."""
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for _ in range(rounds):
+        found = median_interval([float(v) for v in world.draw(rng, trials)])
+        hits += found is not None and found[0] <= world.median <= found[1]
+    return hits / rounds
+
+
+COUNTS = (useful_samples(99.0), 5_000, 30_000)
+PERCENTILES = (50.0, 99.0)
+TRIALS = (6, 10, 20)
+ROUNDS = 1_000

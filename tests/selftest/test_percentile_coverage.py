@@ -1,0 +1,44 @@
+"""Intervals of percentiles hold what they say where requests are independent; the queue shows that they are
+tested against something they do not hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from prony.selftest.percentile_coverage import (
+    OVER_TRIALS,
+    WORLDS,
+    TimesWorld,
+    TrialsWorld,
+    coverage,
+    median_coverage,
+)
+
+NAMED = {world.name: world for world in WORLDS}
+
+
+@pytest.mark.parametrize("name", ["log-normal", "bimodal", "Pareto"])
+def test_independent_requests_are_covered(name: str) -> None:
+    found = coverage(NAMED[name], 1522, (50.0, 99.0), 300)
+    assert min(found.values()) >= 0.92
+
+
+def test_requests_that_share_a_queue_are_covered_less_and_the_page_says_so() -> None:
+    assert coverage(NAMED["queue, 95% busy"], 1522, (99.0,), 200)[99.0] < 0.8
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
+def test_the_true_percentile_of_a_world_is_the_one_that_it_draws(world: TimesWorld) -> None:
+    """The mean rank of the true p90 over many trials: of the marginal, which correlation leaves alone."""
+
+    rng = np.random.default_rng(3)
+    shares = [float((world.draw(rng, 2000) <= world.percentile(90.0)).mean()) for _ in range(150)]
+    assert np.mean(shares) == pytest.approx(0.9, abs=4 * np.std(shares) / 150**0.5 + 1e-3)
+
+
+@pytest.mark.parametrize("world", OVER_TRIALS, ids=[world.name for world in OVER_TRIALS])
+def test_the_median_over_trials_is_covered(world: TrialsWorld) -> None:
+
+    assert min(median_coverage(world, trials, 1000) for trials in (6, 10, 20)) >= 0.94
