@@ -116,8 +116,27 @@ class Counters(EngineRecord):
     tls_time: Histogram | None = None
     """From the connection to the end of the TLS handshake."""
     service_time_sum_s: float | None = None
+    lost_time_sum_s: float | None = None
+    """Σ time in flight of requests that ended without a response, timeouts included."""
     in_flight_integral_s: float | None = None
+    in_flight_age_open_s: float | None = None
+    """Σ time since their sends of the requests in flight at the opening ..."""
+    in_flight_age_close_s: float | None = None
+    """... and at the close."""
     clipped_cycle_s: float | None = None
+    """Time of all users within the span: residence from the send, think times and pauses. Engines that did
+    not report `clipped_connect_s` counted connecting in.
+    """
+    clipped_connect_s: float | None = None
+    """From the begin of connecting, TLS included, until a request could be sent."""
+    clipped_turnaround_s: float | None = None
+    """The client's own time before a send."""
+    clipped_back_off_s: float | None = None
+    """After failed attempts to connect. The four together are `users_integral_s`."""
+    turnaround_sum_s: float | None = None
+    turnaround_count: int | None = None
+    turnaround: Histogram | None = None
+    """From the end of what a user did before (last response, think time, connecting) to its next send."""
     users: int | None = None
     users_integral_s: float | None = None
     """∫ users dt, counted apart from their cycles."""
@@ -142,6 +161,15 @@ class Counters(EngineRecord):
     sessions_completed: int | None = None
     """... and those of them who came to its end."""
 
+    @property
+    def user_time_s(self) -> float | None:
+        """User-seconds in which users did what they are there for: in flight, thinking, connecting, or about
+        to send; not backing off. None where cycles were not reported.
+        """
+        if self.clipped_cycle_s is None:
+            return None
+        return self.clipped_cycle_s + (self.clipped_connect_s or 0.0) + (self.clipped_turnaround_s or 0.0)
+
 
 class StepFigures(EngineRecord):
     """The requests of one step of a scenario over the window."""
@@ -152,6 +180,8 @@ class StepFigures(EngineRecord):
     failed: int = 0
     status: dict[str, int] = Field(default_factory=dict)
     service_time: Histogram | None = None
+    response_time: Histogram | None = None
+    """As that of the window."""
 
 
 class Window(Counters):
@@ -161,7 +191,12 @@ class Window(Counters):
     duration_s: float
     complete: bool = True
     service_time: Histogram | None = None
+    response_time: Histogram | None = None
+    """Closed model, None unless connections were opened for requests: of the same requests, but from the
+    begin of connecting of those that opened one; and of attempts to connect that timed out.
+    """
     latency: Histogram | None = None
+    """Open model: from the intended send, connecting included."""
     steps: tuple[StepFigures, ...] = ()
     """By step name; empty when the workload has a single one."""
     transactions: tuple[StepFigures, ...] = ()
