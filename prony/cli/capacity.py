@@ -19,7 +19,6 @@ USERS = 64
 
 @measures(without=("until_clear", "max_trials"))
 def command(
-    target: t.Target = None,
     slo: str | None = typer.Option(
         None, "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
     ),
@@ -37,12 +36,8 @@ def command(
         None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."
     ),
     arrivals: str | None = typer.Option(None, "--arrivals", help="constant or poisson [default: constant]."),
-    workload: t.Workload = None,
-    window: t.Window = None,
-    warmup: t.WarmUp = None,
-    warm_up_cap: t.WarmUpCap = None,
-    quick: t.Quick = False,
     *,
+    asked: t.AskedTarget,
     common: Common,
 ) -> int:
     """How much can it carry while the objective holds? Open-loop trials, each judged; never more than the
@@ -74,13 +69,13 @@ def command(
         arrivals=spacing,
     )
     closed = ClosedLoad(users=options.users(USERS if users is None else users))
-    chosen = t.chosen(target, workload, window, warmup, warm_up_cap, quick)
+    chosen = t.chosen(asked)
     plan = one_part(
         "capacity",
         f"capacity of {chosen.title} with {slo}",
         [chosen.cell(closed if start is None else first_open_load(start, search))],
         seed=options.seed(common.seed),
-        quick=quick,
+        quick=asked.quick,
         shape="capacity",
         search=search,
     )

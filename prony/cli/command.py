@@ -6,42 +6,44 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import is_dataclass
 from typing import Any, get_type_hints
 
-from prony.cli import measure, options
+from prony.cli import measure
 from prony.cli.common import Common, is_given
 
 
 def measures(
     *, without: tuple[str, ...] = (), beside_resume: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command the options of `Common`, but for those that cannot apply to it; it receives them as
-    `common`. With --resume the command itself is not called: the stored plan is continued, and of the
-    command's own parameters only those `beside_resume` may be given.
+    """Gives a command its options. A parameter whose type is a dataclass stands for an option per field, but
+    for those that cannot apply; every such command has `common: Common`. With --resume the command itself is
+    not called: the stored plan is continued, and of its own parameters only those `beside_resume` may be
+    given.
     """
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         hints = get_type_hints(command, include_extras=True)
-        shared = get_type_hints(Common, include_extras=True)
-        own = [one for one in inspect.signature(command).parameters.values() if one.name != "common"]
-        parameters = [one.replace(annotation=hints[one.name]) for one in own]
-        names = [field.name for field in fields(Common) if field.name not in without]
-        defaults = Common()
-        parameters += [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=options.LIMITS if name == "limits" else getattr(defaults, name),
-                annotation=shared[name],
-            )
-            for name in names
-        ]
+        parameters: list[inspect.Parameter] = []
+        groups: dict[str, tuple[type, list[str]]] = {}
+        for one in inspect.signature(command).parameters.values():
+            hint = hints[one.name]
+            if isinstance(hint, type) and is_dataclass(hint):
+                made = [option for option in _options_of(hint) if option.name not in without]
+                groups[one.name] = (hint, [option.name for option in made])
+                parameters += made
+            else:
+                parameters.append(one.replace(annotation=hint))
 
         def run(**given: Any) -> int:
-            common = Common(**{name: given.pop(name) for name in names})
+            common = Common(**{name: given.pop(name) for name in groups["common"][1]})
             if common.resume is None:
-                return command(**given, common=common)
+                made = {
+                    group: kind(**{name: given.pop(name) for name in names})
+                    for group, (kind, names) in groups.items()
+                    if group != "common"
+                }
+                return command(**given, **made, common=common)
             taken = {name: given.pop(name) for name in beside_resume}
             others = {
                 _option_of(one): given[one.name]
@@ -57,6 +59,15 @@ def measures(
         return run
 
     return decorate
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    """A parameter for each field of the dataclass."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in inspect.signature(group).parameters.values()
+    ]
 
 
 def _option_of(parameter: inspect.Parameter) -> str:

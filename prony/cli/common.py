@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +43,7 @@ class Common:
         int | None,
         typer.Option("--max-trials", help="With --until-clear: maximum per server [default: 20]."),
     ] = None
-    limits: list[str] | None = None
+    limits: options.Limits = None
     repeat_disturbed: Annotated[
         int,
         typer.Option("--repeat-disturbed", metavar="N", help="Repeat a trial up to N times while it is "
@@ -71,13 +70,9 @@ class Common:
         str | None,
         typer.Option("--client-cpus", help="CPUs of the load generator and the sampler [default: chosen]."),
     ] = None
-    db: Annotated[
-        str | None, typer.Option("--db", help="Where results are kept, a file or an SQLAlchemy URL.")
-    ] = None
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a self-contained HTML report to this file.")
-    ] = None
+    db: options.Db = None
+    json: options.Json = False
+    report: options.Report = None
 
     def applied(self, plan: Plan) -> Plan:
         """The plan as these options want it. Raises UsageError for one that does not apply to it."""

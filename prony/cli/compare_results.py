@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import typer
 
+from prony.cli import options
 from prony.errors import UsageError
 
 
 def command(
-    first: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    first: options.Which,
     second: str = typer.Argument(..., metavar="ID", help="The other one, such as one that was imported."),
-    db: str | None = typer.Option(None, "--db", help="The store: a file or an SQLAlchemy URL."),
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> int:
     """Put two results beside each other: ratios within each machine, and what differs between them.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
+from prony.cli import options
 
 if TYPE_CHECKING:
     from prony.host.check import HostCheck
 
 
-def command(json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")) -> int:
+def command(json: options.Json = False) -> int:
     """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with what
     to do.
     """

@@ -56,7 +56,7 @@ def shared() -> dict[str, tuple[str, Any]]:
     hints = get_type_hints(Common, include_extras=True)
     found = {}
     for name in SHARED:
-        known = options.LIMITS if name == "limits" else hints[name].__metadata__[0]
+        known = hints[name].__metadata__[0]
         found[f"--{name.replace('_', '-')}"] = (name, known)
     return found
 

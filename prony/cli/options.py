@@ -7,12 +7,24 @@ import re
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
 from prony.errors import UsageError
+
+Which = Annotated[str, typer.Argument(metavar="ID", help="An id, the beginning of one, or 'latest'.")]
+Db = Annotated[str | None, typer.Option("--db", help="Where results are kept, a file or an SQLAlchemy URL.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="Write a self-contained HTML report to this file.")
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "
+                 "(docs/method.md): one, or a YAML file. Repeatable."),
+]  # fmt: skip
 
 MAX_USERS = 1_000_000
 MAX_TRIALS = 1_000
@@ -96,14 +108,6 @@ def settings(given: list[str]) -> dict[str, float]:
         if not equals or not name.strip():
             raise UsageError(f"--set is '{text}'; expected a name and a number, such as delay_ms=50")
     return found
-
-
-LIMITS = typer.Option(
-    None,
-    "--limits",
-    metavar="KEY=VALUE|FILE",
-    help="Limits of the checks instead of the defaults (docs/method.md): one, or a YAML file. Repeatable.",
-)
 
 
 def limits(given: Sequence[str] | None) -> dict[str, Any]:

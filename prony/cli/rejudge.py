@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import typer
-
 from prony.cli import options
 from prony.errors import ExitCode
 
 
 def command(
-    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
-    limits: list[str] = options.LIMITS,
-    db: str | None = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL."),
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+    which: options.Which,
+    limits: options.Limits = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> int:
     """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
     judgements are kept, and every command shows the newest one from then on.

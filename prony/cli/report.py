@@ -10,9 +10,9 @@ from prony.cli import options
 
 
 def command(
-    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    which: options.Which,
     output: Path = typer.Option(..., "--output", "-o", help="The file to write."),
-    db: str | None = typer.Option(None, "--db", help="The store: a file or an SQLAlchemy URL."),
+    db: options.Db = None,
 ) -> int:
     """Write the HTML report of a stored experiment; the page needs no network."""
     from prony.report.html import write_html

@@ -18,13 +18,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-DB = typer.Option(None, "--db", help="Where results are kept, a file or an SQLAlchemy URL.")
-
 
 @app.command("list")
-def list_results(
-    db: str | None = DB, json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")
-) -> int:
+def list_results(db: options.Db = None, json: options.Json = False) -> int:
     """List stored experiments, the newest first."""
     from rich.console import Console
     from rich.markup import escape
@@ -70,12 +66,10 @@ def list_results(
 
 @app.command("show")
 def show(
-    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
-    db: str | None = DB,
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
-    report: Path | None = typer.Option(
-        None, "--report", help="Write a self-contained HTML report to this file."
-    ),
+    which: options.Which,
+    db: options.Db = None,
+    json: options.Json = False,
+    report: options.Report = None,
 ) -> int:
     """Show one stored experiment as it was shown when it ended."""
     from prony.store import Store
@@ -88,9 +82,9 @@ app.command("rejudge")(rejudge.command)
 
 @app.command("export")
 def export(
-    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    which: options.Which,
     output: Path = typer.Option(..., "--output", "-o", help="The file to write."),
-    db: str | None = DB,
+    db: options.Db = None,
 ) -> int:
     """Write one experiment with everything in it, histograms included, to a file for another machine."""
     from prony.store import Store, transfer
@@ -108,7 +102,7 @@ def import_results(
     file: Path = typer.Argument(
         ..., metavar="FILE", help="What prony results export wrote, or a rescued trial."
     ),
-    db: str | None = DB,
+    db: options.Db = None,
 ) -> int:
     """Take an exported experiment into this store, or a trial that was rescued when it could not be stored.
     Doing it again changes nothing.
@@ -123,14 +117,14 @@ def import_results(
 
 @app.command("csv")
 def csv(
-    which: str = typer.Argument(..., metavar="ID", help="An id, the beginning of one, or 'latest'."),
+    which: options.Which,
     form: str = typer.Option(
         "tidy",
         "--format",
         help=f"One of {', '.join(exports.names())} [default: tidy, a row per trial and figure].",
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="A file [default: standard output]."),
-    db: str | None = DB,
+    db: options.Db = None,
 ) -> int:
     """Print the trials as CSV, in the order in which they ran."""
     from prony.report.html import write_text

@@ -25,7 +25,7 @@ app.command("build")(servers_build.command)
 @app.callback(invoke_without_command=True)
 def command(
     context: typer.Context,
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+    json: options.Json = False,
 ) -> int:
     """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
     if context.invoked_subcommand is not None:
@@ -94,7 +94,7 @@ def check(
     jdk: str | None = typer.Option(
         None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
     ),
-    json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
+    json: options.Json = False,
 ) -> int:
     """Start each server fresh and ask whether it answers as its workloads declare: status, headers, every
     byte of the body, keep-alive, HEAD, a hundred connections at once, and what no decent client sends.

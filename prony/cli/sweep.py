@@ -16,17 +16,12 @@ MOST_POINTS = 100
 
 @measures(without=("until_clear", "max_trials"))
 def command(
-    target: t.Target = None,
     users: str | None = typer.Option(
         None, "--users", "-c", help=f"Numbers of users; 16…2048 doubles between two [default: {USERS}]."
     ),
     trials: int = typer.Option(1, "--trials", help="Per number of users; 3 or more give better intervals."),
-    workload: t.Workload = None,
-    window: t.Window = None,
-    warmup: t.WarmUp = None,
-    warm_up_cap: t.WarmUpCap = None,
-    quick: t.Quick = False,
     *,
+    asked: t.AskedTarget,
     common: Common,
 ) -> int:
     """How does it scale? A judged trial for each number of users, the Universal Scalability Law, and where
@@ -38,13 +33,13 @@ def command(
 
     numbers = user_list(users or USERS)
     times = options.trials(trials)
-    chosen = t.chosen(target, workload, window, warmup, warm_up_cap, quick)
+    chosen = t.chosen(asked)
     plan = one_part(
         "sweep",
         f"sweep of {chosen.title}",
         [chosen.cell(ClosedLoad(users=number), times) for number in numbers],
         seed=options.seed(common.seed),
-        quick=quick,
+        quick=asked.quick,
         shape="sweep",
     )
     return measure.run(plan, common)

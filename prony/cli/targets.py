@@ -25,26 +25,33 @@ Target = Annotated[
         help="A URL (http://…) of a running server, or a server of the catalogue (prony servers).",
     ),
 ]
-Workload = Annotated[str | None, typer.Option("--workload", "-w", help="Which requests.")]
-Window = Annotated[
-    str | None,
-    typer.Option(
-        "--window", help="Measured part of a trial [default: 10s, of a server of the catalogue 30s]."
-    ),
-]
-WarmUp = Annotated[
-    str | None,
-    typer.Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s]."),
-]
-WarmUpCap = Annotated[
-    str | None,
-    typer.Option(
-        "--warm-up-cap",
-        help="Of a server of the catalogue: longest warm-up, such as 60s; a server that is not steady then "
-        "is suspect.",
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTarget:
+    """What is put under load, and how long: of the commands that try several loads on it."""
+
+    target: Target = None
+    workload: Annotated[str | None, typer.Option("--workload", "-w", help="Which requests.")] = None
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window", help="Measured part of a trial [default: 10s, of a server of the catalogue 30s]."
+        ),
+    ] = None
+    warmup: Annotated[
+        str | None,
+        typer.Option("--warmup", help="Of a URL: load before the window, such as 5s [default: 3s]."),
+    ] = None
+    warm_up_cap: Annotated[
+        str | None,
+        typer.Option(
+            "--warm-up-cap",
+            help="Of a server of the catalogue: longest warm-up, such as 60s; a server that is not steady "
+            "then is suspect.",
+        ),
+    ] = None
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +71,26 @@ class Chosen:
         return cell_of(MAIN, self.server, self.target, trial, trials)
 
 
-def chosen(
-    named: str | None,
-    workload: str | None,
-    window: str | None,
-    warmup: str | None,
-    warm_up_cap: str | None,
-    quick: bool,
-) -> Chosen:
+def chosen(asked: AskedTarget) -> Chosen:
     """What the options say. A URL names its scheme; everything else is a server of the catalogue. Raises
     UsageError.
     """
+    named = asked.target
     if named is None:
         raise UsageError("name a URL or a server of the catalogue (prony servers lists them)")
     if "://" in named:
-        if warm_up_cap is not None:
+        if asked.warm_up_cap is not None:
             raise UsageError("--warm-up-cap applies to a server of the catalogue; of a URL give --warmup")
-        return _url(named, workload, window, warmup, quick)
-    if warmup is not None:
+        return _url(named, asked)
+    if asked.warmup is not None:
         raise UsageError(
             "--warmup applies to a URL; a server of the catalogue is warmed up until it is steady, for no "
             "longer than --warm-up-cap"
         )
-    return _server(named, workload, window, warm_up_cap, quick)
+    return _server(named, asked)
 
 
-def _url(named: str, workload: str | None, window: str | None, warmup: str | None, quick: bool) -> Chosen:
+def _url(named: str, asked: AskedTarget) -> Chosen:
     from prony.cli.load import request
     from prony.plan import workload as workloads
     from prony.plan.load import ClosedLoad, SteadyWindow
@@ -97,11 +98,11 @@ def _url(named: str, workload: str | None, window: str | None, warmup: str | Non
     from prony.plan.trial import TrialPlan, fixed
 
     target, path = parse_url(named)
-    if workload is not None and path != "/":
+    if asked.workload is not None and path != "/":
         raise UsageError("--workload brings its own paths; give the URL without a path")
-    sends = request(path, None, [], None, None) if workload is None else workloads.load(workload)
-    window_s = options.seconds(window or ("5s" if quick else "10s"), "--window", at_least_s=1.0)
-    warm_up_s = URL_WARM_UP_S if warmup is None else options.seconds(warmup, "--warmup")
+    sends = request(path, None, [], None, None) if asked.workload is None else workloads.load(asked.workload)
+    window_s = options.seconds(asked.window or ("5s" if asked.quick else "10s"), "--window", at_least_s=1.0)
+    warm_up_s = URL_WARM_UP_S if asked.warmup is None else options.seconds(asked.warmup, "--warmup")
     trial = TrialPlan(
         workload=sends,
         load=ClosedLoad(users=1),
@@ -111,22 +112,20 @@ def _url(named: str, workload: str | None, window: str | None, warmup: str | Non
     return Chosen(named, target.url, target, trial)
 
 
-def _server(
-    named: str, workload: str | None, window: str | None, warm_up_cap: str | None, quick: bool
-) -> Chosen:
+def _server(named: str, asked: AskedTarget) -> Chosen:
     from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
     from prony.plan.target import named as server_named
     from prony.plan.trial import capped, full_trial, quick_trial
 
     server = Targets().at(server_named(named))
-    name = workload or next(iter(server.workloads), None)
+    name = asked.workload or next(iter(server.workloads), None)
     if name is None:
         raise UsageError(f"{server.name} does not say which workload it offers; name one with --workload")
-    window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
-    trial = (quick_trial if quick else full_trial)(workloads.load(name), 1, window_s)
+    window_s = None if asked.window is None else options.seconds(asked.window, "--window", at_least_s=1.0)
+    trial = (quick_trial if asked.quick else full_trial)(workloads.load(name), 1, window_s)
     trial = trial.model_copy(update={"published_requests": None})
-    if warm_up_cap is not None:
-        cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
+    if asked.warm_up_cap is not None:
+        cap_s = options.seconds(asked.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
         trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
     return Chosen(server.name, server.name, server_named(server.name), trial)
