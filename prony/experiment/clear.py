@@ -74,7 +74,7 @@ def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Cells that answer the same question, by its name: all servers under one workload and load, or in a
     comparison under the load that each has (such as a share of its own capacity).
     """
-    if part.shape == "comparison" and len(cells) == len({cell.server for cell in cells}):
+    if cells and part.shape == "comparison" and len(cells) == len({cell.server for cell in cells}):
         return {"": list(cells)}
     found: dict[str, list[Cell]] = {}
     for cell in cells:

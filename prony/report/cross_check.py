@@ -36,7 +36,7 @@ def _cpus(part: PartView) -> tuple[int, ...]:
 def blocks(part: PartView) -> list[Block]:
     """A row per tool; a sentence for each difference, and for each tool that is missing."""
     asked = part.part.cross_check
-    if asked is None:
+    if asked is None or not part.cells:
         return []
     found, cpus = opinions_of(part), _cpus(part)
     rounds = max([run.round for one in found for run in one.runs], default=0)

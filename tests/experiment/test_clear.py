@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from prony.cli.common import Common
 from prony.compare import Looks
 from prony.errors import UsageError
-from prony.experiment.clear import UntilClear
+from prony.experiment.clear import UntilClear, questions
 from prony.judge.finding import Judgement, Status
 from prony.plan import workload
 from prony.plan.plan import MAIN, Part, Plan, cell_of
@@ -105,3 +105,8 @@ def test_the_command_refuses_what_makes_no_plan() -> None:
     for until_clear, most, first in ((False, 9, 5), (True, 4, 5), (True, 20, 2), (True, 5000, 5)):
         with pytest.raises(UsageError, match="--max-trials"):
             Common(until_clear=until_clear, max_trials=most).last_look(first)
+
+
+def test_a_part_without_cells_asks_nothing() -> None:
+    part = Part(name="latency", title="a second pass that was skipped", shape="comparison")
+    assert questions(part, ()) == {}
