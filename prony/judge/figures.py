@@ -16,7 +16,7 @@ from prony.judge.checks.errors import expectations_missed
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.limits import CheckLimits
 from prony.judge.percentiles import Times
-from prony.judge.times import NAMED, headline_times, plain_times, supported
+from prony.judge.times import NAMED, headline, headline_times, plain_times, supported, window_times
 from prony.judge.window import measured
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
@@ -38,7 +38,8 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of one trial; names as in FIGURES. Times of the open model are latencies (from the intended
-    send).
+    send), of the closed one response times (from the start of the connect) where requests opened connections;
+    service times then stand beside them.
     """
 
     requests_per_s: float | None = None
@@ -50,6 +51,8 @@ class Figures:
     p999_ms: float | None = None
     min_ms: float | None = None
     max_ms: float | None = None
+    service_time_p50_ms: float | None = None
+    service_time_p99_ms: float | None = None
     sessions_begun: float | None = None
     sessions_completed: float | None = None
     sessions_per_s: float | None = None
@@ -103,6 +106,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure("p999_ms", "p99.9", "ms", 3, False),
     Figure("min_ms", "shortest", "ms", 3, False),
     Figure("max_ms", "longest", "ms", 1, False),
+    Figure("service_time_p50_ms", "p50 of service times", "ms", 3, False),
+    Figure("service_time_p99_ms", "p99 of service times", "ms", 3, False),
     Figure("sessions_begun", "sessions begun", "", 0, None),
     Figure("sessions_completed", "sessions completed", "", 0, None),
     Figure("sessions_per_s", "sessions completed per second", "1/s", 1, True),
@@ -152,6 +157,9 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     window = measured(evidence)
     if window is not None:
         values |= _load(window) | times_ms(headline_times(evidence), limits)
+        if headline(window, evidence.load.model) is not window.service_time:
+            service = times_ms(window_times(window.service_time, evidence), limits)
+            values |= {f"service_time_{name}": service.get(name) for name in ("p50_ms", "p99_ms")}
         values |= _sessions(window, limits)
     if evidence.load.tls:
         values |= _handshakes(evidence)

@@ -27,8 +27,10 @@ OF_SESSIONS = ("p50_ms", "p95_ms", "p99_ms")
 
 
 def headline(window: Window, model: str) -> Histogram | None:
-    """What the figures' times are: from the intended send in an open load, else from the actual one."""
-    return window.latency if model == "open" else window.service_time
+    """What the figures' times are: from the intended send in an open load; else from the start of the connect
+    where requests opened connections; else from the actual send.
+    """
+    return window.latency if model == "open" else window.response_time or window.service_time
 
 
 def headline_times(evidence: Evidence) -> Times | None:
@@ -57,7 +59,8 @@ def step_times(step: StepFigures, window: Window) -> Times | None:
     none; then those that timed out count.
     """
     known = not expectations_missed(window) and step in window.steps
-    return _times(step.service_time, step.completed, step.failed if known else 0)
+    times = step.response_time or step.service_time
+    return _times(times, step.completed, step.failed if known else 0)
 
 
 def plain_times(histogram: Histogram | None) -> Times | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from prony.judge.finding import Status
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.comparison import figure_cell, pair_lines
+from prony.report.comparison import SERVICE_TIMES, figure_cell, pair_lines
 from prony.report.intervals import failed_lines
 from prony.report.labels import label, named
 from prony.report.result import CellView, PartView
@@ -25,6 +25,7 @@ COLUMNS = (
     "p99_ms",
     "p999_ms",
     "max_ms",
+    *SERVICE_TIMES,
     "think_actual_share",
     "connections_per_request",
     "handshakes_per_request",

@@ -17,6 +17,8 @@ from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, 
 from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.wording import ratio
 
+SERVICE_TIMES = ("service_time_p50_ms", "service_time_p99_ms")
+"""Beside times that are counted from elsewhere: from the intended send, or the start of the connect."""
 LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Start-up",
@@ -32,7 +34,7 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Steady load",
         "over the measured window",
-        (HEADLINE, "mean_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "time_to_steady_s"),
+        (HEADLINE, "mean_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", *SERVICE_TIMES, "time_to_steady_s"),
     ),
     (
         "Sessions",

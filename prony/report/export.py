@@ -111,6 +111,9 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         duration_s=window.duration_s if window is not None else None,
         figures={name: trial.figures[name] for name in known},
         service_time=_times(window.service_time, evidence) if window is not None and printed else None,
+        response_time=_times(window.response_time, evidence)
+        if window is not None and printed and window.response_time is not None
+        else None,
         latency=_times(window.latency, evidence) if window is not None and printed and is_open else None,
         percentiles=_percentiles(trial) if printed else {},
         reported=dict(start.reported) if start is not None and printed else {},

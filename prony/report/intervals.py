@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from prony.judge.figures import times_ms
 from prony.judge.percentiles import Times
-from prony.judge.times import headline, headline_times, plain_times, supported, without_response
+from prony.judge.times import headline, headline_times, supported, without_response
 from prony.judge.window import measured
 from prony.numbers import milliseconds, percent
 from prony.report.blocks import Block, Lines, TableCell
@@ -80,8 +79,9 @@ def times_lines(trial: TrialView) -> tuple[str, ...]:
         return ()
     lines = []
     model = trial.record.evidence.load.model
-    service = times_ms(plain_times(window.service_time))
-    if headline(window, model) is not window.service_time and service.get("p50_ms") is not None:
+    if headline(window, model) is not window.service_time:
+        names = {"p50_ms": "service_time_p50_ms", "p99_ms": "service_time_p99_ms"}
+        service = {name: trial.figure(own) for name, own in names.items()}
         lines.append(f"times are {COUNTED_FROM[model]}; service time {_said(service)}")
     times = _times(trial)
     if times is not None and times.failed:

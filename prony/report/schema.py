@@ -80,6 +80,9 @@ class TrialOut(Out):
     duration_s: float | None = Field(description="length of the measured window")
     figures: dict[str, float] = Field(description="names carry units; times of an open loop are latencies")
     service_time: TimesOut | None = Field(description="from the actual send to the end of the response")
+    response_time: TimesOut | None = Field(
+        description="closed loop: from the start of the connect; null where no request opened a connection"
+    )
     latency: TimesOut | None = Field(description="open loop: from the intended send; null for a closed loop")
     percentiles: dict[str, PercentileOut] = Field(
         description="of the figures' times, with 95 % intervals (limits: samples_confidence)"

@@ -24,6 +24,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "p99_ms",
             "p999_ms",
             "max_ms",
+            "service_time_p50_ms",
+            "service_time_p99_ms",
         ),
     ),
     (

@@ -111,7 +111,10 @@ def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
             found.setdefault(name, []).append(step)
     if not found:
         return []
-    note = "service times" if len(counting) == 1 else "service times, median over trials"
+    windows = (measured(trial.record.evidence) for trial in counting)
+    connecting = any(window is not None and window.response_time is not None for window in windows)
+    note = "response times, from the start of the connect" if connecting else "service times"
+    note += ", median over trials" if len(counting) > 1 else ""
     rows = [_step_row(name, steps) for name, steps in found.items()]
     return [plain(STEP_HEAD, rows, f"Steps, {whose}" if whose else "Steps", note)]
 

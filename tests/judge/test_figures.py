@@ -72,7 +72,7 @@ def test_the_table_knows_every_figure_once() -> None:
     assert {figure.name for figure in FIGURES} == known == set(FIGURE)
     elsewhere = {name for name in known if name.startswith("session")}  # open loads of users who walk
     elsewhere |= {"handshakes_per_request", "resumed_share"}  # TLS
-    elsewhere |= {name for name in known if name.startswith("service")}  # servers that stand on something
+    elsewhere |= {name for name in known if name.startswith("service")}  # backing services, connecting
     assert set(figures(f.healthy()).numbers()) == known - elsewhere
 
 
@@ -141,3 +141,17 @@ def test_of_a_step_whose_failures_may_be_wrong_responses_only_timeouts_are_count
     mixed = plain.model_copy(update={"errors": {"read": 20, "expect_body": 10}})
     counted = [times.failed for window in (plain, mixed) if (times := step_times(step, window))]
     assert counted == [30, 10]
+
+
+def test_where_connections_were_opened_times_are_counted_from_the_connect() -> None:
+    connecting = f.window(f.healthy(), response_time=f.histogram(mean_ms=40))
+    found = figures(connecting)
+    assert found.mean_ms == pytest.approx(40, rel=1e-3)
+    assert found.service_time_p99_ms == figures(f.healthy()).p99_ms
+    assert figures(f.healthy()).service_time_p99_ms is None
+    assert percentiles(connecting)["p50_ms"].value_ms == found.p50_ms
+
+
+def test_an_open_loop_has_service_times_beside_its_latencies() -> None:
+    evidence = f.window(f.open_model(), latency=f.histogram(mean_ms=40))
+    assert figures(evidence).service_time_p50_ms == figures(f.healthy()).p50_ms

@@ -93,3 +93,30 @@ def test_trials_whose_percentile_is_beyond_are_the_longest() -> None:
     half = spread([1.0, 2.0], [30.0, 40.0])
     assert half is not None
     assert over_trials("p99_ms", half, half.median) == "> 30.000", "between a value and no value is none"
+
+
+def test_response_times_stand_above_service_times_wherever_connections_were_opened() -> None:
+    def connecting(made: TrialView) -> TrialView:
+        record = factory.constant(made.record, 2.0)
+        engine = record.evidence.engine
+        assert engine is not None
+        assert engine.window is not None
+        times = factory.constant(made.record, 7.0).evidence.engine
+        assert times is not None
+        assert times.window is not None
+        window = engine.window.model_copy(update={"response_time": times.window.service_time})
+        report = engine.model_copy(update={"window": window})
+        evidence = record.evidence.model_copy(update={"engine": report})
+        return factory.trial(record.model_copy(update={"evidence": evidence}))
+
+    view = factory.changed(factory.foreign_load(), connecting)
+    (said,) = times_lines(view.trials[0])
+    assert said.startswith("times are response times, from the start of the connect")
+    assert said.endswith("service time p50 2 ms, p99 2 ms")
+    trial = to_json(view).parts[0].cells[0].trials[0]
+    assert trial.response_time is not None
+    assert trial.service_time is not None
+    assert trial.response_time.p99_ms == trial.figures["p99_ms"] == pytest.approx(7.0, rel=1e-3)
+    assert trial.service_time.p99_ms == trial.figures["service_time_p99_ms"] == pytest.approx(2.0, rel=1e-3)
+    figures = {row["figure"] for row in csv.DictReader(io.StringIO(tidy.write(view).text))}
+    assert "service_time_p99_ms" in figures

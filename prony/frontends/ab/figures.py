@@ -190,14 +190,16 @@ def _sum(errors: Mapping[str, int], kinds: Sequence[str]) -> int:
 
 
 def times_of(window: Window, totals: Counters) -> AbTimes | None:
-    """From the histograms; None when nothing was answered. What connecting took is spread over all requests,
-    and added to what followed as if one did not depend on the other.
+    """From the histograms; None when nothing was answered. What connecting took is spread over all requests.
+    The total is the response time; in results that have none, connecting and what followed are added as if
+    one did not depend on the other.
     """
     processing = _spread(window.service_time)
     if processing is None:
         return None
     connect = _connecting(totals, processing.count)
-    return AbTimes(connect, processing, processing, processing.plus(connect))
+    total = _spread(window.response_time) or processing.plus(connect)
+    return AbTimes(connect, processing, processing, total)
 
 
 def _connecting(totals: Counters, requests: float) -> TimeDistribution:

@@ -99,7 +99,7 @@ def total(ran: Ran) -> Count:
 def _whole(window: Window) -> Count:
     """One run, an error being a response that is wrong, or none."""
     wrong = sum(window.errors.values())
-    times = window.service_time
+    times = window.response_time or window.service_time  # with connecting, as JMeter's elapsed time
     requests = window.completed + _lost(window.errors)
     return Count(
         requests=requests,
