@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
 from prony.cli import options
@@ -12,6 +14,9 @@ from prony.errors import UsageError
 
 USERS = "1,2,4,8,16,32,64,128,256"
 MOST_POINTS = 100
+FEWEST_POINTS = 4
+"""With fewer numbers of users no law is fitted (prony.compare.scaling)."""
+REPEATS = 3
 
 
 @measures(without=("until_clear", "max_trials"))
@@ -19,7 +24,9 @@ def command(
     users: str | None = typer.Option(
         None, "--users", "-c", help=f"Numbers of users; 16…2048 doubles between two [default: {USERS}]."
     ),
-    trials: int = typer.Option(1, "--trials", help="Per number of users; 3 or more give better intervals."),
+    trials: int | None = typer.Option(
+        None, "--trials", help="Per number of users [default: 3; quick, or below 4 numbers: 1]."
+    ),
     *,
     asked: t.AskedTarget,
     common: Common,
@@ -32,7 +39,7 @@ def command(
     from prony.plan.plan import one_part
 
     numbers = user_list(users or USERS)
-    times = options.trials(trials)
+    times = options.trials(trials if trials is not None else usual_trials(numbers, quick=asked.quick))
     chosen = t.chosen(asked)
     plan = one_part(
         "sweep",
@@ -43,6 +50,11 @@ def command(
         shape="sweep",
     )
     return measure.run(plan, common)
+
+
+def usual_trials(numbers: Sequence[int], *, quick: bool) -> int:
+    """Trials per number of users: a law that is fitted gets intervals that cover."""
+    return 1 if quick or len(numbers) < FEWEST_POINTS else REPEATS
 
 
 def user_list(text: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.compare.scaling_region import Region, region
+from prony.compare.usl import log_capacity, throughput
 
 Floats = NDArray[np.float64]
 
@@ -87,15 +88,14 @@ class Scaling:
 
     def per_s(self, users: float) -> float:
         """The fitted throughput."""
-        return float(_law(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
+        return float(throughput(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
 
 
 def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | None:
     """The law fitted to the points by bounded least squares on logarithms; None below four different N.
 
     Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Raises ValueError
-    for a point that is not positive. Source: Gunther 1993, "A Simple Capacity Model of Massively Parallel
-    Transaction Systems".
+    for a point that is not positive.
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
         raise ValueError("a point needs at least one user and a positive, finite throughput")
@@ -105,9 +105,10 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
     users = np.asarray([p.users for p in ordered], dtype=np.float64)
     logs = np.log([p.per_s for p in ordered])
     found = _fit(users, logs)
-    fitted = np.log(_law(users, *found))
+    fitted = np.log(throughput(users, *found))
     residuals = logs - fitted
-    most_likely = _derived(found, users)
+    rate_1, alpha, beta = (np.asarray([value]) for value in found)
+    most_likely = [float(one[0]) for one in _derived(rate_1, alpha, beta, users)]
     laws = None
     if len({p.users for p in points}) >= POINTS_FOR_INTERVALS:
         laws = region(users, logs, found, confidence)
@@ -133,12 +134,6 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
     )
 
 
-def _law(users: Floats, rate_1: float, alpha: float, beta: float) -> Floats:
-    return np.asarray(
-        rate_1 * users / (1 + alpha * (users - 1) + beta * users * (users - 1)), dtype=np.float64
-    )
-
-
 def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
     """(rate of one user, α, β), α and β at least 0. Starts from several places, as the valley is curved."""
 
@@ -148,7 +143,7 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
     widest = float(users[-1]) ** 2  # β is tiny: in units of 1 ÷ N² it is of the size of α
 
     def model(n: Floats, log_rate: float, alpha: float, bent: float) -> Floats:
-        return log_rate + np.log(n) - np.log1p(alpha * (n - 1) + bent / widest * n * (n - 1))
+        return log_rate + log_capacity(n, alpha, bent / widest)
 
     def slopes(n: Floats, _: float, alpha: float, bent: float) -> Floats:
         below = 1 + alpha * (n - 1) + bent / widest * n * (n - 1)
@@ -179,27 +174,23 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
     return best[1]
 
 
-def _derived(law: tuple[float, float, float], users: Floats) -> tuple[float, float, float, float, float]:
-    """(rate of one user, α, β, peak, sweet spot) of a fitted law."""
-    rate_1, alpha, beta = law
-    peak = 1.0  # with α >= 1 one user is optimal
-    if alpha < 1:
-        bends = beta * float(users[-1]) ** 2 > ABSENT
-        peak = math.sqrt((1 - alpha) / beta) if bends else math.inf
+def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tuple[Floats, ...]:
+    """(rate of one user, α, β, peak, sweet spot) of fitted laws, one per place of the arrays."""
+    bends = beta * float(users[-1]) ** 2 > ABSENT
+    with np.errstate(divide="ignore", invalid="ignore"):
+        peak = np.where(bends, np.sqrt(np.maximum(1 - alpha, 0) / beta), np.inf)
+    peak = np.where(alpha >= 1, 1.0, np.maximum(1.0, peak))  # with α >= 1 one user is optimal
     # Fine enough for a sweet spot to a hundredth of a decade.
     grid = np.geomspace(users[0], users[-1], 400)
-    curve = _law(grid, *law)
-    spot = float(grid[int(np.argmax(curve >= ENOUGH * curve.max()))])
-    return rate_1, alpha, beta, max(1.0, peak), spot
+    curves = log_capacity(grid, alpha[:, None], beta[:, None])
+    reached = curves >= math.log(ENOUGH) + curves.max(axis=1, keepdims=True)
+    return rate_1, alpha, beta, peak, grid[reached.argmax(axis=1)]
 
 
 def _ranges(laws: Region, users: Floats) -> list[tuple[float, float]]:
     """Smallest and largest of what is read off a law, over the region."""
-    derived = [
-        _derived((float(rate), float(alpha), float(beta)), users)
-        for rate, alpha, beta in zip(laws.rate_1, laws.alpha, laws.beta, strict=True)
-    ]
-    ranges = [(min(values), max(values)) for values in zip(*derived, strict=True)]
+    derived = _derived(laws.rate_1, laws.alpha, laws.beta, users)
+    ranges = [(float(values.min()), float(values.max())) for values in derived]
     ranges[0] = (
         float((laws.rate_1 * np.exp(-laws.slack)).min()),
         float((laws.rate_1 * np.exp(laws.slack)).max()),

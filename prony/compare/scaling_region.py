@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special as untyped_special
 
+from prony.compare.usl import log_capacity
+
 special: Any = untyped_special
 Floats = NDArray[np.float64]
 Law = tuple[float, float, float]
@@ -78,10 +80,7 @@ def _misfits(users: Floats, logs: Floats, alphas: Floats, bends: Floats) -> tupl
     N, which is of the size of α.
     """
     scale = float(users.max()) ** 2
-    shape = np.log(users) - np.log1p(
-        alphas[:, None] * (users - 1) + bends[:, None] / scale * users * (users - 1)
-    )
-    left = logs - shape
+    left = logs - log_capacity(users, alphas[:, None], bends[:, None] / scale)
     log_rate = left.mean(axis=1)
     return ((left - log_rate[:, None]) ** 2).sum(axis=1), log_rate
 

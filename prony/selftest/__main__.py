@@ -6,13 +6,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from prony.selftest.laws import usl_table
 from prony.selftest.percentile_coverage import ROUNDS
 from prony.selftest.percentile_tables import percentile_tables
-from prony.selftest.tables import Repetitions, replace_between, statistics_tables
+from prony.selftest.tables import Repetitions, Say, replace_between, statistics_tables
 
-SECTIONS = ("statistics", "percentiles", "catalogue", "honest")
+SIMULATED: Mapping[str, Callable[[float, Say], str]] = {
+    "statistics": lambda share, say: statistics_tables(Repetitions().times(share), say),
+    "percentiles": lambda share, say: percentile_tables(max(20, int(ROUNDS * share)), say),
+    "usl": usl_table,
+}
+"""Sections that run nothing: from the share of the usual number of rounds to the tables."""
+SECTIONS = (*SIMULATED, "catalogue", "honest")
 
 
 def main() -> int:
@@ -53,13 +61,8 @@ def marks(section: str) -> tuple[str, str]:
 
 
 def _tables(chosen: argparse.Namespace) -> str:
-    if chosen.section == "statistics":
-        usual = Repetitions()
-        counts = (usual.intervals, usual.verdicts)
-        return statistics_tables(Repetitions(*(max(20, n * chosen.rounds // 100) for n in counts)), _say)
-    if chosen.section == "percentiles":
-        return percentile_tables(max(20, ROUNDS * chosen.rounds // 100), _say)
-    return _faults(chosen)
+    simulated = SIMULATED.get(chosen.section)
+    return _faults(chosen) if simulated is None else simulated(chosen.rounds / 100, _say)
 
 
 def _faults(chosen: argparse.Namespace) -> str:

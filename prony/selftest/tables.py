@@ -37,6 +37,10 @@ class Repetitions:
     intervals: int = 10_000
     verdicts: int = 4_000
 
+    def times(self, share: float) -> Repetitions:
+        """So many times as many, 20 at least."""
+        return Repetitions(max(20, int(self.intervals * share)), max(20, int(self.verdicts * share)))
+
 
 def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
     """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""

@@ -9,6 +9,7 @@ import pytest
 
 from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.faults.single_trial import markdown
+from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
 from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
@@ -21,7 +22,7 @@ def printed(section: str) -> str:
         return statistics_tables(Repetitions(2, 2))
     if section == "percentiles":
         return percentile_tables(2)
-    return markdown([])
+    return usl_table(0.0) if section == "usl" else markdown([])
 
 
 def headings(page: str) -> list[str]:
