@@ -17,6 +17,7 @@ from prony.errors import UsageError
 if TYPE_CHECKING:
     from prony.plan.plan import Part, Plan
     from prony.plan.trial import TrialPlan
+    from prony.plan.workload import Workload
 
 SHARE = 0.7
 """Of the capacity: busy, and not yet a queue that grows with every accident."""
@@ -74,21 +75,13 @@ def command(
     from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
     from prony.plan.target import named
-    from prony.plan.trial import capped, full_trial, pinned, quick_trial
 
     servers = servers or []
     targets = Targets()
     claims = {one.name: list(one.workloads) for one in (targets.at(named(server)) for server in servers)}
     _check_servers(servers, list(claims))
     chosen = workloads.load(workload or _common_workload(claims)).with_settings(options.settings(setting))
-    number = options.users(users if users is not None else chosen.users)
-    window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
-    trial = (quick_trial if quick else full_trial)(chosen, number, window_s)
-    if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
-        trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
-    if warm_up_cap is not None:
-        cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
-        trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
+    trial = trial_of(chosen, users, window, warm_up, warm_up_cap, quick=quick)
     first = options.trials(trials if trials is not None else (3 if quick else 5))
     plan = plan_of(
         list(claims),
@@ -100,6 +93,29 @@ def command(
         two_pass=two_pass,
     )
     return measure.run(plan, common)
+
+
+def trial_of(
+    workload: Workload,
+    users: int | None,
+    window: str | None,
+    warm_up: str,
+    warm_up_cap: str | None,
+    *,
+    quick: bool,
+) -> TrialPlan:
+    """The trial that these options describe. Raises UsageError for a value out of range."""
+    from prony.plan.trial import capped, full_trial, pinned, quick_trial
+
+    number = options.users(users if users is not None else workload.users)
+    window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
+    trial = (quick_trial if quick else full_trial)(workload, number, window_s)
+    if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
+        trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
+    if warm_up_cap is None:
+        return trial
+    cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
+    return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
 
 
 def plan_of(

@@ -20,6 +20,7 @@ from typer.core import TyperCommand
 
 import prony
 from prony.cli import (
+    aa,
     capacity,
     compare,
     compare_results,
@@ -59,6 +60,7 @@ app.command("run", short_help="Run an experiment from a plan.")(run.command)
 app.command("load", short_help="Measure a server that is already running.")(load.command)
 app.command("sweep", short_help="How does it scale with the number of users?")(sweep.command)
 app.command("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
+app.command("aa", short_help="How often is a server called different from itself?")(aa.command)
 app.command("second-opinion", short_help="Cross-check with other load generators.")(second_opinion.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)

@@ -22,12 +22,13 @@ from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
 MAIN = "main"
 """The part of a plan that has one."""
-Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check"]
+Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa"]
 """How the result of a part is read: servers against each other, a table of cells, throughput over users, the
-highest rate at which an objective holds, one trial, other load generators beside Prony.
+highest rate at which an objective holds, one trial, other load generators beside Prony, a server against
+itself.
 """
 
-RESUMABLE = frozenset({"compare", "run", "load", "sweep", "capacity", "second-opinion"})
+RESUMABLE = frozenset({"aa", "compare", "run", "load", "sweep", "capacity", "second-opinion"})
 """Commands that have --resume."""
 
 
@@ -70,6 +71,14 @@ class CrossCheck(Record):
     """Tool -> why it does not run, and how to get it."""
 
 
+class AATest(Record):
+    """A server against itself: experiments drawn from its trials, each under two names."""
+
+    experiments: int = Field(ge=1)
+    each: int = Field(ge=3)
+    """Trials per name in one experiment."""
+
+
 class Part(Record):
     """Cells that are read together."""
 
@@ -88,6 +97,7 @@ class Part(Record):
     search: Search | None = None
     follows: Follow | None = None
     cross_check: CrossCheck | None = None
+    aa: AATest | None = None
     soak: bool = False
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
+from prony.report import aa
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
@@ -242,8 +243,20 @@ def coverage(part: PartView) -> Lines | None:
     """What the intervals of a part cover and what they do not; nothing without an interval."""
     if all(pair.low is None for pair in part.pairs):
         return None
-    said = (covered_levels(part), *(one.sentence for one in part.positions))
-    return Lines("What the intervals cover", said)
+    said = [covered_levels(part), *(one.sentence for one in part.positions)]
+    if part.aa_on_record is not None:
+        said.append(aa.record_words(part.aa_on_record))
+    return Lines("What the intervals cover", tuple(said))
+
+
+def aa_blocks(part: PartView) -> list[Block]:
+    """A server against itself: the table, and how often it was called different."""
+    said = (
+        aa.words(part.aa)
+        if part.aa is not None
+        else ["No rate: too few trials count for one experiment under two names."]
+    )
+    return [*results(part), Lines("The same server under two names", tuple(said), marked=True)]
 
 
 def covered_levels(part: PartView) -> str:

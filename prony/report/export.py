@@ -57,6 +57,8 @@ def _part(part: PartView) -> out.PartOut:
         skipped=list(part.skipped),
         pairs=list(part.pairs),
         positions=list(part.positions),
+        aa=part.aa,
+        aa_on_record=part.aa_on_record,
         findings=list(finding_groups(part)),
         laws=laws,
         search=None if part.search is None else _search(part.search),

@@ -12,6 +12,7 @@ from dataclasses import replace
 import yaml
 
 from prony.compare import BAND, Comparison, Looks, compare
+from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
 from prony.experiment.clear import compared_figure, questions, sample
@@ -21,7 +22,8 @@ from prony.judge.finding import Finding, Status
 from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
-from prony.plan.plan import Cell, Part, Plan, Search
+from prony.plan.plan import AATest, Cell, Part, Plan, Search
+from prony.report.aa import OnRecord, fitting
 from prony.report.position import position_view
 from prony.report.result import (
     HEADLINE,
@@ -50,7 +52,19 @@ FEWEST = 3
 def load_result(store: Store, which: str) -> ResultView:
     """Everything about one stored experiment. Raises UsageError when there is none of this id."""
     row = store.experiment(which)
-    return result_view(row, store.trials(row.id))
+    view = result_view(row, store.trials(row.id))
+    if not any(part.pairs for part in view.parts):
+        return view
+    found = fitting(store.experiments(), row.fingerprint.key, view.plan.cells)
+    known = None if found is None else _on_record(result_view(found, store.trials(found.id)))
+    return replace(view, parts=tuple(replace(p, aa_on_record=known if p.pairs else None) for p in view.parts))
+
+
+def _on_record(view: ResultView) -> OnRecord | None:
+    (part, *_), (cell, *_) = view.parts, view.plan.cells
+    if part.aa is None:
+        return None
+    return OnRecord(view.id, view.created.isoformat(), cell.server, cell.trial.workload.name, part.aa)
 
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
@@ -114,6 +128,8 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
             return replace(made, laws={server.address: law(made.of(server.address)) for server in servers})
         case "capacity" if part.search is not None:
             return replace(made, search=search_view(part.search, made))
+        case "aa" if part.aa is not None and cells:
+            return replace(made, aa=_against_itself(cells[0], part, part.aa, plan.seed))
         case "comparison" | "matrix":
             findings = _together(made)
             if any(finding.status is Status.INVALID for finding in findings):
@@ -123,6 +139,14 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
             )
         case _:
             return made
+
+
+def _against_itself(cell: CellView, part: Part, asked: AATest, seed: int) -> FalseDifferences | None:
+    figure = compared_figure(cell.cell.trial.load)
+    samples = [sample(t.record, t.judgement, t.figures.get(figure)) for t in cell.trials]
+    return false_differences(
+        samples, figure, each=asked.each, experiments=asked.experiments, seed=seed, band=part.band
+    )
 
 
 def _failure(plan: Plan, part: Part, begun: bool) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from prony.compare.capacity import Found, Outcome
+from prony.compare.false_differences import FalseDifferences
 from prony.compare.scaling import Scaling
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
@@ -22,6 +23,7 @@ from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.load import ClosedLoad
 from prony.plan.objective import Objective
 from prony.plan.plan import Cell, Part, Plan, Shape, Skipped
+from prony.report.aa import OnRecord
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -285,6 +287,10 @@ class PartView:
     """Of a sweep, by server; None where too few numbers of users have a trial that counts."""
     search: SearchView | None = None
     """Of a capacity search."""
+    aa: FalseDifferences | None = None
+    """Of a server against itself; None where too few trials count."""
+    aa_on_record: OnRecord | None = None
+    """Of a comparison: the stored A/A experiment that fits."""
     failure: str = ""
     """Why a part that had to follow another was not run: one sentence."""
     findings: tuple[Finding, ...] = ()
@@ -340,6 +346,8 @@ class PartView:
             return False
         if self.search is not None:
             return self.search.found.held_per_s is not None
+        if self.part.aa is not None:
+            return self.aa is not None
         if self.part.shape == "sweep":
             return bool(self.counting)
         return all(view.counting for view in self.cells)

@@ -12,11 +12,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from prony.compare.cross_check import Opinion
+from prony.compare.false_differences import FalseDifferences
 from prony.compare.scaling import Estimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.judge.finding import Finding
 from prony.plan.objective import Objective
 from prony.plan.plan import PublishedFigures, Skipped
+from prony.report.aa import OnRecord
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
 from prony.report.listings import DoctorOut, DryRunOut, ListOut, ServersOut
@@ -174,13 +176,15 @@ class PartOut(Out):
     name: str
     title: str
     note: str
-    shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check"]
+    shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa"]
     verdict: Verdict
     failure: str = Field(description="why a part that follows another was not run; else empty")
     cells: list[CellOut]
     skipped: list[Skipped]
     pairs: list[PairView]
     positions: list[PositionView] = Field(description="the effect of a trial's place in its block")
+    aa: FalseDifferences | None = Field(description="of prony aa: how often a server was called different")
+    aa_on_record: OnRecord | None = Field(description="of a comparison: the stored prony aa that fits")
     findings: list[FindingGroup]
     laws: list[LawOut] = Field(description="of a sweep, one per server")
     search: SearchOut | None = Field(description="of a capacity search")

@@ -31,6 +31,7 @@ COMPARES = {"--until-clear", "--max-trials"}
         ("compare", STARTS_SERVERS | COMPARES),
         ("run", STARTS_SERVERS | COMPARES),
         ("sweep", STARTS_SERVERS),
+        ("aa", STARTS_SERVERS),
         ("capacity", STARTS_SERVERS),
         ("second-opinion", STARTS_SERVERS),
         ("load", set()),
@@ -52,7 +53,7 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
 def test_the_same_words_of_help_everywhere() -> None:
     group = typer.main.get_command(main.app)
     texts: dict[str, set[str]] = {}
-    for name in ("compare", "run", "sweep", "capacity", "second-opinion", "load"):
+    for name in ("compare", "run", "sweep", "capacity", "aa", "second-opinion", "load"):
         for parameter in group.commands[name].params:  # type: ignore[attr-defined]
             for option in EVERYWHERE & set(parameter.opts):
                 texts.setdefault(option, set()).add(parameter.help)
@@ -153,6 +154,9 @@ def test_commands_are_what_the_parser_calls() -> None:
     [
         (("sweep", "http://127.0.0.1:1/", "--warm-up-cap", "5s"), "--warm-up-cap applies to a server"),
         (("sweep", "tomcat", "--warmup", "5s"), "--warmup applies to a URL"),
+        (("aa", "http://127.0.0.1:1/"), "prony aa compares fresh processes: name a server"),
+        (("aa", "tomcat", "--trials", "9"), "--each is 5 and --trials 9; expected at least 3"),
+        (("aa",), "name a server, or --resume ID"),
         (
             ("capacity", "http://127.0.0.1:1/", "--slo", "p99<1s", "--warm-up-cap", "5s"),
             "of a URL give --warmup",
@@ -161,7 +165,7 @@ def test_commands_are_what_the_parser_calls() -> None:
         (("capacity", "tomcat", "--slo", "p99<1s", "--warm-up-cap", "0s"), "--warm-up-cap is"),
     ],
 )
-def test_a_duration_of_the_warm_up_is_of_a_url_and_a_cap_of_a_server_of_ours(
+def test_an_option_that_does_not_fit_the_target_is_refused(
     words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["prony", *words])

@@ -168,6 +168,15 @@ def _cross_check(part: PartView, drawer: Drawer) -> list[Chapter]:
     ]
 
 
+def _aa(part: PartView, _drawer: Drawer) -> list[Chapter]:
+    lead = "Median over trials (one trial is one fresh server process), smallest and largest below."
+    *tables, said = comparison.aa_blocks(part)
+    return [
+        Chapter("results", "Results", tuple(tables), lead),
+        Chapter("aa", "The same server under two names", (said,)),
+    ]
+
+
 _BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
     "comparison": _comparison,
     "matrix": _cells,
@@ -175,6 +184,7 @@ _BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
     "capacity": _capacity,
     "single": _single,
     "cross-check": _cross_check,
+    "aa": _aa,
 }
 
 

@@ -1,0 +1,95 @@
+"""`prony aa`: one server against itself, on this host. Must not measure by itself."""
+
+from __future__ import annotations
+
+import typer
+
+from prony.cli import options
+from prony.cli.command import measures
+from prony.cli.common import Common
+from prony.errors import UsageError
+
+TRIALS, QUICK_TRIALS = 20, 12
+EACH = 5
+"""As `prony compare` measures by default."""
+EXPERIMENTS = 1000
+MOST_EXPERIMENTS = 100_000
+
+
+@measures(without=("until_clear", "max_trials"))
+def command(
+    server: str | None = typer.Argument(
+        None, help="A server that Prony starts (prony servers lists them), NAME or NAME:VARIANT."
+    ),
+    workload: str | None = typer.Option(
+        None, "--workload", "-w", help="Which requests [default: the server's first]."
+    ),
+    users: int | None = typer.Option(
+        None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
+    ),
+    setting: list[str] = typer.Option(
+        [], "--set", help="Change a setting of the workload, such as delay_ms=50 (again for more)."
+    ),
+    trials: int | None = typer.Option(
+        None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
+    ),
+    each: int = typer.Option(EACH, "--each", help="Trials per name in one experiment."),
+    experiments: int = typer.Option(
+        EXPERIMENTS, "--experiments", help="Experiments that are drawn from the trials."
+    ),
+    band: str = typer.Option("2%", "--band", help="The practical band, as of prony compare."),
+    window: str | None = typer.Option(
+        None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."
+    ),
+    quick: bool = typer.Option(
+        False, "--quick", help="A first look: short windows; every figure is marked quick."
+    ),
+    warm_up: str = typer.Option(
+        "all-cpus",
+        "--warm-up",
+        help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
+    ),
+    warm_up_cap: str | None = typer.Option(
+        None,
+        "--warm-up-cap",
+        help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
+    ),
+    *,
+    common: Common,
+) -> int:
+    """How often is a server called different from itself on this host? Fresh processes of one server,
+    compared under two names in many drawn experiments; prony compare prints the last result that fits.
+    """
+    from prony.cli import compare, measure
+    from prony.experiment.targets import Targets
+    from prony.plan import workload as workloads
+    from prony.plan.plan import MAIN, AATest, cell_of, one_part
+    from prony.plan.target import named
+
+    if server is None:
+        raise UsageError("name a server, or --resume ID; prony servers lists them")
+    if "://" in server:
+        raise UsageError(f"{server} is already running; prony aa compares fresh processes: name a server")
+    target = Targets().at(named(server))
+    runs = options.trials(trials if trials is not None else (QUICK_TRIALS if quick else TRIALS))
+    if not 3 <= each <= runs // 2:
+        raise UsageError(
+            f"--each is {each} and --trials {runs}; expected at least 3, and two names from the trials"
+        )
+    if not 1 <= experiments <= MOST_EXPERIMENTS:
+        raise UsageError(f"--experiments is {experiments}; expected 1 to {MOST_EXPERIMENTS:,}")
+    if workload is None and not target.workloads:
+        raise UsageError(f"{server} does not say which workload it offers; name one with --workload")
+    chosen = workloads.load(workload or target.workloads[0]).with_settings(options.settings(setting))
+    trial = compare.trial_of(chosen, users, window, warm_up, warm_up_cap, quick=quick)
+    plan = one_part(
+        "aa",
+        f"{target.name} against itself: {chosen.title or chosen.name}",
+        [cell_of(MAIN, target.name, named(server), trial, runs)],
+        seed=options.seed(common.seed),
+        quick=quick,
+        shape="aa",
+        aa=AATest(experiments=experiments, each=each),
+        band=options.share(band, "--band"),
+    )
+    return measure.run(plan, common)

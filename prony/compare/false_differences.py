@@ -1,0 +1,107 @@
+"""How often one server under two names is called different, from trials of that server. Must not know how
+they were run.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from scipy import special as untyped_special
+
+from prony.compare.comparison import BAND, compare
+from prony.compare.ratio import Verdict
+from prony.compare.samples import Sample
+from prony.plan.balanced import balanced_orders
+
+special: Any = untyped_special
+
+NAMES = ("a", "b")
+DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
+FEWEST_EACH = 3
+"""Trials per name from which there is an interval, and so a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class FalseDifferences:
+    """So many experiments were drawn from the trials, and so many called the server different from itself."""
+
+    experiments: int
+    different: int
+    low: float
+    high: float
+    """Of the share, 95 % (Clopper-Pearson): what drawing so many experiments leaves open. All of them share
+    the same trials.
+    """
+    trials: int
+    """That count."""
+    each: int
+    """Trials per name in one experiment."""
+    half_width: float | None
+    """Median over experiments, as a share: about the smallest difference that shows with so many trials."""
+
+    @property
+    def share(self) -> float:
+        """different ÷ experiments."""
+        return self.different / self.experiments
+
+    @property
+    def independent(self) -> int:
+        """Experiments that could be made of these trials without using one twice."""
+        return self.trials // (2 * self.each)
+
+
+def false_differences(
+    trials: Sequence[Sample],
+    figure: str = "requests_per_s",
+    *,
+    each: int,
+    experiments: int,
+    seed: int,
+    band: float = BAND,
+) -> FalseDifferences | None:
+    """Draws experiments of `each` blocks from trials of one server and compares them as `prony compare` does.
+
+    Trials are in the order in which they ran. A block is two trials that followed each other, named in a
+    balanced order (prony.plan.balanced) as a plan would have; an experiment is `each` such blocks drawn
+    without replacement, in the order of time. Rejected trials stay rejected, so exclusions are part of it.
+    None with fewer than 2 x `each` trials that count, or `each` below FEWEST_EACH.
+    """
+    counting = sum(trial.valid and trial.value is not None for trial in trials)
+    if each < FEWEST_EACH or counting < 2 * each:
+        return None
+    source = random.Random(seed)
+    different, widths = 0, []
+    for _ in range(experiments):
+        (pair,) = compare(_drawn(trials, each, source), figure, servers=NAMES, band=band).pairs
+        different += pair.verdict in DIFFERENT
+        if pair.low and pair.high:
+            widths.append(math.sqrt(pair.high / pair.low) - 1)
+    low, high = clopper_pearson(different, experiments)
+    middle = sorted(widths)[len(widths) // 2] if widths else None
+    return FalseDifferences(experiments, different, low, high, counting, each, middle)
+
+
+def _drawn(trials: Sequence[Sample], each: int, source: random.Random) -> list[Sample]:
+    """One experiment. Which trial a block begins with, the first or the second, is drawn as well."""
+    begin = source.randrange(2) if len(trials) >= 2 * each + 1 else 0
+    blocks = [trials[at : at + 2] for at in range(begin, len(trials) - 1, 2)]
+    chosen = sorted(source.sample(range(len(blocks)), each))
+    orders = islice(balanced_orders(len(NAMES), source), each)
+    return [
+        trial._replace(server=NAMES[name], block=number, position=place)
+        for number, (at, order) in enumerate(zip(chosen, orders, strict=True))
+        for place, (name, trial) in enumerate(zip(order, blocks[at], strict=True))
+    ]
+
+
+def clopper_pearson(hits: int, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share. Source: Clopper & Pearson 1934, Biometrika 26."""
+    tail = (1 - confidence) / 2
+    low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0
+    high = float(special.betaincinv(hits + 1, rounds - hits, 1 - tail)) if hits < rounds else 1.0
+    return low, high

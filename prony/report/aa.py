@@ -1,0 +1,81 @@
+"""What A/A experiments of this host came to, in words, and which stored one fits a comparison. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prony.compare.false_differences import FalseDifferences
+from prony.plan.plan import Cell
+from prony.store import ExperimentRow
+
+COMMAND = "aa"
+PROMISED = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class OnRecord:
+    """A stored A/A experiment of the host that a comparison ran on."""
+
+    id: str
+    created: str
+    """ISO 8601."""
+    server: str
+    workload: str
+    found: FalseDifferences
+
+
+def words(found: FalseDifferences) -> list[str]:
+    """What an A/A experiment came to, sentence by sentence."""
+    beyond = (
+        "More than the 5 % that the method promises: something on this host breaks its assumptions."
+        if found.low > PROMISED
+        else "At most 5 % is promised."
+    )
+    said = [
+        f"The server was called different from itself in {found.different:,} of {found.experiments:,} "
+        f"experiments of {found.each} trials per name, drawn from {found.trials} trials: {_share(found)}. "
+        f"{beyond}",
+        f"The experiments share trials: {found.trials} trials make {found.independent} without using one "
+        "twice. The interval is of the drawing, for these trials; another day may differ by more.",
+    ]
+    if found.half_width is not None:
+        said.append(
+            f"Differences below about {found.half_width * 100:.1f} % do not show with {found.each} trials "
+            "per server (median half-width of the intervals)."
+        )
+    return said
+
+
+def record_words(one: OnRecord) -> str:
+    """The A/A experiment on record, as a line of a comparison."""
+    found = one.found
+    width = f"; half-width {found.half_width * 100:.1f} %" if found.half_width is not None else ""
+    return (
+        f"A/A on this host ({one.server}, {one.workload}, {one.created[:10]}, {one.id}): called different "
+        f"from itself in {_share(found)} of {found.experiments:,} experiments of {found.each} trials, drawn "
+        f"from {found.trials}{width}."
+    )
+
+
+def _share(found: FalseDifferences) -> str:
+    low, high = found.low * 100, found.high * 100
+    return f"{found.share * 100:.1f} % [{low:.1f}, {high:.1f}]"
+
+
+def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cell]) -> ExperimentRow | None:
+    """The newest finished A/A experiment with this fingerprint: of a server and workload of these cells, else
+    of one of the servers, else any. `rows`: newest first.
+    """
+    mine = {(cell.server, cell.trial.workload.name) for cell in cells}
+    servers = {cell.server for cell in cells}
+    ranked: dict[int, ExperimentRow] = {}
+    for row in rows:
+        if row.spec.get("command") != COMMAND or row.status != "finished":
+            continue
+        if row.fingerprint.key != fingerprint:
+            continue
+        (cell, *_) = row.spec["cells"]
+        of = (cell["server"], cell["trial"]["workload"]["name"])
+        ranked.setdefault(0 if of in mine else 1 if of[0] in servers else 2, row)
+    return ranked[min(ranked)] if ranked else None
