@@ -36,7 +36,7 @@ def test_the_page_has_its_marks(section: str) -> None:
     assert changed.count("TABLE\n") == 1
 
 
-@pytest.mark.parametrize("section", ["statistics", "percentiles", "catalogue"])
+@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue"])
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(section: str) -> None:
     begin, end = marks(section)
     _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)
