@@ -317,14 +317,14 @@ class TestSchedule:
         """13 ms at 1000/s: 13 requests are sent in the next row instead."""
         finding = present(schedule(self.backlogged({45_000: 987, 46_000: 1013}), LIMITS))
         assert finding.status is Status.SUSPECT
-        assert "1 rows behind schedule and caught up in the next" in finding.reason
+        assert "1 row behind schedule and caught up in the next, the worst with" in finding.reason
         last = self.backlogged({50_000: 987, 51_000: 1013}, due_unsent=0)
         assert present(schedule(last, LIMITS)).status is Status.SUSPECT
 
     def test_a_backlog_that_remains_is_invalid(self) -> None:
         finding = present(schedule(self.backlogged({45_000: 900, 46_000: 1000, 47_000: 1100}), LIMITS))
         assert finding.status is Status.INVALID
-        assert "1 rows behind schedule, " in finding.reason
+        assert "1 row behind schedule, " in finding.reason
 
     def test_a_rate_that_is_slowly_missed_is_invalid(self) -> None:
         """985 of 1000 in every row: each row is near the limit, and the backlog grows."""

@@ -62,15 +62,14 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         statuses.append(Status.UNKNOWN)
         said.append("due requests were not counted")
     else:
-        worst_row = f"the worst with {percent(backlog.lowest)} of due requests sent"
-        if backlog.held:
-            statuses.append(Status.INVALID)
-            said.append(f"{backlog.held} rows behind schedule, {worst_row}")
-        if backlog.cleared:
-            statuses.append(Status.SUSPECT)
-            said.append(f"{backlog.cleared} rows behind schedule and caught up in the next, {worst_row}")
-        if not backlog.held and not backlog.cleared:
-            said.append(f"at least {percent(backlog.lowest)} of due requests sent in every row")
+        late = [
+            f"{count} {'row' if count == 1 else 'rows'} behind schedule{how}"
+            for count, how in ((backlog.held, ""), (backlog.cleared, " and caught up in the next"))
+            if count
+        ]
+        statuses += [Status.INVALID] * bool(backlog.held) + [Status.SUSPECT] * bool(backlog.cleared)
+        sent = f"{percent(backlog.lowest)} of due requests sent"
+        said.append(f"{', '.join(late)}, the worst with {sent}" if late else f"at least {sent} in every row")
     for count, what, how in (
         (window.due_unsent, "due and not sent in the window", _unsent(window, evidence, limits)),
         (window.blocked, "blocked by the cap on users", Status.INVALID),
