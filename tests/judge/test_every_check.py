@@ -277,7 +277,7 @@ LIMITS: dict[str, Decides] = {
     "client_ceiling_max": Decides(
         client, f.part(HEALTHY, "calibration", ceiling_per_s=9000), SUSPECT, 0.95, VALID
     ),
-    "bound_cpu_min": Decides(bound_by, f.probed(idle(0.6), 1.0), INVALID, 0.5, VALID),
+    "bound_cpu_min": Decides(bound_by, f.probed(idle(0.6), 1.0), SUSPECT, 0.5, VALID),
     "bound_full_min": Decides(bound_by, idle(0.8), UNKNOWN, 0.79, VALID),
     "bound_rise_max": Decides(bound_by, f.probed(HEALTHY, 1.2), SUSPECT, 0.5, VALID),
     "bound_thread_min": Decides(bound_by, one_thread(0.85), INVALID, 0.8, VALID),

@@ -178,6 +178,17 @@ class TestBoundBy:
         assert "CPU time for up to 25 % more is left" in finding.reason
         assert bound_by(f.healthy().model_copy(update=update), LIMITS).status is Status.VALID
 
+    def test_an_idle_server_whose_rate_does_not_rise_waits_for_something(self) -> None:
+        """It is its capacity, and nobody knows why: no word of the load generator."""
+        idle = idle_server(f.healthy())
+        finding = bound_by(f.probed(idle, 1.0), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "it waits for something that is not declared" in finding.reason
+        assert finding.advice.startswith("declare what it waits for")
+        rising = bound_by(f.probed(idle, 1.45), LIMITS)
+        assert rising.status is Status.INVALID
+        assert "this describes the load generator" in rising.reason
+
     def test_without_a_probe_a_capacity_needs_a_full_cpu(self) -> None:
         assert bound_by(idle_server(f.healthy(), 0.8), LIMITS).status is Status.UNKNOWN
         assert bound_by(idle_server(f.healthy(), 0.92), LIMITS).status is Status.VALID

@@ -21,6 +21,7 @@ CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
 PROBE_FAILED_MOST = 0.01
+WAITS = "declare what it waits for as a ceiling (worker threads ÷ delay, a pool, a database)"
 MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
@@ -123,27 +124,45 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What the scaling probe showed."""
+
+    said: str
+    level: bool = False
+    """The rate does not rise with more users."""
+    rising: bool = False
+    """It does. Neither: the probe could not tell."""
+
+
+def _probed(evidence: Evidence, limits: BoundLimits) -> Probed | None:
+    """None without a probe, or with too few seconds to compare."""
+    more, probe = rise(evidence), evidence.scaling_probe
+    if more is None or probe is None:
+        return None
+    gain = f"{percent(more.gain)} ({percent(more.low)} to {percent(more.high)})"
+    said = f"{percent(more.more_users)} more users: rate up by {gain}"
+    if probe.client_cpu is not None and probe.client_cpu >= limits.client_cpu_max:
+        return Probed(f"{said}, with the load generator at {percent(probe.client_cpu)} CPU")
+    if probe.failed_share > PROBE_FAILED_MOST:
+        return Probed(f"{said}, with {percent(probe.failed_share)} of requests failed")
+    level = more.high <= limits.bound_rise_max
+    return Probed(said, level, not level and more.low > 0)
+
+
 def _shown(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[Status, str, str]:
     """Whether a busy server has no more to give: (status, why, advice). By the scaling probe where it could
     tell; else by the CPU time that is left.
     """
-    more, probe, said = rise(evidence), evidence.scaling_probe, "not probed with more users"
-    if more is not None and probe is not None:
-        gain = f"{percent(more.gain)} ({percent(more.low)} to {percent(more.high)})"
-        said = f"{percent(more.more_users)} more users: rate up by {gain}"
-        if probe.client_cpu is not None and probe.client_cpu >= limits.client_cpu_max:
-            said += f", with the load generator at {percent(probe.client_cpu)} CPU"
-        elif probe.failed_share > PROBE_FAILED_MOST:
-            said += f", with {percent(probe.failed_share)} of requests failed"
-        elif more.high <= limits.bound_rise_max:
-            return Status.VALID, said, ""
-        elif more.low > 0:
-            return Status.SUSPECT, said, MORE_USERS
+    probed = _probed(evidence, limits)
+    if probed is not None and (probed.level or probed.rising):
+        return (Status.VALID, probed.said, "") if probed.level else (Status.SUSPECT, probed.said, MORE_USERS)
     share = found.cpu_share or 0.0
     used = max(share, busiest_server_thread_share(evidence) or 0.0) if found.name == SERVER_THREAD else share
     if used >= limits.bound_full_min or share < limits.bound_cpu_min:
         # Exhausted, or held by something beside its own use of its CPUs: a quota, a neighbour, a service.
-        return Status.VALID, said if more is not None else "", ""
+        return Status.VALID, probed.said if probed is not None else "", ""
+    said = probed.said if probed is not None else "not probed with more users"
     return Status.UNKNOWN, f"{said}; CPU time for up to {percent(1 / used - 1)} more is left", MORE_USERS
 
 
@@ -240,6 +259,11 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     elif not capacity:
         # The latency of an unsaturated server, or the re-run of a fixed protocol, is no capacity claim.
         status, advice = Status.VALID, ""
+    elif found.name == UNKNOWN and (probed := _probed(evidence, limits)) is not None and probed.level:
+        # The server's capacity, as far as that was shown; what it waits for was not.
+        status = Status.SUSPECT
+        reason += f"; {probed.said}: it waits for something that is not declared"
+        advice = WAITS
     else:
         status = Status.INVALID
         reason += ": this describes the load generator, not the server's capacity"
