@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.conformance.result import CheckResult, CheckStatus, Conformance
-from prony.conformance.suite import check
 from prony.evidence.trial import ConformanceFacts, Nonconformity
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.server.build import Built
@@ -31,6 +30,8 @@ def conformance_of(
     workload = plan.workload
     key = (built.spec.name, built.spec.file, built.key, workload.name, *workload.settings.items())
     if key not in _known:
+        from prony.conformance.suite import check  # its own HTTP client: not for a server at a URL
+
         listener.phase("conformance", CONFORMANCE_S)
         found = check(built, workload, only=SHORT, cpus=cpus, start_timeout_s=plan.start_timeout_s)
         _known[key] = _facts(found) if found.started else None

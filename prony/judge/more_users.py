@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from prony.evidence.trial import Evidence
 from prony.judge.window import measured
 from prony.steady.detector import full_rows
+from prony.steady.quantile import t_quantile
 
 CONFIDENCE = 0.95
 INFLATION = 3.0
@@ -43,13 +43,10 @@ def rise(evidence: Evidence) -> Rise | None:
     if min(len(before), len(after)) < LEAST_ROWS or fmean(before) <= 0 or fmean(after) <= 0:
         return None
     ratio = fmean(after) / fmean(before)
-    from scipy import special as untyped_special  # a quarter of a second: only where there was a probe
-
-    special: Any = untyped_special
     freedom = len(before) + len(after) - 2
     pooled = (_squares(before) + _squares(after)) / freedom
     error = ratio * math.sqrt(INFLATION * pooled * (1 / len(before) + 1 / len(after)))
-    half = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
+    half = t_quantile(freedom, 0.5 + CONFIDENCE / 2) * error
     return Rise(ratio - 1, ratio - 1 - half, ratio - 1 + half, probe.users / users - 1)
 
 

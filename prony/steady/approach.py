@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special as untyped_special
 
 from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
+from prony.steady.quantile import t_quantile
 
 SHORTEST_S, LONGEST_S = 3.0, 300.0
 """Range of time constants. A slower approach looks level over any practical window: the bound does not cover
@@ -35,7 +34,6 @@ MOST_CORRELATED = 0.9
 FEWEST_ROWS = 8
 
 Floats = NDArray[np.float64]
-special: Any = untyped_special
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,7 @@ def _fit(series: _Series, tau: float) -> _Fit | None:
     inflation = (1 + rho) / (1 - rho)
     variance = max(misfit / freedom, NOISE_FLOOR**2) * inflation
     share = _rise(shape, series) if math.isinf(tau) else float(shape[inside].mean())
-    t_value = float(special.stdtrit(max(series.y.size / inflation - parts.size - 1, 1.5), CONFIDENCE))
+    t_value = t_quantile(max(series.y.size / inflation - parts.size - 1, 1.5), CONFIDENCE)
     remaining = -slope * share
     bound = abs(remaining) + t_value * math.sqrt(variance / float(design @ design)) * abs(share)
     return _Fit(tau, remaining, bound, misfit, freedom, rho)
@@ -211,7 +209,7 @@ def _level_bound(noise: float, rho: float, window_rows: int, rows: int) -> float
     inflation = (1 + rho) / (1 - rho)
     decay = np.exp(-(np.arange(rows) + 0.5) / LONGEST_S)
     spread = float(((decay - decay.mean()) ** 2).sum())
-    t_value = float(special.stdtrit(max(rows / inflation - 2, 1.5), CONFIDENCE))
+    t_value = t_quantile(max(rows / inflation - 2, 1.5), CONFIDENCE)
     error = max(noise, NOISE_FLOOR) * math.sqrt(inflation / spread) * float(decay[-window_rows:].mean())
     # 0.8 standard errors is where the estimate of a level series lies on average: the chance is then even.
     return error * (t_value + 0.8)

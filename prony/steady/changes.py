@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special as untyped_special
+
+from prony.steady.quantile import t_quantile
 
 MIN_SEGMENT_ROWS = 3
 """Shortest level, in rows: two deviating rows are usually noise."""
@@ -39,8 +40,6 @@ NORMAL_MAD = 0.6744897501960817
 """Median absolute deviation of the standard normal distribution."""
 
 Floats = NDArray[np.float64]
-
-special: Any = untyped_special
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,5 +203,5 @@ def _trend(points: Floats) -> tuple[float, float, bool, float]:
     residual = points - points.mean() - slope * time
     variance = max(float((residual**2).sum()) / (count - 2), NOISE_FLOOR**2)
     error = math.sqrt(LONG_RUN_FACTOR * variance / float(np.dot(time, time)))
-    critical = float(special.stdtrit(count - 2, 0.5 + TREND_CONFIDENCE / 2))
+    critical = t_quantile(count - 2, 0.5 + TREND_CONFIDENCE / 2)
     return slope, error, abs(slope) > critical * error, variance

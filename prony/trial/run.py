@@ -25,6 +25,7 @@ from prony.load.engine import EngineRun
 from prony.plan.load import DRAIN_S, WholeRun
 from prony.plan.trial import TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
+from prony.steady.quantile import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial import beside
 from prony.trial.facts import trial_facts
@@ -210,7 +211,8 @@ class _Trial:
         warm = self.plan.warm_up
         watched = not isinstance(self.plan.measured, WholeRun) and warm.method != "fixed"
         if watched and warm.cap_s >= 2 * MIN_SEGMENT_ROWS:
-            kernel_search()  # imported now: its second of CPU would be seen under the load
+            kernel_search()  # imported now: their second of CPU would be seen under the load
+            t_quantile(1, 0.5)
         if not self.under_test.owned:
             theirs = server.cpus()
             client = self.surroundings.partition.client
