@@ -2,6 +2,8 @@
 //! Which ones a run carries is part of its plan and of its output. It knows nothing of users or
 //! requests.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +19,16 @@ pub enum Fault {
     VanishingUsers,
     /// A lost request is sent again and neither attempt is reported as failed.
     HiddenRetries,
+    /// The first thread stands still for 50 ms once a second; the others go on.
+    StalledThread,
 }
 
 /// How late timers fire with [`Fault::LateTimers`].
 pub const LATE_NS: u64 = 20_000_000;
+
+/// How long, and how often, a thread stands still with [`Fault::StalledThread`].
+pub const STALL: Duration = Duration::from_millis(50);
+pub const STALL_EVERY_NS: u64 = 1_000_000_000;
 
 /// The faults of a run, one bit each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -114,3 +114,33 @@ fn a_fault_that_would_change_nothing_is_refused() {
     let unknown = refused(json!(["late-timers"]), |_| ());
     assert!(unknown.contains("late_timers"), "{unknown}");
 }
+
+#[test]
+fn one_thread_stands_still_and_its_own_figures_say_so() {
+    let server = Server::answering(HELLO);
+    let ended = with(&json!(["stalled_thread"]), &server, |plan| {
+        plan["threads"]["cpus"] = json!([0, 0]);
+        plan["threads"]["pin"] = false.into();
+        plan["load"]["users"] = 8.into();
+        plan["load"]["think"] = json!({"kind": "constant", "ms": 1});
+        plan["stop"] = json!({"after_ms": 2500});
+    });
+    let threads = &ended.finished()["window"]["threads"];
+    // A little over 50 ms each time; what the host adds is not the point.
+    let stood_ms = |thread: usize| threads[thread]["loop_lag_max_ns"].as_f64().unwrap() / 1e6;
+    assert!(stood_ms(0) >= 50.0, "{threads}");
+    let gaps = threads[0]["gaps"].as_array().unwrap();
+    let long = gaps
+        .iter()
+        .filter(|gap| gap["duration_ms"].as_f64().unwrap() >= 50.0);
+    assert!(long.count() >= 1, "{threads}");
+    for thread in 0..2 {
+        let of = |key: &str| &threads[thread][key];
+        if of("run_delay_s").is_null() {
+            eprintln!("not asserted: this kernel shows no schedstat");
+            continue;
+        }
+        assert!(of("run_delay_s").as_f64().unwrap() >= 0.0);
+        assert!(of("timeslices").as_u64().unwrap() > 10, "{threads}");
+    }
+}

@@ -105,7 +105,8 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) workers: Option<String>,
-    /// Stalls of the whole server, e.g. every=10s,for=1s
+    /// Stalls of the whole server, every=10s,for=1s, or of one connection in eight:
+    /// every=10s,for=1s,connections=1/8
     #[arg(
         long,
         value_name = "STALL",
@@ -114,7 +115,7 @@ pub struct Args {
     )]
     pub(super) stall: Option<String>,
     /// A warm-up: more work at the start, falling exponentially,
-    /// from=10,over=60s[,of=work|delay|both]
+    /// from=10,over=60s[,of=work|delay|both|tail]
     #[arg(
         long,
         value_name = "CURVE",
@@ -122,7 +123,8 @@ pub struct Args {
         help_heading = "Time"
     )]
     pub(super) warmup: Option<String>,
-    /// A slow-down: more work as time goes by, per-minute=0.05[,after=30s][,of=work|delay|both]
+    /// A slow-down: more work as time goes by, per-minute=0.05[,after=30s]
+    /// [,of=work|delay|both|tail]
     #[arg(
         long,
         value_name = "CURVE",

@@ -213,15 +213,16 @@ impl Behaviour {
         self.start_factor * warmup * slowdown
     }
 
-    /// The factor of delays, so long after the start.
-    pub fn delay_factor(&self, elapsed_ns: u64) -> f64 {
+    /// The factor of delays, so long after the start. `tail`: of one that is the high one of a
+    /// bimodal.
+    pub fn delay_factor(&self, elapsed_ns: u64, tail: bool) -> f64 {
         let warmup = self
             .warmup
-            .filter(|curve| curve.of.to_delay())
+            .filter(|curve| curve.of.to_delay(tail))
             .map_or(1.0, |curve| curve.factor(elapsed_ns));
         let slowdown = self
             .slowdown
-            .filter(|curve| curve.of.to_delay())
+            .filter(|curve| curve.of.to_delay(tail))
             .map_or(1.0, |curve| curve.factor(elapsed_ns));
         self.start_factor * warmup * slowdown
     }
@@ -338,9 +339,9 @@ mod tests {
             seed: 1,
         };
         assert!((behaviour.work_factor(0) - 20.0).abs() < 1e-9);
-        assert!((behaviour.delay_factor(0) - 2.0).abs() < 1e-9);
+        assert!((behaviour.delay_factor(0, false) - 2.0).abs() < 1e-9);
         assert!((behaviour.work_factor(60_000_000_000) - 2.0).abs() < 1e-9);
-        assert!((behaviour.delay_factor(60_000_000_000) - 4.0).abs() < 1e-9);
+        assert!((behaviour.delay_factor(60_000_000_000, false) - 4.0).abs() < 1e-9);
     }
 
     proptest! {

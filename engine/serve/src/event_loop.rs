@@ -16,7 +16,7 @@ use rustix::time::{
 use super::connection::{Buffers, Connection, Received, Sent};
 use super::counters::Counters;
 use super::listen::{Listener, next_thread};
-use super::machine::{Action, Machine};
+use super::machine::{Action, Machine, slot_of};
 use super::shared::Shared;
 use super::timers::Deadline;
 
@@ -247,7 +247,7 @@ impl EventLoop {
 
     /// The slot of a connection that is still the one meant by `key`.
     fn slot(&self, key: u64) -> Option<usize> {
-        let slot = (key & u64::from(u32::MAX)) as usize;
+        let slot = slot_of(key) as usize;
         let connection = self.connections.get(slot)?;
         (connection.socket().is_some() && u64::from(connection.epoch) == key >> 32).then_some(slot)
     }

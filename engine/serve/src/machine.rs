@@ -112,6 +112,11 @@ impl HttpState {
     }
 }
 
+/// The place of the connection that a key means among those of its thread.
+pub(super) fn slot_of(key: u64) -> u32 {
+    (key & u64::from(u32::MAX)) as u32
+}
+
 impl Machine {
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
         let behaviour = &shared.behaviour;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::args::Args;
 use super::behaviour::{Behaviour, Body, Closing, Settings};
-use super::curves::{Slowdown, Stall, Warmup};
+use super::curves::{AppliesTo, Slowdown, Stall, Warmup};
 use super::listen::ListenAddress;
 use super::random::Random;
 use super::values::{self, Delay, Fields};
@@ -241,12 +241,17 @@ fn check_curves(behaviour: &Behaviour) -> Result<(), String> {
     ];
     for (option, of) in curves {
         let Some(of) = of else { continue };
-        if of.to_work() && behaviour.settings.work_ns == 0 && !of.to_delay() {
+        if of.to_work() && behaviour.settings.work_ns == 0 && !of.to_delay(false) {
             return Err(format!(
                 "--{option} multiplies the work, and there is none: give --work, or of=delay"
             ));
         }
-        if of.to_delay() && behaviour.settings.delay == Delay::None && !of.to_work() {
+        if of == AppliesTo::Tail && !matches!(behaviour.settings.delay, Delay::Bimodal { .. }) {
+            return Err(format!(
+                "--{option} of=tail multiplies the high delay of a bimodal: give --delay bimodal:5ms,50ms,0.02"
+            ));
+        }
+        if of.to_delay(false) && behaviour.settings.delay == Delay::None && !of.to_work() {
             return Err(format!(
                 "--{option} multiplies the delay, and there is none: give --delay, or of=work"
             ));
@@ -346,6 +351,8 @@ mod tests {
             ("--stall every=1s,for=2s", "--stall"),
             ("--warmup from=10,over=60s", "give --work"),
             ("--slowdown per-minute=1,of=delay", "give --delay"),
+            ("--slowdown per-minute=1,of=tail", "give --delay bimodal"),
+            ("--stall every=2s,for=1s,connections=1/0", "one in eight"),
             ("--truncate share=0.6 --garbage share=0.6", "add up"),
             ("--truncate share=0.6 --body-bytes 0", "truncate"),
             ("--body-bytes -5", "--body-bytes"),

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::clock;
-use super::machine::{Action, HttpState, Machine, Pending, Phase};
+use super::machine::{Action, HttpState, Machine, Pending, Phase, slot_of};
 use super::random::Outcome;
 use super::respond::ENDLESS_EVERY_NS;
 use super::routes::Endpoint;
@@ -73,7 +73,7 @@ impl Machine {
     fn admit(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
         if let Some(stall) = &self.shared.behaviour.stall {
             let now_ns = self.shared.clock.now_ns();
-            let release_ns = stall.release_ns(now_ns);
+            let release_ns = stall.release_ns(now_ns, slot_of(key));
             if release_ns > now_ns {
                 return self.wait(http, key, Phase::Stalled, release_ns);
             }
@@ -103,14 +103,15 @@ impl Machine {
             }
         }
         let now_ns = self.shared.clock.now_ns();
-        let drawn_ns =
-            self.random.delay_ns(&handler.settings.delay) as f64 * behaviour.delay_factor(begin_ns);
+        let delay = &handler.settings.delay;
+        let drawn_ns = self.random.delay_ns(delay);
+        let factor = behaviour.delay_factor(begin_ns, delay.is_tail(drawn_ns));
         // The delay counts from the end of the work, as waiting for a backend does.
-        let due_ns = now_ns + drawn_ns as u64;
+        let due_ns = now_ns + (drawn_ns as f64 * factor) as u64;
         let due_ns = behaviour
             .stall
             .as_ref()
-            .map_or(due_ns, |stall| stall.release_ns(due_ns));
+            .map_or(due_ns, |stall| stall.release_ns(due_ns, slot_of(key)));
         if due_ns > now_ns {
             return self.wait(http, key, Phase::Serving, due_ns);
         }

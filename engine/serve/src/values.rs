@@ -30,6 +30,13 @@ pub enum Delay {
     },
 }
 
+impl Delay {
+    /// Whether what was drawn is the high one of a bimodal.
+    pub fn is_tail(&self, drawn_ns: u64) -> bool {
+        matches!(self, Self::Bimodal { low_ns, high_ns, .. } if drawn_ns == *high_ns && low_ns != high_ns)
+    }
+}
+
 /// A duration such as `150ms`, `1.5s`, `50us`, `2m` or `0`, in nanoseconds.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();

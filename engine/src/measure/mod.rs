@@ -10,5 +10,6 @@ pub mod rates;
 pub mod recorder;
 pub mod responses;
 pub mod schedule;
+pub mod scheduled;
 pub mod steps;
 pub mod uniformity;

@@ -7,6 +7,7 @@ use super::counters::{Counters, ErrorKind};
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
 use super::rates::{RateCounts, Rates};
+use super::scheduled::Scheduled;
 use super::steps::StepFigures;
 use super::uniformity::Uniformity;
 
@@ -117,6 +118,9 @@ pub struct Segment {
     /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
     pub cpu_ns: u64,
     pub wall_ns: u64,
+    /// How long the thread was runnable and did not run, and how often it was put on a CPU; `None`
+    /// where that cannot be read.
+    pub scheduled: Option<Scheduled>,
     /// Time that was spent on looking for something to do and finding nothing.
     pub polled_ns: u64,
     pub quiet: Vec<Quiet>,
@@ -425,6 +429,7 @@ impl Recorder {
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,
             wall_ns: wall_ns.saturating_sub(self.wall_before_ns),
+            scheduled: None,
             polled_ns: std::mem::take(&mut self.polled_ns),
             quiet: std::mem::take(&mut self.quiet),
             at_end,

@@ -1,8 +1,10 @@
 //! System calls that the standard library does not offer: clocks, sockets, waking another thread.
 //! No policy.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::address::Address;
+use crate::measure::scheduled::Scheduled;
 
 fn clock_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
@@ -26,6 +29,35 @@ pub fn monotonic_ns() -> u64 {
 /// The CPU time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
+}
+
+/// Reads [`Scheduled`] of the thread that opened it: two microseconds per reading.
+#[derive(Debug)]
+pub struct SchedulerStatistics(Option<File>);
+
+impl SchedulerStatistics {
+    pub fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// `None` where the kernel does not count it, or does not show it.
+    pub fn read(&self) -> Option<Scheduled> {
+        let mut text = [0u8; 96];
+        let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        scheduled(std::str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
+/// `time on a CPU, time runnable and not running, timeslices`, in ns. A kernel that does not count
+/// writes three zeros.
+fn scheduled(text: &str) -> Option<Scheduled> {
+    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    let (_ran_ns, run_delay_ns, timeslices) = (next()?, next()?, next()?);
+    (timeslices > 0).then_some(Scheduled {
+        run_delay_ns,
+        timeslices,
+    })
 }
 
 /// The wall clock, for the record only.
@@ -103,4 +135,36 @@ pub fn check_source(source: &Address) -> io::Result<()> {
 /// How long until a monotonic time; zero when it is past.
 pub(super) fn until(until_ns: u64) -> Duration {
     Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_counts_nothing_is_not_read_as_no_delay() {
+        let counted = Scheduled {
+            run_delay_ns: 64_842_769,
+            timeslices: 58,
+        };
+        assert_eq!(scheduled("993670196 64842769 58\n"), Some(counted));
+        for text in ["0 0 0\n", "", "12 34\n", "a b c\n", "1 -2 3\n"] {
+            assert_eq!(scheduled(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_and_wakes_gets_more_timeslices() {
+        let statistics = SchedulerStatistics::of_this_thread();
+        let Some(before) = statistics.read() else {
+            eprintln!("skipped: this kernel shows no schedstat");
+            return;
+        };
+        for _ in 0..5 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let after = statistics.read().unwrap();
+        assert!(after.timeslices >= before.timeslices + 5);
+        assert!(after.run_delay_ns >= before.run_delay_ns);
+    }
 }

@@ -13,7 +13,8 @@ use crate::job::Job;
 use crate::measure::counters::ErrorKind;
 use crate::measure::rates::Rates;
 use crate::measure::recorder::{AtEnd, Cut, Recorder, Segment};
-use crate::net::sys::thread_cpu_ns;
+use crate::measure::scheduled::Scheduled;
+use crate::net::sys::{SchedulerStatistics, thread_cpu_ns};
 use crate::pace::arrivals::Share;
 use parts::Parts;
 use rows::{LogRows, Outcome};
@@ -63,6 +64,9 @@ pub struct Record {
     rows: Option<Box<LogRows>>,
     next_mark: usize,
     notices: Vec<Notice>,
+    scheduler: SchedulerStatistics,
+    /// At the last cut.
+    scheduled: Option<Scheduled>,
 }
 
 impl Record {
@@ -76,12 +80,15 @@ impl Record {
             Rates::new(groups, ms_to_ns(rates.every_ms), start_ns)
         });
         let rows = || Box::new(LogRows::new(users, place.thread, job.script.is_some()));
+        let scheduler = SchedulerStatistics::of_this_thread();
         Self {
             recorder,
             parts: job.parts.then(|| Box::new(Parts::new(users))),
             rows: job.log.is_some().then(rows),
             next_mark: 0,
             notices: Vec::new(),
+            scheduled: scheduler.read(),
+            scheduler,
             job: Arc::clone(job),
         }
     }
@@ -106,7 +113,12 @@ impl Record {
             rows.hand_over(log);
         }
         let cpu_ns = thread_cpu_ns();
-        let segment = self.recorder.cut(cut, at_ns, at_end, cpu_ns, wall_ns);
+        let mut segment = self.recorder.cut(cut, at_ns, at_end, cpu_ns, wall_ns);
+        let scheduled = self.scheduler.read();
+        segment.scheduled = scheduled
+            .zip(self.scheduled)
+            .map(|(now, before)| now - before);
+        self.scheduled = scheduled;
         self.notices.push(Notice::Segment(Box::new(segment)));
     }
 

@@ -84,10 +84,19 @@ pub struct ThreadReport {
     /// Open load: of `cpu_s`, what went into looking for an arrival that was not due yet, and
     /// finding nothing else to do.
     pub polled_s: f64,
+    /// How long the thread was runnable and did not run, as its kernel counts it
+    /// (/proc/thread-self/schedstat); `null` where that cannot be read.
+    pub run_delay_s: Option<f64>,
+    /// How often it was put on a CPU.
+    pub timeslices: Option<u64>,
     pub loops: u64,
     pub loop_lag_p50_ns: Option<u64>,
     pub loop_lag_p99_ns: Option<u64>,
     pub loop_lag_max_ns: Option<u64>,
+    /// Spans above 20 ms in which this thread completed nothing although it had requests in flight:
+    /// the longest ones.
+    pub gaps: Vec<GapReport>,
+    pub gaps_total: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -6,6 +6,7 @@ use crate::measure::counters::Counters;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::recorder::{OpenLoad, PartTimes, Segment};
+use crate::measure::scheduled::Scheduled;
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
@@ -64,7 +65,14 @@ struct Thread {
     wall_ns: u64,
     loops: u64,
     loop_lag: Durations,
+    /// `None` from the first segment on for which it could not be read.
+    scheduled: Option<Scheduled>,
+    /// Spans in which this thread completed nothing although it had requests in flight.
+    gaps: Gaps,
 }
+
+/// The longest gaps of a thread that are reported one by one.
+const GAPS_LISTED: usize = 32;
 
 /// The rows of the transactions, or those of the steps.
 fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<StepReport> {
@@ -72,6 +80,29 @@ fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<
     rows.filter(|(name, _)| name.transaction == transactions)
         .map(|(name, figures)| StepReport::new(name, figures))
         .collect()
+}
+
+impl Thread {
+    fn report(self, ready: &ThreadReady, started_ns: u64) -> ThreadReport {
+        let (gaps, gaps_total) = self.gaps.finish();
+        let listed = gaps.iter().take(GAPS_LISTED);
+        ThreadReport {
+            cpu: ready.cpu,
+            cpu_s: seconds(self.cpu_ns.into()),
+            wall_s: seconds(self.wall_ns.into()),
+            polled_s: seconds(self.polled_ns.into()),
+            run_delay_s: self
+                .scheduled
+                .map(|scheduled| seconds(scheduled.run_delay_ns.into())),
+            timeslices: self.scheduled.map(|scheduled| scheduled.timeslices),
+            loops: self.loops,
+            loop_lag_p50_ns: self.loop_lag.quantile_ns(0.5),
+            loop_lag_p99_ns: self.loop_lag.quantile_ns(0.99),
+            loop_lag_max_ns: self.loop_lag.max_ns(),
+            gaps: listed.map(|gap| GapReport::new(gap, started_ns)).collect(),
+            gaps_total,
+        }
+    }
 }
 
 impl Measured {
@@ -83,6 +114,8 @@ impl Measured {
             wall_ns: 0,
             loops: 0,
             loop_lag: Durations::new(Digits::Two),
+            scheduled: Some(Scheduled::default()),
+            gaps: Gaps::new(1, opens_ns),
         };
         Self {
             id,
@@ -121,6 +154,11 @@ impl Measured {
         thread.wall_ns += segment.wall_ns;
         thread.loops += segment.loops;
         thread.loop_lag.add(&segment.loop_lag);
+        match (&mut thread.scheduled, segment.scheduled) {
+            (Some(sum), Some(more)) => *sum += more,
+            (known, _) => *known = None,
+        }
+        thread.gaps.add(0, &segment.quiet, segment.to_ns);
         self.gaps.add(segment.thread, &segment.quiet, segment.to_ns);
         if last {
             self.cycle_ns += segment.at_end.window_cycle_ns;
@@ -143,6 +181,7 @@ impl Measured {
         complete: bool,
     ) -> WindowReport {
         let (gaps, gaps_total) = self.gaps.finish();
+        let count = self.threads.len();
         let spans: u128 = self
             .threads
             .iter()
@@ -150,18 +189,9 @@ impl Measured {
             .sum();
         let threads = self
             .threads
-            .iter()
+            .into_iter()
             .zip(ready)
-            .map(|(thread, ready)| ThreadReport {
-                cpu: ready.cpu,
-                cpu_s: seconds(thread.cpu_ns.into()),
-                wall_s: seconds(thread.wall_ns.into()),
-                polled_s: seconds(thread.polled_ns.into()),
-                loops: thread.loops,
-                loop_lag_p50_ns: thread.loop_lag.quantile_ns(0.5),
-                loop_lag_p99_ns: thread.loop_lag.quantile_ns(0.99),
-                loop_lag_max_ns: thread.loop_lag.max_ns(),
-            });
+            .map(|(thread, ready)| thread.report(ready, started_ns));
         let mut counters = CounterReport::new(&self.counters, self.cycle_ns, self.users);
         if let Some(open) = self.open {
             counters.open_load(&self.counters, self.overdue, open.walks);
@@ -173,7 +203,7 @@ impl Measured {
             opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
             // All threads cut at the same instants, unless one was held up longer than the notice
             // it had: then the mean is exact.
-            duration_s: seconds(spans) / self.threads.len() as f64,
+            duration_s: seconds(spans) / count as f64,
             complete,
             service_time: HistogramReport::new(&self.service_time),
             steps: rows(names.steps, &self.steps, false),

@@ -14,7 +14,7 @@ mod start;
 use std::io;
 use std::sync::Arc;
 
-use crate::fault::{Fault, LATE_NS};
+use crate::fault::{Fault, LATE_NS, STALL, STALL_EVERY_NS};
 use crate::job::Job;
 use crate::measure::rates::Rates;
 use crate::measure::recorder::{AtEnd, Cut};
@@ -67,6 +67,8 @@ struct Worker<'a, D: Driver> {
     in_batch: bool,
     told_finished: bool,
     stopped: bool,
+    /// With [`Fault::StalledThread`], when this thread stands still next.
+    stalls_ns: u64,
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
@@ -105,6 +107,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             in_batch: false,
             told_finished: false,
             stopped: false,
+            stalls_ns: start_ns + STALL_EVERY_NS,
             driver,
             job,
             link,
@@ -120,6 +123,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             let woke_ns = self.now_ns;
             if let Some(open) = &mut self.open {
                 open.woke(from_ns, until_ns, woke_ns);
+            }
+            if self.driver.faults().has(Fault::StalledThread) {
+                self.stand_still();
             }
             let mut dealt_with = false;
             self.in_batch = !D::FETCHES_LATE;
@@ -160,6 +166,14 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.tell_finished();
         }
         Ok(())
+    }
+
+    /// [`Fault::StalledThread`]: events have come, and nobody looks at them.
+    fn stand_still(&mut self) {
+        if self.link.thread == 0 && self.now_ns >= self.stalls_ns {
+            self.stalls_ns += STALL_EVERY_NS;
+            std::thread::sleep(STALL);
+        }
     }
 
     /// When to look again at the latest.
