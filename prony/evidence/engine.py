@@ -36,6 +36,16 @@ class ResponseCount(EngineRecord):
     count: int
 
 
+class Gap(EngineRecord):
+    """A span in which nothing completed although requests were in flight (start is from the start of the
+    run).
+    """
+
+    start_ms: float
+    duration_ms: float
+    in_flight: int
+
+
 class EngineThread(EngineRecord):
     """One measuring thread over the window. Loop lag: how old an event may be before it is looked at."""
 
@@ -45,10 +55,17 @@ class EngineThread(EngineRecord):
     wall_s: float | None = None
     polled_s: float = 0.0
     """Of `cpu_s`: looked for an arrival that was not due yet, with nothing else to do (open load)."""
+    run_delay_s: float | None = None
+    """Runnable and not running, as the kernel counts it."""
+    timeslices: int | None = None
+    """How often it was put on a CPU."""
     loops: int | None = None
     loop_lag_p50_ns: int | None = None
     loop_lag_p99_ns: int | None = None
     loop_lag_max_ns: int | None = None
+    gaps: tuple[Gap, ...] = ()
+    """The longest spans in which this thread completed nothing although it had requests in flight."""
+    gaps_total: int = 0
 
     @property
     def busy_share(self) -> float | None:
@@ -56,16 +73,6 @@ class EngineThread(EngineRecord):
         if self.cpu_s is None or not self.wall_s:
             return None
         return max(0.0, self.cpu_s - self.polled_s) / self.wall_s
-
-
-class Gap(EngineRecord):
-    """A span in which nothing completed although requests were in flight (start is from the start of the
-    run).
-    """
-
-    start_ms: float
-    duration_ms: float
-    in_flight: int
 
 
 class TlsAgreed(EngineRecord):

@@ -5,6 +5,17 @@ bottleneck, `client` asks whether a busy client could have moved the throughput.
 from __future__ import annotations
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share
+
+
+class ServerCpuLimits(DeclaredLimits):
+    bound_cpu_min: Share = 0.75
+    """Server CPU ÷ granted CPU from which a server is CPU-bound (the-benchmarker's saturation rule)."""
+    bound_thread_min: Share = 0.90
+    """CPU ÷ wall time of the busiest thread from which it bounds the server: it has at most 11 % left to
+    give. Higher than `bound_cpu_min`, because one thread that waits for the next request does not share its
+    CPU with others that could take it.
+    """
 
 
 def server_cpu_share(evidence: Evidence) -> float | None:
@@ -22,3 +33,20 @@ def busiest_server_thread_share(evidence: Evidence) -> float | None:
     if window is None or window.busiest_thread is None or window.wall_s <= 0:
         return None
     return min(1.0, window.busiest_thread.cpu_s / window.wall_s)
+
+
+def is_exhausted(evidence: Evidence, limits: ServerCpuLimits) -> bool | None:
+    """Whether the server's CPU, or its busiest thread, is what bounds it; None where neither was read."""
+    share, thread = server_cpu_share(evidence), busiest_server_thread_share(evidence)
+    if share is None and thread is None:
+        return None
+    return (share or 0.0) >= limits.bound_cpu_min or (thread or 0.0) >= limits.bound_thread_min
+
+
+def headroom(evidence: Evidence) -> float | None:
+    """By which share more the server could have answered: 1/u - 1, where u is how busy its CPUs were, or its
+    busiest thread (utilisation law: throughput = u ÷ CPU per request). None where neither was read.
+    """
+    shares = (server_cpu_share(evidence), busiest_server_thread_share(evidence))
+    busy = max((share for share in shares if share is not None), default=0.0)
+    return 1 / min(busy, 1.0) - 1 if busy > 0 else None

@@ -87,7 +87,7 @@ def rows(rates: list[float], first_s: int = 0, users: int = USERS, **more: Any) 
             connections_open=users,
             mean_ns=users / rate * 1e9 if rate > 0 else None,
             p50_ns=int(users / rate * 0.95e9) if rate > 0 else None,
-            **more,
+            **({"p99_ns": int(users / rate * 1.9e9) if rate > 0 else None} | more),
         )
         for index, rate in enumerate(rates)
     )
@@ -160,7 +160,15 @@ def healthy() -> Evidence:
         service_time=histogram(),
         threads=(
             EngineThread(
-                cpu=1, pinned=True, cpu_s=4.1, wall_s=WINDOW_S, loops=100_000, loop_lag_p99_ns=60_000
+                cpu=1,
+                pinned=True,
+                cpu_s=4.1,
+                wall_s=WINDOW_S,
+                loops=100_000,
+                loop_lag_p99_ns=60_000,
+                loop_lag_max_ns=900_000,
+                run_delay_s=0.02,
+                timeslices=40_000,
             ),
         ),
     )
@@ -244,7 +252,7 @@ def healthy() -> Evidence:
             time_wait_reuse=False,
         ),
         probes=(Probe(step="main/1", status=200, body_bytes=BODY, meets_expectation=True, keeps_alive=True),),
-        calibration=Calibration(ceiling_per_s=60_000, body_bytes=BODY, duration_s=2),
+        calibration=Calibration(ceiling_per_s=60_000, body_bytes=BODY, duration_s=2, client_cpu=0.98),
         warm_up=WarmUp(method="all-cpus", cap_s=60, steady=True, time_to_steady_s=31.0),
         clean_stop=True,
     )

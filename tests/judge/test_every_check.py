@@ -34,6 +34,7 @@ from prony.judge.checks.schedule import schedule
 from prony.judge.checks.spread import spread
 from prony.judge.checks.stall import stall
 from prony.judge.checks.steady import steady
+from prony.judge.checks.tail import tail
 from prony.judge.checks.think import think
 from prony.judge.checks.warm import warm
 from prony.judge.finding import Finding, Status
@@ -45,6 +46,13 @@ VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID,
 HEALTHY, OPEN, POISSON = f.healthy(), f.open_model(), f.open_model("poisson")
 # 600,000 requests that miss 2 of 100 s of user time: 3.3 µs each.
 TURNAROUND = f.window(f.part(HEALTHY, "load", users=10), clipped_cycle_s=98.0, completed=600_000, users=10)
+ROOM = f.part(
+    f.window(HEALTHY, users_integral_s=f.USERS * f.WINDOW_S),
+    "server_window",
+    cpu_user_s=6.0,
+    cpu_system_s=0.0,
+)
+"""Its server had 40 % of its CPU left."""
 METHOD = Path(__file__).resolve().parents[2] / "docs" / "method.md"
 
 
@@ -71,7 +79,35 @@ def late_sends(latency_ms: float = f.MEAN_MS) -> Evidence:
 
 def client_with(cpu_share: float = 0.4, lag_ms: float = 0.06) -> Evidence:
     thread = EngineThread(cpu=1, cpu_s=cpu_share * 10, wall_s=10.0, loop_lag_p99_ns=int(lag_ms * 1e6))
-    return f.window(HEALTHY, threads=(thread,))
+    return f.window(ROOM, threads=(thread,))
+
+
+def waiting(share: float, wakeups: int = 1000) -> Evidence:
+    """The client's thread was runnable and not running for this share of 10 s."""
+    thread = EngineThread(cpu=1, cpu_s=4.0, wall_s=10.0, run_delay_s=share * 10, timeslices=wakeups)
+    return f.window(ROOM, threads=(thread,))
+
+
+def turned_around(share: float) -> Evidence:
+    return f.window(ROOM, clipped_turnaround_s=share * f.USERS * f.WINDOW_S)
+
+
+def frozen(requests: int, ms: float = 500.0) -> Evidence:
+    """This many of 80,000 requests took so long, while the others went on."""
+    usual = [int(f.MEAN_MS * 1e6)] * (80_000 - requests)
+    return f.window(HEALTHY, service_time=f.of_values(usual + [int(ms * 1e6)] * requests))
+
+
+def tail_grows(factor: float, noise: float = 0.02, rate: float = f.RATE, seed: int = 3) -> Evidence:
+    """p99 of the rows goes from 2 ms to this many times that over the window; p50 stays."""
+    drift = [factor ** (max(0.0, second - 41.0) / 8) for second in range(52)]
+    rows = [
+        row.model_copy(update={"p99_ns": int(2e6 * grown * wobble)})
+        for row, grown, wobble in zip(
+            f.rows(f.noisy(rate, 52, 0.01)), drift, f.noisy(1, 52, noise, seed), strict=True
+        )
+    ]
+    return f.engine(f.part(HEALTHY, "load", claim="latency"), rows=tuple(rows))
 
 
 def idle(share: float = 0.3, **more: Any) -> Evidence:
@@ -200,6 +236,7 @@ FIRES: dict[str, Evidence] = {
     "content": wrong(1600),
     "conformance": HEALTHY.model_copy(update={"conformance": LIES}),
     "stall": GAP,
+    "tail": tail_grows(3.0),
 }
 SAYS_NOTHING = {"injected_faults"}
 """Of evidence that gives no reason to speak; the others say *valid*."""
@@ -275,11 +312,14 @@ LIMITS: dict[str, Decides] = {
     "client_cpu_max": Decides(client, client_with(0.9), SUSPECT, 0.95, VALID),
     "client_lag_max_ms": Decides(client, client_with(lag_ms=2), SUSPECT, 5, VALID),
     "client_ceiling_max": Decides(
-        client, f.part(HEALTHY, "calibration", ceiling_per_s=9000), SUSPECT, 0.95, VALID
+        client, f.part(ROOM, "calibration", ceiling_per_s=9000), SUSPECT, 0.95, VALID
     ),
     "bound_cpu_min": Decides(bound_by, f.probed(idle(0.6), 1.0), SUSPECT, 0.5, VALID),
     "bound_full_min": Decides(bound_by, idle(0.8), UNKNOWN, 0.79, VALID),
     "bound_rise_max": Decides(bound_by, f.probed(HEALTHY, 1.2), SUSPECT, 0.5, VALID),
+    "client_gain_max": Decides(client, turned_around(0.08), SUSPECT, 0.2, VALID),
+    "client_run_delay_max": Decides(client, waiting(0.05), SUSPECT, 0.1, VALID),
+    "client_run_delay_invalid": Decides(client, waiting(0.5), INVALID, 0.9, SUSPECT),
     "bound_thread_min": Decides(bound_by, one_thread(0.85), INVALID, 0.8, VALID),
     "bound_tolerance": Decides(bound_by, NEAR_CEILING, INVALID, 0.1, VALID),
     "bound_throttled_periods_min": Decides(
@@ -334,6 +374,11 @@ LIMITS: dict[str, Decides] = {
     "content_invalid_share": Decides(content, wrong(1600), INVALID, 0.05, SUSPECT),
     "stall_p99_factor": Decides(stall, GAP, SUSPECT, 100, VALID),
     "stall_floor_ms": Decides(stall, GAP, SUSPECT, 200, VALID),
+    "stall_user_time": Decides(stall, frozen(10), SUSPECT, 0.2, VALID),
+    "tail_change": Decides(tail, tail_grows(1.5), SUSPECT, 0.9, VALID),
+    "tail_change_invalid": Decides(tail, tail_grows(3.0), INVALID, 9, SUSPECT),
+    "tail_min_rows": Decides(tail, HEALTHY, VALID, 20, UNKNOWN),
+    "tail_min_requests": Decides(tail, HEALTHY, VALID, 9000, UNKNOWN),
 }
 
 

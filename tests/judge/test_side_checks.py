@@ -73,8 +73,13 @@ class TestIdentity:
 
 
 class TestClient:
+    ROOM = f.part(
+        f.window(f.healthy(), users_integral_s=100.0), "server_window", cpu_user_s=6.0, cpu_system_s=0.0
+    )
+    """Its server had 40 % of its CPU left, so that a faster client could have had more of it."""
+
     def status(self, **changes: Any) -> Status:
-        return client(f.window(f.healthy(), **changes), LIMITS).status
+        return client(f.window(self.ROOM, **changes), LIMITS).status
 
     def test_quiet(self) -> None:
         assert client(f.healthy(), LIMITS).status is Status.VALID
@@ -86,7 +91,7 @@ class TestClient:
 
     def test_a_kernel_that_puts_off_is_a_signal(self) -> None:
         assert self.status(submissions_put_off=0) is Status.VALID
-        finding = client(f.window(f.healthy(), submissions_put_off=3), LIMITS)
+        finding = client(f.window(self.ROOM, submissions_put_off=3), LIMITS)
         assert finding.status is Status.SUSPECT
         assert "put off what it sent, 3 times" in finding.reason
 
@@ -99,7 +104,7 @@ class TestClient:
         assert self.status(threads=threads(0.93, lag_ms=3)) is Status.INVALID
 
     def test_the_busiest_thread_counts_not_the_mean(self) -> None:
-        finding = client(f.window(f.healthy(), threads=threads(0.1, 0.1, 0.95)), LIMITS)
+        finding = client(f.window(self.ROOM, threads=threads(0.1, 0.1, 0.95)), LIMITS)
         assert finding.status is Status.SUSPECT
         assert finding.value == pytest.approx(0.95)
 
@@ -112,6 +117,87 @@ class TestClient:
         blind = f.healthy().model_copy(update={"calibration": None})
         mixed = (*threads(0.1), EngineThread(cpu=2))
         assert client(f.window(blind, threads=mixed), LIMITS).status is Status.UNKNOWN
+
+    def test_a_busy_client_cost_no_throughput_where_the_server_had_no_cpu_left(self) -> None:
+        """64 users, an epoll server at 98 % of its CPU: the client at 93 % could have had 2 % more."""
+        full = f.part(self.ROOM, "server_window", cpu_user_s=9.8, cpu_system_s=0.0)
+        busy = f.window(full, threads=threads(0.93), clipped_turnaround_s=10.5)
+        finding = client(busy, LIMITS)
+        assert finding.status is Status.VALID
+        assert "2.04 % at most: the server's CPU" in finding.reason
+        late = client(f.window(busy, threads=threads(0.93, lag_ms=3)), LIMITS)
+        assert late.status is Status.SUSPECT
+        assert late.reason == "the load generator may have moved latency: loop lag p99 3 ms"
+
+    def test_the_busiest_thread_of_a_single_threaded_server_is_its_cpu(self) -> None:
+        use = ThreadUse(pid=1, tid=1, name="node", cpu_s=9.9)
+        koa = f.part(
+            self.ROOM,
+            "server_window",
+            granted_cpus=4,
+            cpu_user_s=10.0,
+            cpu_system_s=0.0,
+            busiest_thread=use,
+        )
+        busy = f.window(koa, threads=threads(0.93, lag_ms=0.2), clipped_turnaround_s=10.5)
+        assert client(busy, LIMITS).status is Status.VALID
+        idle = f.part(koa, "server_window", busiest_thread=None)
+        assert client(f.window(idle, threads=threads(0.93), clipped_turnaround_s=10.5), LIMITS).status is (
+            Status.INVALID
+        )
+
+    def test_turnaround_is_named_with_its_share_of_user_time(self) -> None:
+        finding = client(f.window(self.ROOM, clipped_turnaround_s=10.5), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "may have moved throughput" in finding.reason
+        assert "10.5 % of user time between a response and the next request" in finding.reason
+        assert self.status(clipped_turnaround_s=4.0) is Status.VALID
+        assert self.status(clipped_turnaround_s=None) is Status.VALID
+
+    def test_turnaround_moves_no_latency_claim_and_no_open_loop(self) -> None:
+        latency = f.part(self.ROOM, "load", claim="latency")
+        slow = f.window(latency, clipped_turnaround_s=30.0, threads=threads(0.9))
+        assert client(slow, LIMITS).status is Status.SUSPECT
+        assert client(f.window(f.open_model(), clipped_turnaround_s=30.0), LIMITS).status is Status.VALID
+
+    def test_turnaround_and_a_busy_thread_convict_only_where_the_server_was_seen_to_have_room(self) -> None:
+        slow = {"clipped_turnaround_s": 10.5, "threads": threads(0.93)}
+        assert client(f.window(self.ROOM, **slow), LIMITS).status is Status.INVALID
+        unread = f.window(f.by_url(), users_integral_s=100.0, **slow)
+        assert client(unread, LIMITS).status is Status.SUSPECT
+
+    def test_a_thread_that_waited_for_a_cpu_is_named_although_its_loop_lag_is_low(self) -> None:
+        """Measured beside nine busy processes: loop lag p99 0.18 ms, waiting for 59 % of the time."""
+        waiting = EngineThread(
+            cpu=1, cpu_s=0.45, wall_s=10.0, loop_lag_p99_ns=176_127, run_delay_s=5.9, timeslices=745
+        )
+        finding = client(f.window(self.ROOM, threads=(waiting,)), LIMITS)
+        assert finding.status is Status.INVALID
+        assert "its thread was runnable and not running for 59 % of the window" in finding.reason
+        assert "mean 7.92 ms per wake-up" in finding.reason
+
+    def test_short_waits_beside_long_service_times_convict_nobody(self) -> None:
+        """80 requests/s of 100 ms, each wake-up 2 ms late: 16 % of the window, 2 % of a service time."""
+        waiting = EngineThread(
+            cpu=1, cpu_s=0.1, wall_s=10.0, loop_lag_p99_ns=50_000, run_delay_s=1.6, timeslices=800
+        )
+        slow = f.window(self.ROOM, threads=(waiting,), service_time=f.histogram(800, mean_ms=100.0))
+        assert client(slow, LIMITS).status is Status.SUSPECT
+
+    def test_one_thread_whose_waiting_cannot_be_read_is_no_pass_for_it(self) -> None:
+        both = (EngineThread(cpu=1, cpu_s=1, wall_s=10, run_delay_s=0.0, timeslices=1), EngineThread(cpu=2))
+        blind = f.healthy().model_copy(update={"calibration": None})
+        unread = f.window(blind, threads=both, clipped_turnaround_s=None)
+        assert client(unread, LIMITS).status is Status.UNKNOWN
+
+    def test_a_ceiling_that_was_not_the_clients_or_was_exceeded_accuses_nobody(self) -> None:
+        def with_ceiling(**changes: Any) -> Status:
+            return client(f.part(self.ROOM, "calibration", **changes), LIMITS).status
+
+        assert with_ceiling(ceiling_per_s=8_100) is Status.SUSPECT
+        assert with_ceiling(ceiling_per_s=8_100, client_cpu=0.4) is Status.VALID
+        assert with_ceiling(ceiling_per_s=8_100, client_cpu=None) is Status.VALID
+        assert with_ceiling(ceiling_per_s=1_500) is Status.VALID
 
 
 class TestBoundBy:

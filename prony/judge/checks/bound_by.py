@@ -33,13 +33,6 @@ LEAST_LEFT = 0.05
 
 
 class BoundLimits(ClientLimits):
-    bound_cpu_min: Share = 0.75
-    """Server CPU ÷ granted CPU from which a server is CPU-bound (the-benchmarker's saturation rule)."""
-    bound_thread_min: Share = 0.90
-    """CPU ÷ wall time of the busiest thread from which it bounds the server: it has at most 11 % left to
-    give. Higher than `bound_cpu_min`, because one thread that waits for the next request does not share its
-    CPU with others that could take it.
-    """
     bound_full_min: Share = 0.90
     """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
     bound_rise_max: NotNegative = 0.10

@@ -1,13 +1,18 @@
-"""stall: was there a time in which nothing completed. Must not know why.
+"""stall: was there a time in which nothing completed, for all users or for a part of them. Must not know why
+the server stood still; of the client it knows what its own threads reported.
 
 A closed loop hides a stall: its users send nothing while they wait, so few samples are long.
 """
 
 from __future__ import annotations
 
-from prony.evidence.engine import Gap, Window
+from dataclasses import dataclass
+
+import numpy as np
+
+from prony.evidence.engine import EngineThread, Gap, Window
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, NotNegative, Positive, check
+from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
 from prony.judge.window import measured
@@ -15,6 +20,8 @@ from prony.numbers import milliseconds, number, percent
 
 CHECK = "stall"
 SOURCE = "coordinated omission (Tene)"
+WITNESSED = 0.5
+"""A gap is the client's own where its thread was busy, or waited for a CPU, for at least this share of it."""
 
 
 class StallLimits(DeclaredLimits):
@@ -22,18 +29,95 @@ class StallLimits(DeclaredLimits):
     """A gap is a stall when it is longer than this many times p99 ..."""
     stall_floor_ms: NotNegative = 50.0
     """... and than this."""
+    stall_user_time: Share = 0.01
+    """User time spent in requests longer than both. A user who arrives at a random moment meets one of them
+    with this chance: above 1 % the p99 of arrivals is more than that many times the p99 that is printed.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStall:
+    """A thread of the client stood still while others went on."""
+
+    thread: int
+    gaps: list[Gap]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LongRequests:
+    """Requests above the limit: how many, the longest (ms), and their share of the time in requests."""
+
+    count: float
+    longest_ms: float
+    share: float
+
+
+def least_ms(p99_ms: float, limits: StallLimits) -> float:
+    """Above this a span is a stall."""
+    return max(limits.stall_floor_ms, limits.stall_p99_factor * p99_ms)
 
 
 def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
     """The gaps that count as stalls, longest first."""
-    least_ms = max(limits.stall_floor_ms, limits.stall_p99_factor * p99_ms)
-    return sorted((g for g in window.gaps if g.duration_ms > least_ms), key=lambda g: -g.duration_ms)
+    least = least_ms(p99_ms, limits)
+    return sorted((g for g in window.gaps if g.duration_ms > least), key=lambda g: -g.duration_ms)
+
+
+def client_stalls(window: Window, found: list[Gap], least: float) -> list[ClientStall]:
+    """Threads that stood still on their own: gaps of theirs that are no gap of all, and that their own loop
+    lag or run delay explains.
+    """
+    if len(window.threads) == 1:
+        return []
+    of_all = [(gap.start_ms, gap.start_ms + gap.duration_ms) for gap in found]
+
+    def is_own(gap: Gap) -> bool:
+        middle_ms = gap.start_ms + gap.duration_ms / 2
+        return gap.duration_ms > least and not any(begin <= middle_ms <= end for begin, end in of_all)
+
+    stood = []
+    for number_, thread in enumerate(window.threads):
+        own = [gap for gap in thread.gaps if is_own(gap)]
+        witness = _witness(thread, own)
+        if own and witness:
+            stood.append(ClientStall(number_, own, witness))
+    return stood
+
+
+def _witness(thread: EngineThread, gaps: list[Gap]) -> str:
+    """What of the thread's own figures says that it, and not the server, caused these gaps; else nothing."""
+    longest_ms = max((gap.duration_ms for gap in gaps), default=0.0)
+    lag_ms = (thread.loop_lag_max_ns or 0) / 1e6
+    if lag_ms >= WITNESSED * longest_ms > 0:
+        return f"loop lag {milliseconds(lag_ms)} at most"
+    delay_ms = (thread.run_delay_s or 0.0) * 1000
+    if delay_ms >= WITNESSED * sum(gap.duration_ms for gap in gaps) > 0:
+        return f"runnable and not running for {milliseconds(delay_ms)} in all"
+    return ""
+
+
+def long_requests(histogram: Decoded, least: float) -> LongRequests:
+    """The requests that took longer than this (ms)."""
+    long = histogram.high_ns > least * 1e6
+    time = histogram.middle_ns * histogram.counts
+    total = float(time.sum())
+    return LongRequests(
+        count=float(histogram.counts[long].sum()),
+        longest_ms=histogram.max_ns / 1e6 if bool(np.any(long)) else 0.0,
+        share=float(time[long].sum()) / total if total > 0 else 0.0,
+    )
 
 
 @check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps in which nothing completed with requests in flight, and percentiles with the gaps filled in."""
-    limit = f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms"
+    """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client;
+    user time in requests far above p99; and percentiles with the gaps filled in.
+    """
+    limit = (
+        f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms, "
+        f"at most {percent(limits.stall_user_time)} of user time in requests that long"
+    )
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
@@ -46,29 +130,91 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     p99_ns = histogram.percentile_ns(99)
     if p99_ns is None:
         return unknown(CHECK, "nothing completed", limit=limit, source=SOURCE)
+    least = least_ms(p99_ns / 1e6, limits)
     found = stalls(window, p99_ns / 1e6, limits)
     longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
-    if not found:
-        seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
-        return Finding(
-            check=CHECK, status=Status.VALID, value=longest_ms, limit=limit, reason=seen, source=SOURCE
-        )
-    silent_ms = sum(gap.duration_ms for gap in found)
-    share = silent_ms / 1000 / window.duration_s
-    reason = (
-        f"{len(found)} stall{'s' if len(found) > 1 else ''} "
-        f"(nothing completed for {milliseconds(longest_ms)} at most), {percent(share)} of the window"
-    )
+    of_threads = client_stalls(window, found, least)
+    silent = sum(gap.duration_ms for gap in found) / 1000 / window.duration_s
+    long = long_requests(histogram, least)
     open_loop = evidence.load.model == "open"
+    # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
+    partial = not open_loop and long.share - silent >= limits.stall_user_time
+    own = _of_client(window, found)
+    said = _gaps(found, silent, own) + [_thread(window, one) for one in of_threads]
+    if partial:
+        said.append(_part(long))
+    hidden = bool(found) and not open_loop
+    if not said:
+        seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
+        said = [f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"]
+    elif found and open_loop:
+        said.append("latency, from the intended send, includes them")
+    suspect = hidden or partial or bool(of_threads) or bool(own)
     return Finding(
         check=CHECK,
-        status=Status.VALID if open_loop else Status.SUSPECT,
+        status=Status.SUSPECT if suspect else Status.VALID,
         value=longest_ms,
         limit=limit,
-        reason=reason + ("; latency, from the intended send, includes them" if open_loop else ""),
-        advice="" if open_loop else _filled(histogram, found, window),
+        reason="; ".join(said),
+        advice=_advice(evidence, histogram, found, partial, bool(of_threads or own)) if suspect else "",
         source=SOURCE,
     )
+
+
+def _gaps(found: list[Gap], silent: float, own: str) -> list[str]:
+    if not found:
+        return []
+    many = "s" if len(found) > 1 else ""
+    longest = milliseconds(found[0].duration_ms)
+    said = (
+        f"{len(found)} stall{many} (nothing completed for {longest} at most), {percent(silent)} of the window"
+    )
+    return [said + (f": the load generator itself stood still ({own})" if own else "")]
+
+
+def _of_client(window: Window, found: list[Gap]) -> str:
+    """What says that the client caused the gaps of all: every thread that had some explains them itself."""
+    if not found or not window.threads:
+        return ""
+    begin_ms, end_ms = found[0].start_ms, found[0].start_ms + found[0].duration_ms
+    words = []
+    for thread in window.threads:
+        gaps = [g for g in thread.gaps if g.start_ms < end_ms and g.start_ms + g.duration_ms > begin_ms]
+        words.append(_witness(thread, gaps) if gaps else "idle")
+    said = [word for word in words if word not in {"", "idle"}]
+    return said[0] if said and "" not in words else ""
+
+
+def _thread(window: Window, one: ClientStall) -> str:
+    longest_ms = max(gap.duration_ms for gap in one.gaps)
+    return (
+        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still "
+        f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}, {milliseconds(longest_ms)} at most, while "
+        f"the others went on ({one.text}): its users' latency is the client's"
+    )
+
+
+def _part(long: LongRequests) -> str:
+    return (
+        f"{percent(long.share)} of user time was spent in {number(long.count)} requests far above p99 "
+        f"(longest {milliseconds(long.longest_ms)}) while others were answered: a part of the connections "
+        "waited, as when one of several workers freezes"
+    )
+
+
+def _advice(evidence: Evidence, histogram: Decoded, found: list[Gap], partial: bool, clients: bool) -> str:
+    window = measured(evidence)
+    said = []
+    if clients:
+        said.append("keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)")
+    if partial:
+        said.append(
+            "look at the server's workers, event loops and locks one by one: p99 counts requests, and a user "
+            "who waits sends none"
+        )
+    if found and not clients and window is not None:
+        said.append(_filled(histogram, found, window))
+    return "; ".join(said)
 
 
 def _filled(histogram: Decoded, found: list[Gap], window: Window) -> str:
