@@ -33,6 +33,7 @@ from prony.selftest.faults.edited import (
 )
 from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
 from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
+from prony.selftest.faults.partly import PARTLY
 from prony.selftest.faults.trial import run_setup
 
 LONG = SteadyWindow(window_s=9.0)
@@ -435,4 +436,5 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     VISITED,
     BETWEEN,
+    *PARTLY,
 )

@@ -27,6 +27,7 @@ BUSY = frozenset(
         "schedule",
         "samples",
         "stall",
+        "tail",
         "think",
         "warm",
         "little",

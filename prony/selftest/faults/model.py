@@ -61,6 +61,8 @@ class Setup:
     """The client's ceiling is measured after the trial."""
     shared_cpus: bool = False
     """Server and client on the same CPU."""
+    client_threads: int = 1
+    """Threads of the load generator on each of its CPUs."""
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have (docs/engine.md); the reference server is never touched."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext

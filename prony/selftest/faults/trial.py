@@ -105,6 +105,7 @@ def _run(setup: Setup, seed: int) -> SetupResult:
     chosen = partition()
     if setup.shared_cpus:
         chosen = CpuPartition(server=chosen.client, client=chosen.client, shared=True)
+    chosen = chosen.model_copy(update={"client": chosen.client * setup.client_threads})
     plan = TrialPlan(
         workload=setup.workload,
         load=setup.load,

@@ -1,0 +1,75 @@
+"""Faults that hit a part and leave the rest as it was: one thread of the client, one worker of the server,
+the slowest percent. Must not know how they are run.
+"""
+
+from __future__ import annotations
+
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
+from prony.selftest.faults.model import Entry, Setup, SetupResult
+
+TAIL = ("--delay", "bimodal:5ms,25ms,0.03")
+"""Three responses in a hundred come from somewhere slower."""
+STEADY_OPEN = OpenLoad(rate_per_s=400, arrivals="constant", max_users=200)
+"""The schedule sets the rate, so that a slower tail cannot lower it."""
+WINDOW = SteadyWindow(window_s=9.0)
+SIXTEEN = ClosedLoad(users=16)
+
+
+def _one_thread(outcome: SetupResult) -> str | None:
+    said = outcome.reason("stall")
+    named = "thread 1 of the load generator's 2 stood still" in said
+    return None if named else f"stall says '{said}', without the thread of the load generator"
+
+
+def _a_part(outcome: SetupResult) -> str | None:
+    """Of the server, not of the client; and p99 has not moved, which is why it passes unseen."""
+    said, p99_ms = outcome.reason("stall"), outcome.figures.get("p99_ms")
+    if "a part of the connections" not in said or "load generator" in said:
+        return f"stall says '{said}', without the part of the connections that waited"
+    if p99_ms is None or p99_ms > 100:
+        return f"p99 is {p99_ms} ms: the freeze of 300 ms shows in it, and nothing was hidden"
+    return None
+
+
+def _only_the_tail(outcome: SetupResult) -> str | None:
+    said = outcome.reason("tail")
+    if "the tail drifts" not in said:
+        return f"tail says '{said}', without the drift"
+    if "steady" in outcome.fired:
+        return f"steady fired, too: {outcome.reason('steady')}"
+    return None
+
+
+PARTLY: tuple[Entry, ...] = (
+    Entry(
+        28,
+        "one client thread stands still",
+        "one of the load generator's two threads stops for 50 ms once a second; the other goes on",
+        Setup(client_threads=2, injected_faults=("stalled_thread",)),
+        ("stall",),
+        Setup(client_threads=2),
+        _one_thread,
+        other_tools=False,
+    ),
+    Entry(
+        29,
+        "one of four workers freezes",
+        "one connection in four is without a response for 300 ms of each second; the others are answered",
+        Setup(serve=("--work", "100us", "--stall", "every=1s,for=300ms,connections=1/4"), load=SIXTEEN),
+        ("stall",),
+        Setup(load=SIXTEEN),
+        _a_part,
+    ),
+    Entry(
+        30,
+        "only the tail drifts",
+        "the slowest 3 % get slower throughout the window; p50 and throughput stay",
+        Setup(
+            serve=(*TAIL, "--slowdown", "per-minute=20,of=tail,after=2s"), load=STEADY_OPEN, measured=WINDOW
+        ),
+        ("tail",),
+        Setup(serve=TAIL, load=STEADY_OPEN, measured=WINDOW),
+        _only_the_tail,
+        other_tools=False,
+    ),
+)
