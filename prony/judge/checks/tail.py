@@ -41,7 +41,7 @@ class TailLimits(DeclaredLimits):
     """Median requests per row: with fewer the p99 of a second is its maximum."""
 
 
-@check(TailLimits, order=155)
+@check(TailLimits, order=152)
 def tail(evidence: Evidence, limits: TailLimits) -> Finding | None:
     """Change points and trend of p99 over the window's full rows. *Valid* only where the bound of the trend
     is within the limit. Left out where the rate of arrivals changes by plan.
