@@ -13,7 +13,8 @@ from prony.errors import ExitCode
 from prony.evidence.trial import TrialRecord
 from prony.experiment.stored import cell_of_record, plan_of
 from prony.judge.finding import Status
-from prony.plan.plan import Part, Plan
+from prony.plan.part import Part
+from prony.plan.plan import Plan
 from prony.store import Store, StoredTrial
 
 

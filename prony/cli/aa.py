@@ -63,7 +63,8 @@ def command(
     from prony.cli import compare, measure
     from prony.experiment.targets import Targets
     from prony.plan import workload as workloads
-    from prony.plan.plan import MAIN, AATest, cell_of, one_part
+    from prony.plan.part import AATest
+    from prony.plan.plan import MAIN, cell_of, one_part
     from prony.plan.target import named
 
     if server is None:

@@ -47,7 +47,8 @@ def command(
     from prony.experiment.growth import first_open_load
     from prony.plan.load import ClosedLoad
     from prony.plan.objective import objectives
-    from prony.plan.plan import Search, one_part
+    from prony.plan.part import Search
+    from prony.plan.plan import one_part
 
     if slo is None:
         raise UsageError("name what must hold with --slo, such as 'p99<50ms' (quote it)")

@@ -12,7 +12,8 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.plan.plan import Cell, Part, Plan
+    from prony.plan.part import Part
+    from prony.plan.plan import Cell, Plan
 
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100

@@ -15,7 +15,8 @@ from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from prony.plan.plan import Part, Plan
+    from prony.plan.part import Part
+    from prony.plan.plan import Plan
     from prony.plan.trial import TrialPlan
     from prony.plan.workload import Workload
 
@@ -123,7 +124,8 @@ def plan_of(
 ) -> Plan:
     """A comparison of these servers; with two passes latency at given rates follows the capacity."""
     from prony.experiment.stored import history_of
-    from prony.plan.plan import MAIN, Part, Plan, cell_of
+    from prony.plan.part import Part
+    from prony.plan.plan import MAIN, Plan, cell_of
     from prony.plan.target import named
 
     title = f"{' vs '.join(servers)}: {trial.workload.title or trial.workload.name}"
@@ -152,7 +154,7 @@ def plan_of(
 
 
 def _latency_parts(capacity: Part) -> tuple[Part, Part]:
-    from prony.plan.plan import Follow
+    from prony.plan.part import Follow
 
     own = capacity.model_copy(
         update={

@@ -14,7 +14,7 @@ from prony.judge.finding import Judgement, Status
 from prony.judge.percentiles import Percentile, useful_samples
 from prony.judge.times import NAMED, percentiles
 from prony.plan.objective import Objective, objectives, pressure
-from prony.plan.plan import Search
+from prony.plan.part import Search
 
 MARGIN = 1.2
 """So many more requests than the percentile needs, as a window may end a little early."""

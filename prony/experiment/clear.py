@@ -13,7 +13,8 @@ from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
 from prony.judge.outside import disturbed
 from prony.plan.load import ClosedLoad, Load
-from prony.plan.plan import Cell, Part
+from prony.plan.part import Part
+from prony.plan.plan import Cell
 
 CLOSED_FIGURE = "requests_per_s"
 OPEN_FIGURE = "p99_ms"

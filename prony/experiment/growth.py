@@ -14,7 +14,8 @@ from prony.experiment.stored import cell_of_record
 from prony.judge.finding import Status
 from prony.plan.load import OpenLoad
 from prony.plan.objective import Objective, objectives
-from prony.plan.plan import Cell, Follow, Part, Plan, Search, Skipped
+from prony.plan.part import Follow, Part, Search
+from prony.plan.plan import Cell, Plan, Skipped
 from prony.store import StoredTrial
 
 FIRST_SHARE = 0.5

@@ -11,7 +11,8 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.trial import LoadFacts, TrialRecord
 from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
-from prony.plan.plan import MAIN, Cell, Part, Plan, PublishedFigures, Search, cell_of
+from prony.plan.part import Part, Search
+from prony.plan.plan import MAIN, Cell, Plan, PublishedFigures, cell_of
 from prony.plan.planfile import CpuKeys
 from prony.plan.target import Launch, Target, TlsOptions, parse_url
 from prony.plan.trial import TrialPlan, fixed

@@ -16,18 +16,13 @@ from pydantic import ConfigDict, Field, model_validator
 from prony.evidence.base import Record
 from prony.plan.balanced import balanced_orders
 from prony.plan.load import ClosedLoad, Load
+from prony.plan.part import Part, Shape
 from prony.plan.planfile import CpuKeys, NeedKeys
 from prony.plan.target import Target
 from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
 MAIN = "main"
 """The part of a plan that has one."""
-Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa"]
-"""How the result of a part is read: servers against each other, a table of cells, throughput over users, the
-highest rate at which an objective holds, one trial, other load generators beside Prony, a server against
-itself.
-"""
-
 RESUMABLE = frozenset({"aa", "compare", "run", "load", "sweep", "capacity", "second-opinion"})
 """Commands that have --resume."""
 
@@ -39,66 +34,6 @@ class PublishedFigures(Record):
     source: str
     figures: dict[str, float]
     note: str = ""
-
-
-class Search(Record):
-    """A part that grows: the rate of each trial follows from those before it."""
-
-    objectives: str
-    """What must hold, such as `p99<50ms,p99.9<1s` (prony.plan.objective)."""
-    highest_per_s: float
-    resolution: float
-    """The search ends when the bracket is so narrow, as a share."""
-    most_trials: int
-    arrivals: Literal["constant", "poisson"] = "constant"
-
-
-class Follow(Record):
-    """A part whose loads are open at a share of what the servers carried in another part of the plan."""
-
-    part: str
-    share: float = Field(gt=0)
-    rate: Literal["own", "common"]
-    """Of each server's own capacity, or of the lowest of all."""
-
-
-class CrossCheck(Record):
-    """The other tools of a cross-check. Their runs are in the trials (`TrialPlan.beside`)."""
-
-    versions: dict[str, str] = Field(default_factory=dict)
-    """Tool -> version, of those that run."""
-    left_out: dict[str, str] = Field(default_factory=dict)
-    """Tool -> why it does not run, and how to get it."""
-
-
-class AATest(Record):
-    """A server against itself: experiments drawn from its trials, each under two names."""
-
-    experiments: int = Field(ge=1)
-    each: int = Field(ge=3)
-    """Trials per name in one experiment."""
-
-
-class Part(Record):
-    """Cells that are read together."""
-
-    name: str
-    title: str
-    note: str = ""
-    shape: Shape = "matrix"
-    comparisons: tuple[tuple[str, str], ...] | None = None
-    """Pairs of servers; all pairs when None, no pair when empty."""
-    band: float = Field(default=0.02, gt=0, lt=1)
-    """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
-    until_clear: int | None = Field(default=None, ge=1)
-    """After each cell's `trials` add blocks, up to so many, until every pair is clear; the intervals then
-    hold at every look (docs/method.md). None: exactly `trials`.
-    """
-    search: Search | None = None
-    follows: Follow | None = None
-    cross_check: CrossCheck | None = None
-    aa: AATest | None = None
-    soak: bool = False
 
 
 class Cell(Record):

@@ -22,7 +22,8 @@ from prony.judge.finding import Finding, Status
 from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
-from prony.plan.plan import AATest, Cell, Part, Plan, Search
+from prony.plan.part import AATest, Part, Search
+from prony.plan.plan import Cell, Plan
 from prony.report.aa import OnRecord, fitting
 from prony.report.position import position_view
 from prony.report.result import (

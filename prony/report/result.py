@@ -22,7 +22,8 @@ from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.load import ClosedLoad
 from prony.plan.objective import Objective
-from prony.plan.plan import Cell, Part, Plan, Shape, Skipped
+from prony.plan.part import Part, Shape
+from prony.plan.plan import Cell, Plan, Skipped
 from prony.report.aa import OnRecord
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}

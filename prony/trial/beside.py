@@ -15,7 +15,7 @@ from prony.peers import PEERS
 from prony.peers.base import NotOffered, Offer, PeerLoad
 from prony.peers.runner import run
 from prony.plan.load import OpenLoad
-from prony.plan.plan import CrossCheck
+from prony.plan.part import CrossCheck
 from prony.plan.trial import TrialPlan
 from prony.targets.base import RunningTarget
 

@@ -13,7 +13,8 @@ import typer
 from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
-from prony.plan.plan import MAIN, Follow, Part, Plan, cell_of
+from prony.plan.part import Follow, Part
+from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Launch, Target, Url
 from tests.experiment.conftest import trial_plan
 

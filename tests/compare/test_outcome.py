@@ -10,7 +10,7 @@ from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.times import percentiles
 from prony.plan.objective import objectives
-from prony.plan.plan import Search
+from prony.plan.part import Search
 from tests.report import factory
 
 GOAL = objectives("p99<50ms")

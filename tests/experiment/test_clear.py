@@ -14,7 +14,8 @@ from prony.errors import UsageError
 from prony.experiment.clear import UntilClear, questions
 from prony.judge.finding import Judgement, Status
 from prony.plan import workload
-from prony.plan.plan import MAIN, Part, Plan, cell_of
+from prony.plan.part import Part
+from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Launch
 from prony.plan.trial import quick_trial
 from prony.report.reading import figure_pairs

@@ -26,7 +26,8 @@ from prony.peers.oha import Oha
 from prony.peers.runner import run
 from prony.peers.wrk import Wrk
 from prony.plan.load import ClosedLoad, WholeRun
-from prony.plan.plan import MAIN, CrossCheck, Part, Plan, cell_of
+from prony.plan.part import CrossCheck, Part
+from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import from_url

@@ -10,7 +10,8 @@ import pytest
 
 from prony.plan.balanced import balanced_orders, williams_square
 from prony.plan.load import ClosedLoad, SteadyWindow
-from prony.plan.plan import Part, Plan, cell_of
+from prony.plan.part import Part
+from prony.plan.plan import Plan, cell_of
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import from_url

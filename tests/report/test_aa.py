@@ -10,7 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from prony.plan.plan import AATest, cell_of, one_part
+from prony.plan.part import AATest
+from prony.plan.plan import cell_of, one_part
 from prony.plan.target import Launch
 from prony.report.aa import fitting, words
 from prony.report.export import to_json

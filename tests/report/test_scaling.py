@@ -10,7 +10,8 @@ from rich.console import Console
 from prony.compare.capacity import End
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, OpenLoad
-from prony.plan.plan import Cell, Part, Plan, Search, cell_of
+from prony.plan.part import Part, Search
+from prony.plan.plan import Cell, Plan, cell_of
 from prony.plan.target import Launch
 from prony.report.export import to_json
 from prony.report.html import render_html

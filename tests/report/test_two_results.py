@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from prony.evidence.host import Fingerprint
 from prony.plan.load import ClosedLoad
-from prony.plan.plan import Part, Plan, cell_of
+from prony.plan.part import Part
+from prony.plan.plan import Plan, cell_of
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.reading import build

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from prony.judge.finding import Status
-from prony.plan.plan import Shape
+from prony.plan.part import Shape
 from prony.report import comparison, single
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
