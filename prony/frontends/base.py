@@ -19,7 +19,7 @@ from prony.experiment.testbed import Progress
 from prony.judge.finding import Finding, Judgement, Status
 from prony.plan import planfile_write
 from prony.plan.plan import MAIN, Plan, cell_of, one_part
-from prony.plan.target import Url
+from prony.plan.target import Url, parse_url
 from prony.plan.trial import TrialPlan
 from prony.store import StoredTrial
 
@@ -36,6 +36,23 @@ class Refused(UsageError):
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {element} is not supported: {found}; {instead}")
         self.element, self.file, self.line, self.found, self.instead = element, file, line, found, instead
+
+
+class Addressed:
+    """Arguments of a tool that requests one URL."""
+
+    __slots__ = ()
+    url: str
+
+    @property
+    def target(self) -> Url:
+        """Where the requests go."""
+        return parse_url(self.url).target
+
+    @property
+    def path(self) -> str:
+        """What is requested there."""
+        return parse_url(self.url).path
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused
-from prony.plan.target import Url, parse_url
+from prony.frontends.base import Addressed, Refused
+from prony.plan.target import parse_url
 
 TOOL = "ab"
 MOST_AT_ONCE = 20_000
@@ -60,7 +60,7 @@ Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.
 
 
 @dataclass(slots=True)
-class AbArguments:
+class AbArguments(Addressed):
     """What was asked; the defaults are ab's."""
 
     url: str = ""
@@ -94,16 +94,6 @@ class AbArguments:
     verbosity: int = 0
     version: bool = False
     help: bool = False
-
-    @property
-    def target(self) -> Url:
-        """Where the requests go."""
-        return parse_url(self.url).target
-
-    @property
-    def path(self) -> str:
-        """What is requested there."""
-        return parse_url(self.url).path
 
 
 def parse(argv: Sequence[str]) -> AbArguments:

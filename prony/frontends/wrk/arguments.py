@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused
-from prony.plan.target import Url, parse_url
+from prony.frontends.base import Addressed, Refused
 
 TOOL = "wrk"
 FEW_CONNECTIONS = "number of connections must be >= threads"
@@ -51,7 +50,7 @@ class WrongUsage(UsageError):
 
 
 @dataclass(slots=True)
-class WrkArguments:
+class WrkArguments(Addressed):
     """What was asked for."""
 
     url: str = ""
@@ -64,16 +63,6 @@ class WrkArguments:
     latency: bool = False
     version: bool = False
     rest: tuple[str, ...] = ()
-
-    @property
-    def target(self) -> Url:
-        """Where the requests go."""
-        return parse_url(self.url).target
-
-    @property
-    def path(self) -> str:
-        """What is requested there."""
-        return parse_url(self.url).path
 
     @property
     def open_connections(self) -> int:
