@@ -16,6 +16,7 @@ pub use self::window::{GapReport, StepReport, ThreadReport, WindowReport};
 use crate::fault::Fault;
 use crate::log::LogReport;
 use crate::measure::counters::{Counters, ErrorKind};
+use crate::measure::edges::Edges;
 use crate::script::Script;
 use crate::tls::config::TlsReady;
 
@@ -170,7 +171,7 @@ impl Finished {
         Self {
             reason,
             elapsed_ms: 0.0,
-            totals: CounterReport::new(&Counters::default(), 0, 0),
+            totals: CounterReport::new(&Counters::default(), &Edges::default()),
             window: None,
             log: None,
             rates: None,

@@ -4,7 +4,7 @@ mod run_support;
 
 use std::time::Duration;
 
-use run_support::{Engine, HELLO, Server, drivers, plan, run};
+use run_support::{Engine, HELLO, Server, drivers, plan, run, user_time_s};
 use serde_json::{Value, json};
 
 fn slow_server() -> Server {
@@ -128,10 +128,13 @@ fn a_commanded_window_is_measured_and_a_second_replaces_it() {
         assert!(
             completed(window) > 0 && completed(window) < completed(&ended.finished()["totals"])
         );
-        // Two users without think time are in their cycles all the time, less what the client itself needs.
-        let users =
-            window["clipped_cycle_s"].as_f64().unwrap() / window["duration_s"].as_f64().unwrap();
-        assert!(users > 1.0 && users <= 2.000_001, "{users}");
+        // Two users are there all the time, whatever they do.
+        let users = user_time_s(window) / window["duration_s"].as_f64().unwrap();
+        assert!((users - 2.0).abs() < 1e-6, "{users}");
+        assert!(window["clipped_cycle_s"].as_f64().unwrap() > 0.0);
+        assert_eq!(window["turnaround"]["count"], window["turnaround_count"]);
+        // Both connected before it.
+        assert_eq!(window["response_time"], Value::Null);
     }
 }
 
@@ -280,6 +283,9 @@ fn the_schema_names_every_part_of_the_contract() {
     let text = schema.to_string();
     for word in [
         "clipped_cycle_s",
+        "clipped_turnaround_s",
+        "in_flight_age_close_s",
+        "response_time",
         "iterations_per_user",
         "window_opened",
         "loop_lag_p99_ns",

@@ -2,7 +2,7 @@
 
 mod run_support;
 
-use run_support::{HELLO, Server, assert_counts, drivers, plan, run, totals};
+use run_support::{HELLO, Server, assert_counts, drivers, plan, run, totals, user_time_s};
 use serde_json::json;
 
 #[test]
@@ -180,8 +180,11 @@ fn the_integral_of_what_is_in_flight_is_the_sum_of_the_service_times() {
             (sum("in_flight_integral_s") - sum("service_time_sum_s")).abs() < 1e-9,
             "{totals}"
         );
-        // Residence includes connecting.
-        assert!(sum("clipped_cycle_s") >= sum("service_time_sum_s"));
+        // Without think times a cycle is the residence. Each moment of a user is one part.
+        assert!((sum("clipped_cycle_s") - sum("service_time_sum_s")).abs() < 1e-9);
+        assert!((user_time_s(&totals) - sum("users_integral_s")).abs() < 1e-9);
+        assert!(sum("clipped_connect_s") > 0.0);
+        assert_eq!(totals["turnaround_count"], totals["sent"]);
     }
 }
 

@@ -5,7 +5,7 @@ mod run_support;
 
 use std::time::Duration;
 
-use run_support::{HELLO, Server, assert_counts, drivers, plan, run, totals};
+use run_support::{HELLO, Server, assert_counts, drivers, full_listener, plan, run, totals};
 use serde_json::{Value, json};
 
 /// Runs `count` requests of one user against a server.
@@ -243,17 +243,10 @@ fn a_server_that_does_not_answer_times_out_and_the_time_is_kept() {
 
 #[test]
 fn a_connection_that_is_not_accepted_times_out() {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, listen, socket};
-    // A full backlog: the kernel drops further attempts to connect.
-    let any: std::net::SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
-    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    bind(&listener, &any).unwrap();
-    listen(&listener, 0).unwrap();
-    let address = std::net::SocketAddrV4::try_from(getsockname(&listener).unwrap()).unwrap();
-    let filler = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    connect(&filler, &address).unwrap();
+    let (listener, _filler) = full_listener();
+    let address = listener.local_addr().unwrap();
     for driver in drivers() {
-        let plan = plan(address.into(), driver, |plan| {
+        let plan = plan(address, driver, |plan| {
             plan["stop"]["total_requests"] = 2.into();
             plan["timeouts"] = json!({"connect_ms": 50, "request_ms": 1000});
         });

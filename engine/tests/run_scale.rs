@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use run_support::{Engine, assert_counts, drivers, plan};
+use run_support::{Engine, assert_counts, drivers, plan, user_time_s};
 use serde_json::{Value, json};
 
 const OPEN_FILES: u32 = 20_000;
@@ -148,7 +148,7 @@ fn tens_of_thousands_of_users_fit_in_little_memory_and_keep_their_laws() {
         let number = |key: &str| window[key].as_f64().unwrap();
         // Little's law, for users and for requests: identities of what was recorded, on however
         // slow a machine.
-        let simulated = number("clipped_cycle_s") / number("duration_s");
+        let simulated = user_time_s(window) / number("duration_s");
         assert!(
             (simulated / users as f64 - 1.0).abs() < 0.01,
             "{simulated} of {users} users"

@@ -18,8 +18,8 @@ def cell_figures(evidence: Evidence) -> dict[str, float]:
     ended = window.completed + window.failed
     if evidence.load.users and window.duration_s > 0:
         found["per_user_per_s"] = window.completed / window.duration_s / evidence.load.users
-        if window.clipped_cycle_s is not None:
-            found["users_simulated"] = window.clipped_cycle_s / window.duration_s
+        if window.user_time_s is not None:
+            found["users_simulated"] = window.user_time_s / window.duration_s
     if window.completed and window.connections_opened is not None:
         found["connections_per_request"] = window.connections_opened / window.completed
     if ended:

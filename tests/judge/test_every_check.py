@@ -44,8 +44,6 @@ from tests.judge import factory as f
 
 VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID, Status.UNKNOWN
 HEALTHY, OPEN, POISSON = f.healthy(), f.open_model(), f.open_model("poisson")
-# 600,000 requests that miss 2 of 100 s of user time: 3.3 µs each.
-TURNAROUND = f.window(f.part(HEALTHY, "load", users=10), clipped_cycle_s=98.0, completed=600_000, users=10)
 ROOM = f.part(
     f.window(HEALTHY, users_integral_s=f.USERS * f.WINDOW_S),
     "server_window",
@@ -300,7 +298,6 @@ LIMITS: dict[str, Decides] = {
     "errors_suspect_share": Decides(errors, failed(100), SUSPECT, 0.01, VALID),
     "errors_invalid_share": Decides(errors, failed(900), INVALID, 0.05, SUSPECT),
     "little_deviation": Decides(little, f.window(HEALTHY, clipped_cycle_s=97.0), INVALID, 0.05, VALID),
-    "little_turnaround_us": Decides(little, TURNAROUND, SUSPECT, 2, INVALID),
     "think_deviation": Decides(think, thinking(104.0), INVALID, 0.1, VALID),
     "think_overshoot_share": Decides(think, thinking(overshoot_ms=5), SUSPECT, 0.1, VALID),
     "think_overshoot_floor_ms": Decides(think, thinking(overshoot_ms=5), SUSPECT, 10, VALID),

@@ -89,6 +89,14 @@ class TestErrors:
         assert errors(broken, ErrorsLimits(errors_suspect_share=0.01)).status is Status.VALID
 
 
+WITHOUT_AGES: dict[str, None] = {
+    "lost_time_sum_s": None,
+    "in_flight_age_open_s": None,
+    "in_flight_age_close_s": None,
+}
+"""What engines did not report before they counted the ages of requests at the window's edges."""
+
+
 class TestLittle:
     def test_quiet_when_all_users_are_there(self) -> None:
         finding = little(f.healthy(), LIMITS)
@@ -98,28 +106,37 @@ class TestLittle:
     @pytest.mark.parametrize("simulated", [13_092, 17_000])
     def test_fires_when_users_are_missing_or_too_many(self, simulated: int) -> None:
         crowd = f.part(f.healthy(), "load", users=16_000)
-        broken = f.window(crowd, clipped_cycle_s=simulated * f.WINDOW_S)
+        broken = f.window(crowd, clipped_cycle_s=simulated * f.WINDOW_S, clipped_turnaround_s=0.0)
         finding = little(broken, LIMITS)
         assert finding.status is Status.INVALID
         assert finding.value == pytest.approx(simulated / 16_000 - 1)
         assert f"{simulated:,} of 16,000 users" in finding.reason
 
-    def test_the_clients_own_work_between_two_requests_is_suspect_where_responses_are_that_fast(self) -> None:
-        swift = f.window(f.healthy(), clipped_cycle_s=98.0, completed=600_000, users=f.USERS)
-        finding = little(swift, LIMITS)
-        assert finding.status is Status.SUSPECT
-        assert "3.333 µs per request" in finding.reason
-        assert "more users" in finding.advice
-        for also in ({"users": f.USERS - 1}, {"completed": 80_000}, {"failed": 1}):
-            assert little(f.window(swift, **also), LIMITS).status is Status.INVALID, also
+    def test_the_clients_own_time_and_connecting_are_user_time(self) -> None:
+        # 57.3 of 64 users in flight (a fast server), and the connections of one user with 19 requests.
+        fast = f.part(f.healthy(), "load", users=64)
+        cycles = {"clipped_cycle_s": 573.0, "clipped_turnaround_s": 66.8, "completed": 1_000_000}
+        assert little(f.window(fast, **cycles), LIMITS).status is Status.VALID
+        without = {**cycles, "clipped_turnaround_s": 0.0}
+        assert little(f.window(fast, **without), LIMITS).status is Status.INVALID
+        one = f.part(f.healthy(), "load", users=1)
+        parts = {"clipped_cycle_s": 2.3, "clipped_connect_s": 7.5, "clipped_turnaround_s": 0.18}
+        assert little(f.window(one, **parts, completed=19), LIMITS).status is Status.VALID
 
-    def test_the_same_where_users_leave_after_their_iterations(self) -> None:
-        ended = f.engine(f.healthy(), reason="iterations")
-        swift = f.window(ended, clipped_cycle_s=1.9, users_integral_s=2.0, completed=30_000, users=0)
-        finding = little(swift, LIMITS)
-        assert finding.status is Status.SUSPECT
-        assert "3.333 µs per request" in finding.reason
-        assert little(f.window(swift, completed=3_000), LIMITS).status is Status.INVALID
+    def test_users_who_are_gone_are_not_explained_by_the_clients_own_time(self) -> None:
+        gone = f.window(f.healthy(), clipped_cycle_s=88.0, clipped_turnaround_s=1.9, clipped_back_off_s=10.0)
+        finding = little(gone, LIMITS)
+        assert finding.status is Status.INVALID
+        assert "8.99 of 10 users simulated, 1 backed off" in finding.reason
+        assert "backed off after failed attempts" in finding.advice
+
+    def test_an_engine_that_did_not_count_turnaround_leaves_a_deficit_open(self) -> None:
+        old = f.window(f.healthy(), clipped_cycle_s=90.0, clipped_turnaround_s=None, clipped_connect_s=None)
+        finding = little(old, LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert "turn-around" in finding.reason
+        more = f.window(old, clipped_cycle_s=103.0)
+        assert little(more, LIMITS).status is Status.INVALID
 
     def test_fires_when_the_integral_contradicts_the_service_times(self) -> None:
         broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * 1.2)
@@ -127,11 +144,33 @@ class TestLittle:
         broken = f.window(f.healthy(), in_flight_integral_s=f.USERS * f.WINDOW_S * 0.8)
         assert little(broken, LIMITS).status is Status.INVALID
 
-    def test_time_spent_in_failed_requests_is_suspect_not_a_contradiction(self) -> None:
-        broken = f.window(f.healthy(), in_flight_integral_s=120.0, failed=4, errors={"timeout": 4})
+    def test_time_spent_in_failed_requests_is_counted(self) -> None:
+        failing = {"in_flight_integral_s": 120.0, "failed": 4, "errors": {"timeout": 4}}
+        assert little(f.window(f.healthy(), **failing), LIMITS).status is Status.INVALID
+        counted = f.window(f.healthy(), **failing, lost_time_sum_s=19.96)
+        assert little(counted, LIMITS).status is Status.VALID
+
+    def test_time_spent_in_failed_requests_is_suspect_where_it_was_not_counted(self) -> None:
+        broken = f.window(f.healthy(), **WITHOUT_AGES, in_flight_integral_s=120.0, failed=4)
         finding = little(broken, LIMITS)
         assert finding.status is Status.SUSPECT
         assert "5 s in each failed request" in finding.reason
+
+    def test_a_freeze_over_the_end_of_the_window_is_in_the_ages(self) -> None:
+        # 10 users and a freeze of 240 ms that begins 120 ms before the end of a window of 10 s.
+        freeze = {"service_time_sum_s": 98.8, "in_flight_integral_s": 100.0}
+        ages = {"in_flight_age_open_s": 0.006, "in_flight_age_close_s": 1.206}
+        finding = little(f.window(f.healthy(), **freeze, **ages), LIMITS)
+        assert finding.status is Status.VALID
+        assert "bookkeeping: mean in flight 10, 10 by the requests' times" in finding.reason
+        assert "edge" not in finding.limit
+        lost_count = {**ages, "in_flight_age_close_s": 0.006}
+        assert little(f.window(f.healthy(), **freeze, **lost_count), LIMITS).status is Status.INVALID
+
+    def test_one_request_that_lasts_longer_than_the_window_is_in_the_ages_alone(self) -> None:
+        ages = {"in_flight_age_open_s": 30.0, "in_flight_age_close_s": 130.0}
+        long = f.window(f.healthy(), service_time_sum_s=0.0, in_flight_integral_s=100.0, **ages)
+        assert little(long, LIMITS).status is Status.VALID
 
     def test_the_second_form_alone_cannot_be_a_pass_in_a_closed_loop(self) -> None:
         assert little(f.window(f.healthy(), clipped_cycle_s=None), LIMITS).status is Status.UNKNOWN

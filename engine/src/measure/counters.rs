@@ -107,8 +107,13 @@ pub struct Counters {
     pub first_head: Option<String>,
     /// Σ service time of what completed.
     pub service_time_ns: u128,
+    /// Σ time in flight of what ended without a response.
+    pub lost_time_ns: u128,
     /// ∫ in-flight dt.
     pub in_flight_integral_ns: i128,
+    /// Σ of the client's own times before sends.
+    pub turnaround_ns: u128,
+    pub turnaround: Durations,
     pub think_drawn_ns: u128,
     pub think_actual_ns: u128,
     pub think_count: u64,
@@ -156,7 +161,10 @@ impl Default for Counters {
             reasons: BTreeMap::new(),
             first_head: None,
             service_time_ns: 0,
+            lost_time_ns: 0,
             in_flight_integral_ns: 0,
+            turnaround_ns: 0,
+            turnaround: Durations::new(Digits::Two),
             think_drawn_ns: 0,
             think_actual_ns: 0,
             think_count: 0,
@@ -304,7 +312,10 @@ impl Counters {
             self.reasons.entry(*kind).or_insert_with(|| reason.clone());
         }
         self.service_time_ns += other.service_time_ns;
+        self.lost_time_ns += other.lost_time_ns;
         self.in_flight_integral_ns += other.in_flight_integral_ns;
+        self.turnaround_ns += other.turnaround_ns;
+        self.turnaround.add(&other.turnaround);
         self.think_drawn_ns += other.think_drawn_ns;
         self.think_actual_ns += other.think_actual_ns;
         self.think_count += other.think_count;

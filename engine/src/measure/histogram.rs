@@ -65,6 +65,16 @@ impl Durations {
         }
     }
 
+    /// These without others that are all among them; `None` where they are not.
+    pub fn without(&self, others: &Self) -> Option<Self> {
+        let mut rest = self.clone();
+        if let Some(theirs) = &others.histogram {
+            rest.histogram.as_mut()?.subtract(theirs.as_ref()).ok()?;
+        }
+        rest.saturated = self.saturated.checked_sub(others.saturated)?;
+        Some(rest)
+    }
+
     pub fn count(&self) -> u64 {
         self.histogram
             .as_ref()
@@ -129,6 +139,19 @@ mod tests {
         a.add(&b);
         assert_eq!(a.count(), 2000);
         assert_eq!(a.quantile_ns(0.5).unwrap() / 1000, 500);
+    }
+
+    #[test]
+    fn what_is_taken_away_must_be_there() {
+        let (mut all, mut some) = (Durations::new(Digits::Three), Durations::new(Digits::Three));
+        [1_000, 2_000, 2_000]
+            .into_iter()
+            .for_each(|ns| all.record(ns));
+        assert_eq!(all.without(&some).unwrap().count(), 3);
+        some.record(2_000);
+        assert_eq!(all.without(&some).unwrap().count(), 2);
+        assert!(some.without(&all).is_none());
+        assert!(Durations::new(Digits::Three).without(&some).is_none());
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 pub mod addresses;
 pub mod counters;
+pub mod edges;
 pub mod gaps;
 pub mod histogram;
+pub mod opened;
 pub mod rates;
 pub mod recorder;
 pub mod responses;
@@ -13,3 +15,4 @@ pub mod schedule;
 pub mod scheduled;
 pub mod steps;
 pub mod uniformity;
+pub mod user_time;

@@ -4,12 +4,15 @@
 
 use super::addresses::AddressFigures;
 use super::counters::{Counters, ErrorKind};
+use super::edges::AtEdge;
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
+use super::opened::Opened;
 use super::rates::{RateCounts, Rates};
 use super::scheduled::Scheduled;
-use super::steps::StepFigures;
+use super::steps::{RequestTimes, StepFigures};
 use super::uniformity::Uniformity;
+use super::user_time::{LifePart, UserTime};
 
 /// A look for something to do takes less than a microsecond.
 const LONGEST_LOOK_NS: u64 = 10_000;
@@ -33,8 +36,7 @@ pub struct OpenLoad {
     pub latency: Durations,
     /// From the intended send to the actual one, or to the attempt to connect where no connection was ready.
     pub send_lag: Durations,
-    /// From the intended arrival of a user to the end of its last response; of those who walked to
-    /// the end.
+    /// From the intended arrival of a user to the end of its last response; of those who walked to the end.
     pub session_time: Durations,
 }
 
@@ -85,17 +87,6 @@ impl PartTimes {
     }
 }
 
-/// What is known only at the end of a span: parts of cycles that are still open, and what is still not sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AtEnd {
-    /// Σ (residence + think) of the users, clipped to the window.
-    pub window_cycle_ns: u128,
-    /// The same for the whole run.
-    pub run_cycle_ns: u128,
-    /// Requests that should have been sent by now and were not.
-    pub overdue: u64,
-}
-
 /// What one thread did between two cuts.
 #[derive(Debug)]
 pub struct Segment {
@@ -109,6 +100,7 @@ pub struct Segment {
     pub to_ns: u64,
     pub counters: Counters,
     pub service_time: Durations,
+    pub opened: Opened,
     /// By step; empty with a single one.
     pub steps: Vec<StepFigures>,
     /// By address of the target; empty with a single one.
@@ -124,8 +116,8 @@ pub struct Segment {
     /// Time that was spent on looking for something to do and finding nothing.
     pub polled_ns: u64,
     pub quiet: Vec<Quiet>,
-    /// Only in the last segment of a window and of the run.
-    pub at_end: AtEnd,
+    /// Only at the edges of a window and at the end of the run.
+    pub at_edge: AtEdge,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
     /// Rates that were seen.
@@ -148,6 +140,7 @@ pub struct Recorder {
     from_ns: u64,
     pub counters: Counters,
     service_time: Durations,
+    pub opened: Opened,
     steps: Vec<StepFigures>,
     addresses: Vec<AddressFigures>,
     pub loop_lag: Durations,
@@ -161,11 +154,13 @@ pub struct Recorder {
     polled_ns: u64,
     quiet: Vec<Quiet>,
     in_flight: u64,
+    /// Requests that wait for a connection of their own.
+    waiting: u64,
     changed_ns: u64,
     busy_since_ns: u64,
     last_end_ns: u64,
-    window_cycle_ns: u128,
-    run_cycle_ns: u128,
+    window_user_time: UserTime,
+    run_user_time: UserTime,
     users: u64,
     users_changed_ns: u64,
     pub connections_open: u64,
@@ -184,6 +179,7 @@ impl Recorder {
             from_ns,
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
+            opened: Opened::default(),
             steps: Vec::new(),
             addresses: Vec::new(),
             loop_lag: Durations::new(Digits::Two),
@@ -195,11 +191,12 @@ impl Recorder {
             polled_ns: 0,
             quiet: Vec::new(),
             in_flight: 0,
+            waiting: 0,
             changed_ns: from_ns,
             busy_since_ns: from_ns,
             last_end_ns: from_ns,
-            window_cycle_ns: 0,
-            run_cycle_ns: 0,
+            window_user_time: UserTime::default(),
+            run_user_time: UserTime::default(),
             users: 0,
             users_changed_ns: from_ns,
             connections_open: 0,
@@ -236,9 +233,9 @@ impl Recorder {
     }
 
     /// A whole response of this step was read; `failed`: it is not as declared.
-    pub fn step_completed(&mut self, step: usize, service_ns: u64, status: u16, failed: bool) {
+    pub fn step_completed(&mut self, step: usize, times: RequestTimes, status: u16, failed: bool) {
         if let Some(step) = self.steps.get_mut(step) {
-            step.complete(service_ns, status, failed);
+            step.complete(times, status, failed);
         }
     }
 
@@ -251,13 +248,11 @@ impl Recorder {
         }
     }
 
-    /// A request of this step ended without a response; with the time that a timeout took.
-    pub fn step_failed(&mut self, step: usize, service_ns: Option<u64>) {
+    /// A request of this step ended without a response; with the times that a timeout took.
+    pub fn step_failed(&mut self, step: usize, times: RequestTimes) {
         if let Some(step) = self.steps.get_mut(step) {
             step.failed += 1;
-            if let Some(ns) = service_ns {
-                step.service_time.record(ns);
-            }
+            step.record(times);
         }
     }
 
@@ -291,11 +286,40 @@ impl Recorder {
         self.users -= 1;
     }
 
+    /// Requests that wait for something outside of the client.
+    #[inline]
+    fn outside(&self) -> u64 {
+        self.in_flight + self.waiting
+    }
+
+    /// A request waits for a connection of its own.
+    pub fn waits(&mut self, at_ns: u64) {
+        if self.outside() == 0 {
+            self.busy_since_ns = at_ns;
+        }
+        self.waiting += 1;
+    }
+
+    /// It was sent, or never will be.
+    pub fn waited(&mut self, at_ns: u64) {
+        self.end_in_vain(at_ns);
+        self.waiting -= 1;
+    }
+
+    /// Where nothing but what ends now without a response was waited for, nothing is from here on.
+    /// The time until here must not be forgotten.
+    fn end_in_vain(&mut self, at_ns: u64) {
+        if self.outside() == 1 {
+            self.push_quiet(at_ns);
+            self.last_end_ns = self.last_end_ns.max(at_ns);
+        }
+    }
+
     /// A request was handed to the kernel.
     #[inline]
     pub fn sent(&mut self, at_ns: u64, bytes: u64) {
         self.integrate(at_ns);
-        if self.in_flight == 0 {
+        if self.outside() == 0 {
             self.busy_since_ns = at_ns;
         }
         self.in_flight += 1;
@@ -318,52 +342,59 @@ impl Recorder {
     }
 
     /// A request in flight is denied ever to have been sent ([`crate::fault::Fault::HiddenRetries`]).
-    pub fn unsend(&mut self) {
+    /// So is the time that it had.
+    pub fn unsend(&mut self, at_ns: u64, sent_ns: u64) {
+        self.integrate(at_ns);
+        let from_ns = sent_ns.max(self.window_from_ns);
+        self.counters.in_flight_integral_ns -= i128::from(at_ns.saturating_sub(from_ns));
         self.in_flight -= 1;
         self.counters.sent -= 1;
     }
 
     /// A request in flight ended without a response.
-    pub fn lost(&mut self, at_ns: u64, kind: ErrorKind) {
+    pub fn lost(&mut self, at_ns: u64, sent_ns: u64, kind: ErrorKind) {
         self.integrate(at_ns);
-        if self.in_flight == 1 {
-            // Nothing is in flight from here on, but until here something waited in vain: that part
-            // must not be forgotten.
-            self.push_quiet(at_ns);
-            self.last_end_ns = at_ns;
-        }
+        self.end_in_vain(at_ns);
         self.in_flight -= 1;
+        self.counters.lost_time_ns += u128::from(at_ns.saturating_sub(sent_ns));
         self.counters.fail(kind);
     }
 
     /// A request timed out: the time it had is kept as a sample, for without it the percentiles
     /// would be those of the lucky.
     pub fn timed_out(&mut self, at_ns: u64, sent_ns: u64) {
-        self.lost(at_ns, ErrorKind::Timeout);
+        self.lost(at_ns, sent_ns, ErrorKind::Timeout);
         self.service_time.record(at_ns.saturating_sub(sent_ns));
     }
 
-    /// Part of a user's cycle (residence or think) ended.
+    /// A part of a user's life ended.
     #[inline]
-    pub fn cycle(&mut self, from_ns: u64, to_ns: u64) {
-        self.run_cycle_ns += u128::from(to_ns.saturating_sub(from_ns));
-        self.window_cycle_ns += u128::from(to_ns.saturating_sub(from_ns.max(self.window_from_ns)));
+    pub fn spent(&mut self, part: LifePart, from_ns: u64, to_ns: u64) {
+        let ns = to_ns.saturating_sub(from_ns);
+        self.run_user_time.spend(part, ns);
+        let clipped_ns = to_ns.saturating_sub(from_ns.max(self.window_from_ns));
+        self.window_user_time.spend(part, clipped_ns);
+        if part == LifePart::Turnaround {
+            self.counters.turnaround_ns += u128::from(ns);
+            self.counters.turnaround.record(ns);
+        }
     }
 
-    /// Parts of cycles that are still open at a cut: added to what this cut's segment reports,
-    /// without ending them.
-    pub fn open_cycles(&self, at_ns: u64, open_since_ns: impl Iterator<Item = u64>) -> AtEnd {
-        let so_far = AtEnd {
-            window_cycle_ns: self.window_cycle_ns,
-            run_cycle_ns: self.run_cycle_ns,
-            overdue: 0,
+    /// With parts of lives that are still open at a cut, which are added to what this cut's segment
+    /// reports without ending them.
+    pub fn at_edge(&self, at_ns: u64, open: impl Iterator<Item = (LifePart, u64)>) -> AtEdge {
+        let mut edge = AtEdge {
+            window_user_time: self.window_user_time,
+            run_user_time: self.run_user_time,
+            ..AtEdge::default()
         };
-        open_since_ns.fold(so_far, |end, since| AtEnd {
-            window_cycle_ns: end.window_cycle_ns
-                + u128::from(at_ns.saturating_sub(since.max(self.window_from_ns))),
-            run_cycle_ns: end.run_cycle_ns + u128::from(at_ns.saturating_sub(since)),
-            ..end
-        })
+        for (part, since_ns) in open {
+            let clipped_ns = at_ns.saturating_sub(since_ns.max(self.window_from_ns));
+            edge.window_user_time.spend(part, clipped_ns);
+            edge.run_user_time
+                .spend(part, at_ns.saturating_sub(since_ns));
+        }
+        edge
     }
 
     #[inline]
@@ -379,7 +410,7 @@ impl Recorder {
         if self.window.is_none() || to_ns <= self.last_end_ns {
             return;
         }
-        let busy_from_ns = if self.in_flight == 0 {
+        let busy_from_ns = if self.outside() == 0 {
             to_ns
         } else {
             self.busy_since_ns.max(self.last_end_ns)
@@ -388,7 +419,7 @@ impl Recorder {
             from_ns: self.last_end_ns,
             busy_from_ns,
             to_ns,
-            in_flight: self.in_flight,
+            in_flight: self.outside(),
         });
     }
 
@@ -406,7 +437,7 @@ impl Recorder {
         &mut self,
         cut: Cut,
         at_ns: u64,
-        at_end: AtEnd,
+        at_edge: AtEdge,
         cpu_ns: u64,
         wall_ns: u64,
     ) -> Segment {
@@ -423,6 +454,7 @@ impl Recorder {
             to_ns: at_ns,
             counters: std::mem::take(&mut self.counters),
             service_time: std::mem::replace(&mut self.service_time, Durations::new(Digits::Three)),
+            opened: std::mem::take(&mut self.opened),
             steps: self.steps.iter_mut().map(std::mem::take).collect(),
             addresses: self.addresses.iter_mut().map(std::mem::take).collect(),
             loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
@@ -432,7 +464,7 @@ impl Recorder {
             scheduled: None,
             polled_ns: std::mem::take(&mut self.polled_ns),
             quiet: std::mem::take(&mut self.quiet),
-            at_end,
+            at_edge,
             open_load: std::mem::take(&mut self.open_load),
             parts: std::mem::take(&mut self.parts),
             rates: self.rates.as_mut().map(Rates::take).unwrap_or_default(),
@@ -453,7 +485,7 @@ impl Recorder {
             Cut::WindowOpens(id) => {
                 self.window = Some(id);
                 self.window_from_ns = at_ns;
-                self.window_cycle_ns = 0;
+                self.window_user_time = UserTime::default();
                 self.gaps = Uniformity::default();
             }
             Cut::WindowCloses(_) => self.window = None,

@@ -1,6 +1,16 @@
 //! Figures per step of a scenario. With a single step the totals say it all and none are kept.
 
 use super::histogram::{Digits, Durations};
+use super::opened::Opened;
+
+/// What a request took, as far as it is a sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestTimes {
+    /// `None`: it was never sent, or was lost without a time that counts.
+    pub service_ns: Option<u64>,
+    /// From the begin of the attempt to connect; of one that waited for a connection of its own.
+    pub response_ns: Option<u64>,
+}
 
 /// What one step did in a span of time.
 #[derive(Debug, Clone)]
@@ -10,6 +20,7 @@ pub struct StepFigures {
     /// Codes with their counts: a step has few.
     pub status: Vec<(u16, u64)>,
     pub service_time: Durations,
+    pub opened: Opened,
 }
 
 impl Default for StepFigures {
@@ -19,16 +30,26 @@ impl Default for StepFigures {
             failed: 0,
             status: Vec::new(),
             service_time: Durations::new(Digits::Three),
+            opened: Opened::default(),
         }
     }
 }
 
 impl StepFigures {
-    pub fn complete(&mut self, service_ns: u64, status: u16, failed: bool) {
+    pub fn complete(&mut self, times: RequestTimes, status: u16, failed: bool) {
         self.completed += 1;
         self.failed += u64::from(failed);
-        self.service_time.record(service_ns);
+        self.record(times);
         self.count(status, 1);
+    }
+
+    pub fn record(&mut self, times: RequestTimes) {
+        if let Some(ns) = times.service_ns {
+            self.service_time.record(ns);
+        }
+        if let Some(ns) = times.response_ns {
+            self.opened.record(ns, times.service_ns);
+        }
     }
 
     fn count(&mut self, status: u16, count: u64) {
@@ -45,6 +66,7 @@ impl StepFigures {
             self.count(*status, *count);
         }
         self.service_time.add(&other.service_time);
+        self.opened.add(&other.opened);
     }
 }
 
@@ -65,8 +87,12 @@ mod tests {
     #[test]
     fn figures_add_up_step_by_step() {
         let mut one = StepFigures::default();
-        one.complete(10, 200, false);
-        one.complete(30, 404, true);
+        let took = |ns| RequestTimes {
+            service_ns: Some(ns),
+            response_ns: None,
+        };
+        one.complete(took(10), 200, false);
+        one.complete(took(30), 404, true);
         let mut sum = Vec::new();
         add_all(&mut sum, &[one.clone(), StepFigures::default()]);
         add_all(&mut sum, &[one, StepFigures::default()]);

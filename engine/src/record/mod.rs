@@ -11,9 +11,11 @@ use std::sync::atomic::Ordering;
 use crate::check::ms_to_ns;
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
+use crate::measure::edges::AtEdge;
 use crate::measure::rates::Rates;
-use crate::measure::recorder::{AtEnd, Cut, Recorder, Segment};
+use crate::measure::recorder::{Cut, Recorder, Segment};
 use crate::measure::scheduled::Scheduled;
+use crate::measure::steps::RequestTimes;
 use crate::net::sys::{SchedulerStatistics, thread_cpu_ns};
 use crate::pace::arrivals::Share;
 use parts::Parts;
@@ -43,8 +45,21 @@ pub struct Ended {
     pub start_ns: u64,
     /// When it was to be sent: in a closed load, when it was.
     pub intended_ns: u64,
+    /// When its user began to connect for it; `None` of one that went out on an open connection, and
+    /// in an open load, where the latency says it.
+    pub connecting_ns: Option<u64>,
     /// Users alive in this thread.
     pub users: u32,
+}
+
+impl Ended {
+    fn times(&self, now_ns: u64) -> RequestTimes {
+        let since = |from_ns: u64| now_ns.saturating_sub(from_ns);
+        RequestTimes {
+            service_ns: Some(since(self.start_ns)),
+            response_ns: self.connecting_ns.map(since),
+        }
+    }
 }
 
 /// A whole response.
@@ -108,12 +123,12 @@ impl Record {
     }
 
     /// Ends the present segment.
-    pub fn cut(&mut self, cut: Cut, at_ns: u64, at_end: AtEnd, wall_ns: u64) {
+    pub fn cut(&mut self, cut: Cut, at_ns: u64, at_edge: AtEdge, wall_ns: u64) {
         if let (Some(rows), Some(log)) = (&mut self.rows, &self.job.log) {
             rows.hand_over(log);
         }
         let cpu_ns = thread_cpu_ns();
-        let mut segment = self.recorder.cut(cut, at_ns, at_end, cpu_ns, wall_ns);
+        let mut segment = self.recorder.cut(cut, at_ns, at_edge, cpu_ns, wall_ns);
         let scheduled = self.scheduler.read();
         segment.scheduled = scheduled
             .zip(self.scheduled)
@@ -124,7 +139,7 @@ impl Record {
 
     fn cut_at_mark(&mut self, now_ns: u64) {
         let mark = Cut::Mark(self.next_mark);
-        self.cut(mark, now_ns, AtEnd::default(), now_ns);
+        self.cut(mark, now_ns, AtEdge::default(), now_ns);
         self.next_mark += 1;
     }
 
@@ -250,6 +265,7 @@ impl Record {
         let mark = self.number_completed(now_ns);
         self.recorder
             .completed(now_ns, ended.start_ns, response.status, response.body_bytes);
+        self.opened(ended, now_ns);
         if let Some(rates) = &mut self.recorder.rates {
             rates.count(ended.index);
         }
@@ -282,9 +298,9 @@ impl Record {
         }
         if self.recorder.counts_steps() {
             let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
-            let service_ns = now_ns.saturating_sub(ended.start_ns);
+            let times = ended.times(now_ns);
             self.recorder
-                .step_completed(figure, service_ns, response.status, failed.is_some());
+                .step_completed(figure, times, response.status, failed.is_some());
         }
         if self.rows.is_some() {
             let outcome = Outcome {
@@ -305,27 +321,42 @@ impl Record {
 
     /// A request in flight ended without a response; a timeout keeps the time that it had.
     pub fn lost(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
-        let service_ns = if kind == ErrorKind::Timeout {
+        let times = if kind == ErrorKind::Timeout {
             self.recorder.timed_out(now_ns, ended.start_ns);
+            self.opened(ended, now_ns);
             self.latency(ended, now_ns);
-            Some(now_ns.saturating_sub(ended.start_ns))
+            ended.times(now_ns)
         } else {
-            self.recorder.lost(now_ns, kind);
-            None
+            self.recorder.lost(now_ns, ended.start_ns, kind);
+            RequestTimes::default()
         };
         let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
-        self.recorder.step_failed(figure, service_ns);
+        self.recorder.step_failed(figure, times);
         self.failure_row(ended, kind, now_ns);
     }
 
     /// A request found no connection.
     pub fn unconnected(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
         self.recorder.counters.fail(kind);
-        let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
-        self.recorder.step_failed(figure, None);
-        self.failure_row(ended, kind, now_ns);
+        let mut times = RequestTimes::default();
         if matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout) {
             self.latency(ended, now_ns);
+            times.response_ns = ended.times(now_ns).response_ns;
+        }
+        if let Some(response_ns) = times.response_ns {
+            self.recorder.opened.record(response_ns, None);
+        }
+        let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
+        self.recorder.step_failed(figure, times);
+        self.failure_row(ended, kind, now_ns);
+    }
+
+    /// A request whose service time was recorded had a connection opened for it.
+    #[inline]
+    fn opened(&mut self, ended: &Ended, now_ns: u64) {
+        let times = ended.times(now_ns);
+        if let Some(response_ns) = times.response_ns {
+            self.recorder.opened.record(response_ns, times.service_ns);
         }
     }
 

@@ -9,6 +9,8 @@ use serde::Serialize;
 use super::histogram::HistogramReport;
 use crate::measure::addresses::AddressFigures;
 use crate::measure::counters::{Counters, ErrorKind};
+use crate::measure::edges::Edges;
+use crate::measure::user_time::LifePart;
 use crate::net::address::Address;
 use crate::tls::{PROTOCOLS, Secured};
 use crate::units::seconds;
@@ -49,8 +51,26 @@ pub struct CounterReport {
     /// From the connection to the end of the TLS handshake; never part of a service time.
     pub tls_time: Option<HistogramReport>,
     pub service_time_sum_s: f64,
+    /// Σ time in flight of requests that ended without a response, timeouts included.
+    pub lost_time_sum_s: f64,
     pub in_flight_integral_s: f64,
+    /// Σ time since their sends of the requests in flight when the span began, and when it ended.
+    pub in_flight_age_open_s: f64,
+    pub in_flight_age_close_s: f64,
+    /// The time of all users, clipped to the span: together `users_integral_s`. Residence (from a
+    /// send to the end of its last response), think times and pauses.
     pub clipped_cycle_s: f64,
+    /// From the begin of connecting, TLS included, until a request could be sent.
+    pub clipped_connect_s: f64,
+    /// The client's own time before a send: see `turnaround`.
+    pub clipped_turnaround_s: f64,
+    /// After a failed attempt to connect.
+    pub clipped_back_off_s: f64,
+    /// From the end of what a user did before (its last response, its think time, its connecting) to
+    /// its next send; of the sends in the span.
+    pub turnaround_sum_s: f64,
+    pub turnaround_count: u64,
+    pub turnaround: Option<HistogramReport>,
     pub users: u64,
     /// ∫ users dt, from the change of their number alone.
     pub users_integral_s: f64,
@@ -134,8 +154,8 @@ pub struct ResponseCount {
 }
 
 impl CounterReport {
-    /// `cycle_ns`: clipped cycles; `users`: alive at the end.
-    pub fn new(counters: &Counters, cycle_ns: u128, users: u64) -> Self {
+    pub fn new(counters: &Counters, edges: &Edges) -> Self {
+        let clipped_s = |part| seconds(edges.user_time.of(part));
         let (answers, answers_other) = counters.responses.most_frequent(RESPONSES_LISTED);
         Self {
             sent: counters.sent,
@@ -172,9 +192,18 @@ impl CounterReport {
             connect_time: HistogramReport::new(&counters.connect_time),
             tls_time: HistogramReport::new(&counters.tls_time),
             service_time_sum_s: seconds(counters.service_time_ns),
+            lost_time_sum_s: seconds(counters.lost_time_ns),
             in_flight_integral_s: counters.in_flight_integral_ns as f64 / 1e9,
-            clipped_cycle_s: seconds(cycle_ns),
-            users,
+            in_flight_age_open_s: seconds(edges.in_flight_age_open_ns),
+            in_flight_age_close_s: seconds(edges.in_flight_age_close_ns),
+            clipped_cycle_s: clipped_s(LifePart::Cycle),
+            clipped_connect_s: clipped_s(LifePart::Connect),
+            clipped_turnaround_s: clipped_s(LifePart::Turnaround),
+            clipped_back_off_s: clipped_s(LifePart::BackOff),
+            turnaround_sum_s: seconds(counters.turnaround_ns),
+            turnaround_count: counters.turnaround.count(),
+            turnaround: HistogramReport::new(&counters.turnaround),
+            users: edges.users,
             users_integral_s: seconds(counters.users_integral_ns),
             think_drawn_sum_s: seconds(counters.think_drawn_ns),
             think_actual_sum_s: seconds(counters.think_actual_ns),

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measure::histogram::Durations;
+use crate::measure::opened::Opened;
 
 /// A histogram, with its V2 compressed encoding in base64.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,5 +38,10 @@ impl HistogramReport {
             saturated: durations.saturated(),
             v2: BASE64.encode(bytes),
         })
+    }
+
+    /// Of the response times, where connections were opened for requests.
+    pub fn response_time(opened: &Opened, service_time: &Durations) -> Option<Self> {
+        Self::new(&opened.response_time(service_time)?)
     }
 }

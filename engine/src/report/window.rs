@@ -23,6 +23,9 @@ pub struct WindowReport {
     pub complete: bool,
     /// Of the requests that completed or timed out.
     pub service_time: Option<HistogramReport>,
+    /// Closed load: of the same requests, of those that opened a connection from the begin of
+    /// connecting; and of attempts to connect that timed out. `null` where none was opened.
+    pub response_time: Option<HistogramReport>,
     /// By step name; empty when the scenarios have a single one.
     pub steps: Vec<StepReport>,
     /// By the name of a transaction: the sum of the service times of its requests. One that was not
@@ -61,6 +64,8 @@ pub struct StepReport {
     pub failed: u64,
     pub status: BTreeMap<u16, u64>,
     pub service_time: Option<HistogramReport>,
+    /// As that of the window.
+    pub response_time: Option<HistogramReport>,
 }
 
 impl StepReport {
@@ -72,6 +77,7 @@ impl StepReport {
             failed: figures.failed,
             status: figures.status.iter().copied().collect(),
             service_time: HistogramReport::new(&figures.service_time),
+            response_time: HistogramReport::response_time(&figures.opened, &figures.service_time),
         }
     }
 }

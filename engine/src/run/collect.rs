@@ -8,6 +8,7 @@ use prony_script::Summary;
 use super::window::{Measured, Names, Open};
 use crate::measure::addresses::{AddressFigures, add_all};
 use crate::measure::counters::{Counters, ErrorKind};
+use crate::measure::edges::Edges;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::rates::RateCounts;
 use crate::measure::recorder::{Cut, Segment};
@@ -76,9 +77,7 @@ pub struct Collector {
     totals: Counters,
     rates: RateCounts,
     addresses: Vec<AddressFigures>,
-    cycle_ns: u128,
-    overdue: u64,
-    users: u64,
+    edges: Edges,
     stopped: usize,
     /// `None` for a closed load.
     open: Option<Open>,
@@ -104,9 +103,7 @@ impl Collector {
             totals: Counters::default(),
             rates: RateCounts::new(),
             addresses: Vec::new(),
-            cycle_ns: 0,
-            overdue: 0,
-            users: 0,
+            edges: Edges::default(),
             stopped: 0,
             open,
         }
@@ -151,14 +148,13 @@ impl Collector {
         }
         match segment.cut {
             Cut::Row(_) => self.emit_rows(false, emit),
-            Cut::WindowOpens(id) => self.opened(id, emit),
+            Cut::WindowOpens(id) => self.opened(id, segment, emit),
             Cut::WindowCloses(id) => self.closed(id, segment.to_ns, emit),
             Cut::Mark(_) => {}
             Cut::Stop => {
                 self.stopped += 1;
-                self.cycle_ns += segment.at_end.run_cycle_ns;
-                self.overdue += segment.at_end.overdue;
-                self.users += segment.users;
+                let edge = &segment.at_edge;
+                self.edges.close(edge, &edge.run_user_time, segment.users);
                 if self.is_complete() {
                     self.emit_rows(true, emit);
                 }
@@ -258,10 +254,10 @@ impl Collector {
         }
     }
 
-    fn opened(&mut self, id: u32, emit: &mut impl FnMut(Event)) {
+    fn opened(&mut self, id: u32, segment: &Segment, emit: &mut impl FnMut(Event)) {
         let threads = self.threads;
         if let Some(window) = self.window.as_mut().filter(|window| window.id == id) {
-            window.opened += 1;
+            window.opens(segment);
             if window.opened == threads {
                 emit(Event::WindowOpened(WindowOpened {
                     t_ms: ms(window.opens_ns - self.started_ns),
@@ -335,10 +331,10 @@ impl Collector {
         ready: &[ThreadReady],
         names: &Names<'_>,
     ) -> (CounterReport, Option<WindowReport>) {
-        let mut totals = CounterReport::new(&self.totals, self.cycle_ns, self.users);
+        let mut totals = CounterReport::new(&self.totals, &self.edges);
         totals.by_address(names.addresses, &self.addresses);
         if let Some(open) = self.open {
-            totals.open_load(&self.totals, self.overdue, open.walks);
+            totals.open_load(&self.totals, self.edges.overdue, open.walks);
         }
         let started_ns = self.started_ns;
         let window = self

@@ -3,8 +3,10 @@
 use crate::job::OpenJob;
 use crate::measure::addresses::{self, AddressFigures};
 use crate::measure::counters::Counters;
+use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
+use crate::measure::opened::Opened;
 use crate::measure::recorder::{OpenLoad, PartTimes, Segment};
 use crate::measure::scheduled::Scheduled;
 use crate::measure::steps::{StepFigures, add_all};
@@ -43,17 +45,16 @@ pub struct Measured {
     pub closes_ns: u64,
     pub opened: usize,
     pub closed: usize,
+    edges: Edges,
     counters: Counters,
     service_time: Durations,
+    with_connect: Opened,
     steps: Vec<StepFigures>,
     addresses: Vec<AddressFigures>,
-    cycle_ns: u128,
-    overdue: u64,
     open: Option<Open>,
     open_load: OpenLoad,
     parts: PartTimes,
     arrival_gaps: Uniformity,
-    users: u64,
     threads: Vec<Thread>,
     gaps: Gaps,
 }
@@ -123,17 +124,16 @@ impl Measured {
             closes_ns,
             opened: 0,
             closed: 0,
+            edges: Edges::default(),
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
+            with_connect: Opened::default(),
             steps: Vec::new(),
             addresses: Vec::new(),
-            cycle_ns: 0,
-            overdue: 0,
             open,
             open_load: OpenLoad::default(),
             parts: PartTimes::default(),
             arrival_gaps: Uniformity::default(),
-            users: 0,
             threads: (0..threads).map(thread).collect(),
             gaps: Gaps::new(threads, opens_ns),
         }
@@ -143,6 +143,7 @@ impl Measured {
     pub fn add(&mut self, segment: &Segment, last: bool) {
         self.counters.add(&segment.counters);
         self.service_time.add(&segment.service_time);
+        self.with_connect.add(&segment.opened);
         add_all(&mut self.steps, &segment.steps);
         addresses::add_all(&mut self.addresses, &segment.addresses);
         self.open_load.add(&segment.open_load);
@@ -161,12 +162,18 @@ impl Measured {
         thread.gaps.add(0, &segment.quiet, segment.to_ns);
         self.gaps.add(segment.thread, &segment.quiet, segment.to_ns);
         if last {
-            self.cycle_ns += segment.at_end.window_cycle_ns;
-            self.overdue += segment.at_end.overdue;
+            let edge = &segment.at_edge;
+            self.edges
+                .close(edge, &edge.window_user_time, segment.users);
             self.arrival_gaps.add(&segment.gaps);
-            self.users += segment.users;
             self.closed += 1;
         }
+    }
+
+    /// A thread has opened the window.
+    pub fn opens(&mut self, segment: &Segment) {
+        self.opened += 1;
+        self.edges.open(&segment.at_edge);
     }
 
     pub fn service_time(&self) -> &Durations {
@@ -192,9 +199,9 @@ impl Measured {
             .into_iter()
             .zip(ready)
             .map(|(thread, ready)| thread.report(ready, started_ns));
-        let mut counters = CounterReport::new(&self.counters, self.cycle_ns, self.users);
+        let mut counters = CounterReport::new(&self.counters, &self.edges);
         if let Some(open) = self.open {
-            counters.open_load(&self.counters, self.overdue, open.walks);
+            counters.open_load(&self.counters, self.edges.overdue, open.walks);
         }
         counters.by_address(names.addresses, &self.addresses);
         let tested = self.arrival_gaps.count();
@@ -206,6 +213,7 @@ impl Measured {
             duration_s: seconds(spans) / count as f64,
             complete,
             service_time: HistogramReport::new(&self.service_time),
+            response_time: HistogramReport::response_time(&self.with_connect, &self.service_time),
             steps: rows(names.steps, &self.steps, false),
             transactions: rows(names.steps, &self.steps, true),
             latency: HistogramReport::new(&self.open_load.latency),

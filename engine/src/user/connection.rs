@@ -1,7 +1,7 @@
 //! Connections as users have them: attempted, opened, secured, failed, kept ready for nobody in
 //! particular.
 
-use super::phase::{Move, NOT_SINCE, Phase};
+use super::phase::{Move, Phase};
 use super::{Action, Context, Next, Users};
 use crate::measure::counters::ErrorKind;
 use crate::record::Record;
@@ -18,10 +18,9 @@ pub struct Standing {
 impl Users {
     pub(super) fn connect(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
-        let first = user.since_ns == NOT_SINCE;
         let under_way = user.phase == Phase::Warming;
-        user.phase = Phase::Connecting;
-        user.since_ns = cx.now_ns;
+        user.enter(Phase::Connecting, cx.now_ns, &mut cx.record.recorder);
+        let first = user.connects(cx.now_ns);
         let limit_ns = self.limit_ns(index, cx.now_ns + self.job.connect_timeout_ns);
         let begins = first && self.acts(index, cx.now_ns, cx.record);
         let action = if under_way {
@@ -48,7 +47,7 @@ impl Users {
         let took_ns = cx.now_ns.saturating_sub(user.sent_ns);
         cx.record.connected(index, user.address, took_ns);
         if !self.surroundings.secures {
-            return self.on_usable(index);
+            return self.on_usable(index, cx);
         }
         user.securing = true;
         user.sent_ns = cx.now_ns;
@@ -69,7 +68,7 @@ impl Users {
         let took_ns = cx.now_ns.saturating_sub(began_ns);
         cx.record.recorder.counters.secured(secured, took_ns);
         cx.record.secured(index, took_ns);
-        self.on_usable(index)
+        self.on_usable(index, cx)
     }
 
     /// TLS failed: as a rule in the handshake, seldom later.
@@ -91,14 +90,14 @@ impl Users {
     }
 
     /// Requests may be sent on its connection.
-    fn on_usable(&mut self, index: u32) -> Action {
+    fn on_usable(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
         user.connected();
         if user.phase == Phase::Warming {
             user.phase = Phase::Idle;
             return Action::next(Next::Vacant { retry_ns: None });
         }
-        user.phase = Phase::Queued;
+        user.enter(Phase::Queued, cx.now_ns, &mut cx.record.recorder);
         Action::next(Next::Send)
     }
 
@@ -118,15 +117,12 @@ impl Users {
         cx.record.unconnected(&ended, kind, cx.now_ns);
         self.chain_lost(index, None, cx.record);
         self.values.spend(index, 0, true);
-        let user = &mut self.all[index as usize];
-        cx.record.recorder.cycle(user.since_ns, cx.now_ns);
-        user.since_ns = NOT_SINCE;
         if self.open.is_some() {
             // Such a user goes away.
-            self.release(index, cx);
+            self.release(index, Phase::Idle, cx);
             return self.cool(index, cx.now_ns).closing(true);
         }
-        user.phase = Phase::BackingOff;
+        let user = &mut self.all[index as usize];
         let due_ns = cx.now_ns + user.back_off_ns();
         let breaks_off = self.job.steps[usize::from(ended.step)].ends(kind);
         let (phase, step, pause_ns) = match self.move_on(index, breaks_off, cx) {
@@ -140,7 +136,8 @@ impl Users {
             return self.end_user(index, cx).closing(true);
         }
         let user = &mut self.all[index as usize];
-        (user.phase, user.step) = (phase, step);
+        user.step = step;
+        user.enter(phase, cx.now_ns, &mut cx.record.recorder);
         Action::next(Next::WaitUntil(due_ns.saturating_add(pause_ns))).closing(true)
     }
 

@@ -29,6 +29,7 @@ use crate::http::captured::CapturedResponse;
 use crate::http::head::HeadCache;
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
+use crate::measure::user_time::LifePart;
 use crate::pace::arrivals::Share;
 use crate::payload::Outgoing;
 use crate::record::{Ended, Record};
@@ -289,9 +290,21 @@ impl Users {
         self.allowance.ended_ns()
     }
 
-    /// Since when parts of cycles are open.
-    pub fn open_since_ns(&self) -> impl Iterator<Item = u64> + '_ {
-        self.all.iter().filter_map(User::open_since_ns)
+    /// The parts of their lives that are open, and since when.
+    pub fn open_parts(&self) -> impl Iterator<Item = (LifePart, u64)> + '_ {
+        self.all.iter().filter_map(User::open_part)
+    }
+
+    /// Σ time since their sends of the requests in flight.
+    pub fn in_flight_age_ns(&self, at_ns: u64) -> u128 {
+        let of = |(index, user): (usize, &User)| -> u128 {
+            if user.phase != Phase::InFlight {
+                return 0;
+            }
+            let count = u128::from(self.unanswered(index as u32));
+            u128::from(at_ns.saturating_sub(user.sent_ns)) * count
+        };
+        self.all.iter().enumerate().map(of).sum()
     }
 
     /// Requests of an open load that are held and should have been sent before this time.
@@ -342,6 +355,10 @@ impl Users {
             intended_ns: match &self.open {
                 None => start_ns,
                 Some(open) => open.intended_ns[index as usize],
+            },
+            connecting_ns: match &self.open {
+                None => self.all[index as usize].connecting_ns(),
+                Some(_) => None,
             },
             users: self.alive as u32,
         }

@@ -1,7 +1,7 @@
 //! How a request ends: with a response, or without. It records what came of it and lets the user go
 //! on.
 
-use super::phase::{NOT_SINCE, Phase};
+use super::phase::Phase;
 use super::{Action, Context, Users};
 use crate::fault::Fault;
 use crate::http::response::Response;
@@ -172,9 +172,7 @@ impl Users {
         let mut breaks_off = self.record_response(index, &response, cx);
         let behind = self.expect_next(index);
         let unsent = sending || self.holds(index);
-        let user = &mut self.all[index as usize];
-        cx.record.recorder.cycle(user.since_ns, cx.now_ns);
-        user.since_ns = NOT_SINCE;
+        let user = &self.all[index as usize];
         let last = user.on_connection >= self.job.max_requests;
         let closes = last || closed || !response.keep_alive || unsent || behind;
         if closes {
@@ -204,15 +202,12 @@ impl Users {
             return self.retry(index, by_client, cx);
         }
         let breaks_off = self.lose_rest(index, kind, cx);
-        let user = &mut self.all[index as usize];
-        cx.record.recorder.cycle(user.since_ns, cx.now_ns);
-        user.since_ns = NOT_SINCE;
         self.close(index, by_client, cx.record);
         self.advance(index, breaks_off, cx).closing(true)
     }
 
-    /// Records the loss of all requests that have no response. The user is then at the last of
-    /// them; whether its iteration ends with it.
+    /// Records the loss of all requests that have no response. The user is then at the last of them;
+    /// whether its iteration ends with it.
     fn lose_rest(&mut self, index: u32, kind: ErrorKind, cx: &mut Context<'_>) -> bool {
         loop {
             let breaks_off = self.record_lost(index, kind, cx);
@@ -222,8 +217,8 @@ impl Users {
         }
     }
 
-    /// Records that the request that is answered next, which was in flight, has no response;
-    /// whether the iteration ends with it.
+    /// Records that the request that is answered next, which was in flight, has no response; whether
+    /// the iteration ends with it.
     fn record_lost(&mut self, index: u32, kind: ErrorKind, cx: &mut Context<'_>) -> bool {
         self.allowance.request_ended(cx.now_ns);
         let ended = self.ended(index, self.all[index as usize].sent_ns);
@@ -238,12 +233,17 @@ impl Users {
     /// What was in flight is denied ever to have been sent, and sent again ([`Fault::HiddenRetries`]).
     #[cold]
     fn retry(&mut self, index: u32, by_client: bool, cx: &mut Context<'_>) -> Action {
-        cx.record.recorder.unsend();
+        let sent_ns = self.all[index as usize].sent_ns;
+        cx.record.recorder.unsend(cx.now_ns, sent_ns);
         while self.expect_next(index) {
-            cx.record.recorder.unsend();
+            cx.record.recorder.unsend(cx.now_ns, sent_ns);
             self.allowance.drop_one();
         }
         self.close(index, by_client, cx.record);
+        let user = &mut self.all[index as usize];
+        // The time that it took is denied too.
+        user.since_ns = cx.now_ns;
+        user.connects(cx.now_ns);
         self.connect(index, cx).closing(true)
     }
 

@@ -2,6 +2,8 @@
 //! be a million of them. It knows nothing of sockets; its number is also that of its connection.
 
 use crate::http::response::ResponseReader;
+use crate::measure::recorder::Recorder;
+use crate::measure::user_time::LifePart;
 
 /// What a user is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,20 @@ pub enum Phase {
     /// The same, with a connection being opened.
     Warming,
     Ended,
+}
+
+impl Phase {
+    /// On what a user's life is spent; `None`: nobody is there.
+    #[inline]
+    fn part(self) -> Option<LifePart> {
+        match self {
+            Self::InFlight | Self::Thinking | Self::Holding | Self::Idling => Some(LifePart::Cycle),
+            Self::Queued => Some(LifePart::Turnaround),
+            Self::Connecting => Some(LifePart::Connect),
+            Self::BackingOff => Some(LifePart::BackOff),
+            Self::Waiting | Self::Idle | Self::Warming | Self::Ended => None,
+        }
+    }
 }
 
 /// How a user goes on.
@@ -50,8 +66,8 @@ impl Move {
     }
 }
 
-/// No cycle is open.
-pub const NOT_SINCE: u64 = 0;
+/// The present request goes out on a connection that was open.
+const NOT_CONNECTING: u64 = 0;
 
 const FIRST_BACK_OFF_NS: u64 = 10_000_000;
 const LONGEST_BACK_OFF_NS: u64 = 1_000_000_000;
@@ -72,8 +88,10 @@ pub struct User {
     /// Requests sent on the present connection.
     pub on_connection: u32,
     pub iterations: u64,
-    /// Begin of the present part of the cycle (residence or think), or [`NOT_SINCE`].
+    /// Begin of the present phase.
     pub since_ns: u64,
+    /// When it began to connect for its present request, or [`NOT_CONNECTING`].
+    connecting_ns: u64,
     /// When the request in flight was sent; before that, when the attempt to connect or the TLS
     /// handshake began.
     pub sent_ns: u64,
@@ -92,20 +110,63 @@ impl User {
             address: 0,
             on_connection: 0,
             iterations: 0,
-            since_ns: NOT_SINCE,
+            since_ns: 0,
+            connecting_ns: NOT_CONNECTING,
             sent_ns: 0,
             reader: ResponseReader::default(),
         }
     }
 
-    /// Since when a part of a cycle is open: residence from the first attempt to connect or the
-    /// send, think from the response.
-    pub fn open_since_ns(&self) -> Option<u64> {
-        let within = matches!(
-            self.phase,
-            Phase::Connecting | Phase::Queued | Phase::InFlight | Phase::Thinking
-        );
-        (within && self.since_ns != NOT_SINCE).then_some(self.since_ns)
+    /// Goes on to its next phase. All time of its life is recorded here, phase by phase.
+    #[inline]
+    pub fn enter(&mut self, phase: Phase, now_ns: u64, recorder: &mut Recorder) {
+        let waited = self.waits();
+        if let Some(part) = self.phase.part() {
+            recorder.spent(part, self.since_ns, now_ns);
+        }
+        self.phase = phase;
+        // A send may be told ahead of the events that were fetched with the one before it.
+        self.since_ns = self.since_ns.max(now_ns);
+        match (waited, self.waits()) {
+            (false, true) => recorder.waits(now_ns),
+            (true, false) => recorder.waited(now_ns),
+            _ => {}
+        }
+    }
+
+    /// Its request waits for a connection of its own.
+    #[inline]
+    fn waits(&self) -> bool {
+        match self.phase {
+            Phase::Connecting => true,
+            Phase::Queued => self.connecting_ns != NOT_CONNECTING,
+            _ => false,
+        }
+    }
+
+    /// Comes to its next request.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.connecting_ns = NOT_CONNECTING;
+    }
+
+    /// Begins to connect for its present request; false when it had begun before.
+    pub fn connects(&mut self, now_ns: u64) -> bool {
+        let first = self.connecting_ns == NOT_CONNECTING;
+        if first {
+            self.connecting_ns = now_ns;
+        }
+        first
+    }
+
+    #[inline]
+    pub fn connecting_ns(&self) -> Option<u64> {
+        (self.connecting_ns != NOT_CONNECTING).then_some(self.connecting_ns)
+    }
+
+    /// The part of its life that is open, and since when.
+    pub fn open_part(&self) -> Option<(LifePart, u64)> {
+        Some((self.phase.part()?, self.since_ns))
     }
 
     /// How long to wait after one more failed attempt to connect: 10 ms, doubling up to a second,

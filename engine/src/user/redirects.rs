@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::{Context, Users};
 use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
+use crate::measure::steps::RequestTimes;
 use crate::payload::Outgoing;
 use crate::record::Record;
 use crate::scenario::redirect::{SentRequest, becomes_get, is_redirect};
@@ -141,7 +142,11 @@ impl Users {
             return;
         };
         let service_ns = service_ns.map(|took_ns| self.redirects.took_ns(index, took_ns));
-        record.recorder.step_failed(figure, service_ns);
+        let times = RequestTimes {
+            service_ns,
+            response_ns: None,
+        };
+        record.recorder.step_failed(figure, times);
         self.redirects.drop(index);
     }
 }

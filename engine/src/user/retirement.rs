@@ -95,10 +95,9 @@ impl Users {
     pub fn retire(&mut self, index: u32, cx: &mut Context<'_>) -> Option<Action> {
         let user = &self.all[index as usize];
         match user.phase {
-            Phase::Thinking => cx.record.recorder.cycle(user.since_ns, cx.now_ns),
             // Late to start and due to end at once: counted as having been there for no time.
             Phase::Waiting => cx.record.recorder.user_came(cx.now_ns),
-            Phase::BackingOff | Phase::Idling => {}
+            Phase::Thinking | Phase::BackingOff | Phase::Idling => {}
             _ => return None,
         }
         Some(self.end_user(index, cx))

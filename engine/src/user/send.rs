@@ -1,7 +1,7 @@
 //! What a user sends when its turn has come: one request, or with pipelining and scripts several in
 //! one piece, as far as they do not depend on a response that has not come.
 
-use super::phase::{Move, NOT_SINCE, Phase};
+use super::phase::{Move, Phase};
 use super::queue::Pending;
 use super::{Action, Context, Users};
 use crate::job::WRITTEN_ANEW;
@@ -231,13 +231,10 @@ impl Users {
             Some(queues) => queues.of(index).len() as u32,
         };
         let user = &mut self.all[index as usize];
-        user.phase = Phase::InFlight;
         user.sent_ns = at_ns;
-        let acts = user.since_ns == NOT_SINCE;
-        if acts {
-            user.since_ns = at_ns;
-        }
+        let acts = user.connecting_ns().is_none();
         record.sent(index, user.address, count, at_ns);
+        user.enter(Phase::InFlight, at_ns, &mut record.recorder);
         let limit_ns = self.limit_ns(index, at_ns + self.job.request_timeout_ns);
         let holds = self.holds(index);
         Sent {

@@ -1,6 +1,6 @@
 //! How a user goes through its scenario: it arrives, begins a request, thinks, goes on, ends.
 
-use super::phase::{Move, NOT_SINCE, Phase};
+use super::phase::{Move, Phase};
 use super::{Action, Context, Next, Users};
 use crate::fault::Fault;
 use crate::measure::counters::ErrorKind;
@@ -49,7 +49,7 @@ impl Users {
         if closes {
             self.close(index, true, cx.record);
         }
-        self.all[index as usize].phase = Phase::Holding;
+        self.all[index as usize].enter(Phase::Holding, cx.now_ns, &mut cx.record.recorder);
         Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns))).closing(closes)
     }
 
@@ -68,9 +68,9 @@ impl Users {
     #[inline]
     fn begin(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
-        user.since_ns = NOT_SINCE;
+        user.begin();
         if user.connected {
-            user.phase = Phase::Queued;
+            user.enter(Phase::Queued, cx.now_ns, &mut cx.record.recorder);
             return Action::next(Next::Send);
         }
         self.connect(index, cx)
@@ -82,7 +82,7 @@ impl Users {
     pub(super) fn advance(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
         let before = usize::from(self.all[index as usize].step);
         if self.surroundings.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
-            self.all[index as usize].phase = Phase::Ended;
+            self.all[index as usize].enter(Phase::Ended, cx.now_ns, &mut cx.record.recorder);
             return Action::STAY;
         }
         let decided = match &mut self.queues {
@@ -114,7 +114,7 @@ impl Users {
             delay_ns => delay_ns,
         };
         if matches!(moved, Move::Later { .. }) {
-            return self.idle(index, think_ns.unwrap_or(0) + pause_ns, cx.now_ns);
+            return self.idle(index, think_ns.unwrap_or(0) + pause_ns, cx);
         }
         let waits_ns = think_ns.unwrap_or(0).saturating_add(pause_ns);
         let due_ns = cx.now_ns.saturating_add(waits_ns);
@@ -122,21 +122,19 @@ impl Users {
         if think_ns.is_none() && pause_ns == 0 {
             return self.begin_request(index, cx);
         }
-        self.think(index, due_ns, cx.now_ns)
+        self.think(index, due_ns, cx)
     }
 
-    fn think(&mut self, index: u32, due_ns: u64, now_ns: u64) -> Action {
-        let user = &mut self.all[index as usize];
-        user.phase = Phase::Thinking;
-        user.since_ns = now_ns;
+    fn think(&mut self, index: u32, due_ns: u64, cx: &mut Context<'_>) -> Action {
+        self.all[index as usize].enter(Phase::Thinking, cx.now_ns, &mut cx.record.recorder);
         Action::next(Next::WaitUntil(due_ns))
     }
 
     /// A user goes on with its scenario after a pause, and after a moment at least: it would turn
     /// in a circle else.
-    fn idle(&mut self, index: u32, pause_ns: u64, now_ns: u64) -> Action {
-        self.all[index as usize].phase = Phase::Idling;
-        let due_ns = now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS));
+    fn idle(&mut self, index: u32, pause_ns: u64, cx: &mut Context<'_>) -> Action {
+        self.all[index as usize].enter(Phase::Idling, cx.now_ns, &mut cx.record.recorder);
+        let due_ns = cx.now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS));
         Action::next(Next::WaitUntil(due_ns))
     }
 
@@ -149,7 +147,7 @@ impl Users {
             Move::Walked | Move::Stuck | Move::Waits => self.end_user(index, cx),
             Move::Later { step, pause_ns } => {
                 self.all[index as usize].step = step;
-                self.idle(index, pause_ns, cx.now_ns)
+                self.idle(index, pause_ns, cx)
             }
             Move::To { step, pause_ns } => {
                 self.all[index as usize].step = step;
@@ -159,7 +157,7 @@ impl Users {
                 };
                 match delay_ns.saturating_add(pause_ns) {
                     0 => self.begin_request(index, cx),
-                    waits_ns => self.think(index, cx.now_ns.saturating_add(waits_ns), cx.now_ns),
+                    waits_ns => self.think(index, cx.now_ns.saturating_add(waits_ns), cx),
                 }
             }
         }
@@ -197,7 +195,7 @@ impl Users {
             Phase::Holding => self.begin(index, cx),
             Phase::BackingOff => self.begin_request(index, cx),
             Phase::Thinking => {
-                let drawn_ns = due_ns - user.since_ns;
+                let drawn_ns = due_ns.saturating_sub(user.since_ns);
                 let actual_ns = cx.now_ns.saturating_sub(user.since_ns);
                 let counters = &mut cx.record.recorder.counters;
                 counters.think_count += 1;
@@ -206,7 +204,6 @@ impl Users {
                 counters
                     .think_overshoot
                     .record(actual_ns.saturating_sub(drawn_ns));
-                cx.record.recorder.cycle(user.since_ns, cx.now_ns);
                 self.begin_request(index, cx)
             }
             Phase::Connecting | Phase::Warming => self.connect_expired(index, cx),
@@ -258,8 +255,7 @@ impl Users {
             return self.leave(index, cx);
         }
         self.close(index, true, cx.record);
-        self.release(index, cx);
-        self.all[index as usize].phase = Phase::Ended;
+        self.release(index, Phase::Ended, cx);
         Action::next(Next::End).closing(true)
     }
 
@@ -270,16 +266,14 @@ impl Users {
         if closes {
             self.close(index, true, cx.record);
         }
-        self.release(index, cx);
-        if !warming {
-            self.all[index as usize].phase = Phase::Idle;
-        }
+        let phase = if warming { Phase::Warming } else { Phase::Idle };
+        self.release(index, phase, cx);
         Action::next(Next::Vacant { retry_ns: None }).closing(closes)
     }
 
     /// A user is no more.
-    pub(super) fn release(&mut self, index: u32, cx: &mut Context<'_>) {
-        self.all[index as usize].since_ns = NOT_SINCE;
+    pub(super) fn release(&mut self, index: u32, phase: Phase, cx: &mut Context<'_>) {
+        self.all[index as usize].enter(phase, cx.now_ns, &mut cx.record.recorder);
         cx.record.recorder.user_went(cx.now_ns);
         self.alive -= 1;
     }

@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use crate::fault::{Fault, LATE_NS, STALL, STALL_EVERY_NS};
 use crate::job::Job;
+use crate::measure::edges::AtEdge;
 use crate::measure::rates::Rates;
-use crate::measure::recorder::{AtEnd, Cut};
+use crate::measure::recorder::Cut;
 use crate::measure::schedule::Schedule;
 use crate::net::Driver;
 use crate::net::sys::unix_ns;
@@ -225,18 +226,20 @@ impl<'a, D: Driver> Worker<'a, D> {
                 self.record.recorder.counters.abandoned += self.record.recorder.in_flight();
                 self.stopped = true;
             }
-            let at_end = match cut {
-                Cut::WindowCloses(_) | Cut::Stop => AtEnd {
-                    overdue: self.overdue(at_ns),
-                    ..self
-                        .record
-                        .recorder
-                        .open_cycles(at_ns, self.users.open_since_ns())
+            let at_edge = match cut {
+                Cut::WindowOpens(_) => AtEdge {
+                    in_flight_age_ns: self.users.in_flight_age_ns(at_ns),
+                    ..AtEdge::default()
                 },
-                _ => AtEnd::default(),
+                Cut::WindowCloses(_) | Cut::Stop => AtEdge {
+                    in_flight_age_ns: self.users.in_flight_age_ns(at_ns),
+                    overdue: self.overdue(at_ns),
+                    ..self.record.recorder.at_edge(at_ns, self.users.open_parts())
+                },
+                Cut::Row(_) | Cut::Mark(_) => AtEdge::default(),
             };
             let wall_ns = self.driver.now_ns();
-            self.record.cut(cut, at_ns, at_end, wall_ns);
+            self.record.cut(cut, at_ns, at_edge, wall_ns);
             self.tell_notices();
         }
     }
@@ -310,8 +313,8 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Sends the requests that are queued. Returns whether there were any.
     ///
-    /// In the middle of a batch the clock of events stands still: responses that are handled after
-    /// a group of sends had come before it. Where the sends would fall behind a cut that those
+    /// In the middle of a batch the clock of events stands still: responses that are handled after a
+    /// group of sends had come before it. Where the sends would fall behind a cut that those
     /// responses belong before, they wait for the end of the batch.
     fn flush(&mut self) -> io::Result<bool> {
         if self.queued.is_empty() || self.stopped {

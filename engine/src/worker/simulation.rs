@@ -12,18 +12,22 @@ use serde_json::{Value, json};
 mod batches;
 mod faults;
 mod populations;
+mod user_time;
 
 use super::start::start;
 use super::{WorkerCommand, WorkerLink};
 use crate::check::read_plan;
 use crate::job::Job;
 use crate::measure::counters::Counters;
+use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
+use crate::measure::opened::Opened;
 use crate::measure::recorder::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::schedule::Span;
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
+use crate::measure::user_time::LifePart;
 use crate::net::{Config, ConnId, Driver, NetEvent, Received, sys::Waker};
 use crate::pace::arrivals::Share;
 use crate::payload::Payload;
@@ -49,6 +53,8 @@ type Service = fn(u64) -> u64;
 type Refusal = fn(u64) -> Option<i32>;
 
 std::thread_local! {
+    /// When an attempt to connect at this time (after the start) succeeds.
+    static CONNECT: std::cell::Cell<Service> = const { std::cell::Cell::new(|at_ns| at_ns + CONNECT_NS) };
     static SERVICE: std::cell::Cell<Service> = const { std::cell::Cell::new(|sent_ns| sent_ns) };
     static REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
     /// The same for a send.
@@ -99,7 +105,7 @@ impl Driver for Simulated {
                 .push(Reverse((self.now_ns, Due::Refused(conn, code))));
             return;
         }
-        let at_ns = self.now_ns + CONNECT_NS;
+        let at_ns = START_NS + CONNECT.get()(self.now_ns - START_NS);
         self.due.push(Reverse((at_ns, Due::Connected(conn))));
     }
 
@@ -178,14 +184,14 @@ impl Driver for Simulated {
 struct Recorded {
     counters: Counters,
     service_time: Durations,
+    opened: Opened,
     steps: Vec<StepFigures>,
     gaps: Gaps,
-    cycle_ns: u128,
+    edges: Edges,
     rows: Vec<(u64, u64)>,
     open_load: OpenLoad,
     parts: PartTimes,
     arrival_gaps: Uniformity,
-    overdue: u64,
     /// When the thread had nothing left to send, after the start.
     finished_ns: Option<u64>,
 }
@@ -251,20 +257,21 @@ fn simulate_thread(
     let mut recorded = Recorded {
         counters: Counters::default(),
         service_time: Durations::new(Digits::Three),
+        opened: Opened::default(),
         steps: Vec::new(),
         gaps: Gaps::new(place.threads, span.opens_ns),
-        cycle_ns: 0,
+        edges: Edges::default(),
         rows: Vec::new(),
         open_load: OpenLoad::default(),
         parts: PartTimes::default(),
         arrival_gaps: Uniformity::default(),
-        overdue: 0,
         finished_ns: *finished.lock().unwrap(),
     };
     for segment in segments.lock().unwrap().iter() {
         if segment.window == Some(1) {
             recorded.counters.add(&segment.counters);
             recorded.service_time.add(&segment.service_time);
+            recorded.opened.add(&segment.opened);
             recorded.open_load.add(&segment.open_load);
             recorded.parts.add(&segment.parts);
             add_all(&mut recorded.steps, &segment.steps);
@@ -274,15 +281,38 @@ fn simulate_thread(
         }
         match segment.cut {
             Cut::WindowCloses(1) => {
-                recorded.cycle_ns = segment.at_end.window_cycle_ns;
-                recorded.overdue = segment.at_end.overdue;
+                let edge = &segment.at_edge;
+                recorded
+                    .edges
+                    .close(edge, &edge.window_user_time, segment.users);
                 recorded.arrival_gaps.add(&segment.gaps);
             }
+            Cut::WindowOpens(1) => recorded.edges.open(&segment.at_edge),
             Cut::Row(row) => recorded.rows.push((row, segment.counters.completed)),
             _ => {}
         }
     }
+    recorded.must_add_up();
     recorded
+}
+
+impl Recorded {
+    /// What holds exactly for whatever was simulated: each moment of a user's life is one part of
+    /// it, and what is in flight is what ended, less what began before the window, and what is
+    /// still under way.
+    fn must_add_up(&self) {
+        let (counters, edges) = (&self.counters, &self.edges);
+        assert_eq!(edges.user_time.total(), counters.users_integral_ns);
+        let ended_ns = counters.service_time_ns + counters.lost_time_ns;
+        assert_eq!(
+            counters.in_flight_integral_ns,
+            (ended_ns + edges.in_flight_age_close_ns) as i128 - edges.in_flight_age_open_ns as i128
+        );
+    }
+
+    fn spent(&self, part: LifePart) -> u64 {
+        self.edges.user_time.of(part) as u64
+    }
 }
 
 #[test]
@@ -315,7 +345,13 @@ fn littles_law_holds_exactly_over_a_window_that_cuts_requests() {
         recorded.counters.in_flight_integral_ns,
         i128::from(4 * 200 * MS)
     );
-    assert_eq!(recorded.cycle_ns, u128::from(4 * 200 * MS));
+    assert_eq!(recorded.spent(LifePart::Cycle), 4 * 200 * MS);
+    // Sent at 1, 8, 15 ... ms: at 103 ms for 4 ms, at 303 ms for 1 ms.
+    let ages = (
+        recorded.edges.in_flight_age_open_ns,
+        recorded.edges.in_flight_age_close_ns,
+    );
+    assert_eq!(ages, (u128::from(4 * 4 * MS), u128::from(4 * MS)));
 }
 
 #[test]
@@ -325,7 +361,7 @@ fn thinking_belongs_to_the_cycle_and_not_to_what_is_in_flight() {
         (200, 800),
         |plan| plan["load"]["think"] = json!({"kind": "constant", "ms": 6}),
     );
-    assert_eq!(recorded.cycle_ns, u128::from(4 * 600 * MS));
+    assert_eq!(recorded.spent(LifePart::Cycle), 4 * 600 * MS);
     let in_flight = recorded.counters.in_flight_integral_ns as f64 / (4 * 600 * MS) as f64;
     assert!((in_flight - 0.4).abs() < 0.01, "{in_flight}");
     // A timer fires at most a tick (1024 ns) late.
@@ -426,7 +462,7 @@ fn a_freeze_of_a_second_gives_every_latency_from_nought_to_a_second() {
     let recorded = simulate(service, (100, 2900), |plan| open(plan, "constant", 1000));
     assert_eq!(recorded.counters.offered, 2800);
     assert_eq!(recorded.counters.sent, 2800);
-    assert_eq!((recorded.counters.blocked, recorded.overdue), (0, 0));
+    assert_eq!((recorded.counters.blocked, recorded.edges.overdue), (0, 0));
     let latency = recorded.open_load.latency.filled().unwrap();
     assert_eq!(latency.len(), 2800);
     // Due at 1000, 1001, … 1999 ms: 1000, 999, … 1 ms. The histogram tells three digits apart.
@@ -553,7 +589,7 @@ fn users_of_a_closed_load_end_over_the_ramp_down() {
     // The last of four ends 300 ms before the first: at 700, 800, 900 and 1000 ms, a request under
     // way being finished.
     let cycle_ns = (700 + 800 + 900 + 1000) * MS;
-    let off = recorded.cycle_ns.abs_diff(u128::from(cycle_ns));
-    assert!(off <= u128::from(4 * 11 * MS), "{off}");
+    let off = recorded.spent(LifePart::Cycle).abs_diff(cycle_ns);
+    assert!(off <= 4 * 11 * MS, "{off}");
     assert_eq!(recorded.counters.abandoned, 0);
 }

@@ -217,6 +217,27 @@ pub fn totals(plan: &Value) -> Value {
     run(plan).finished()["totals"].clone()
 }
 
+/// A listener whose accept queue is full: the kernel drops further attempts to connect until it
+/// accepts.
+pub fn full_listener() -> (TcpListener, TcpStream) {
+    use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
+    let any: std::net::SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&listener, &any).unwrap();
+    listen(&listener, 0).unwrap();
+    let listener = TcpListener::from(listener);
+    let filler = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (listener, filler)
+}
+
+/// The time of all users, part by part, in the keys of the contract.
+pub fn user_time_s(counters: &Value) -> f64 {
+    ["cycle", "connect", "turnaround", "back_off"]
+        .iter()
+        .map(|part| counters[format!("clipped_{part}_s")].as_f64().unwrap())
+        .sum()
+}
+
 /// A server whose connections are scripted by a function. It lives until the test process ends.
 pub struct Server {
     pub address: SocketAddr,

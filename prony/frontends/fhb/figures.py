@@ -54,7 +54,7 @@ def figures(window: Window) -> FhbFigures:
         mean_s=decoded.moment(1),
         max_s=decoded.max_ns / 1e9,
         percentiles_s={nth: (decoded.percentile_ns(nth) or 0.0) / 1e9 for nth in (90, 95, 99)},
-        simulated=(window.clipped_cycle_s or 0.0) / window.duration_s,
+        simulated=(window.user_time_s or 0.0) / window.duration_s,
         drawn_s=(window.think_drawn_sum_s or 0.0) / count if count else 0.0,
         thought_s=(window.think_actual_sum_s or 0.0) / count if count else 0.0,
     )

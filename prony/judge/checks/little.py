@@ -1,5 +1,5 @@
-"""little: were all users simulated, and do two counters agree (Little's law, in two forms). Must not know why
-users are missing.
+"""little: was each user there all the time, and do the engine's books balance (Little's law, in two forms).
+Must not know why users are missing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, LoadFacts
-from prony.judge.check import DeclaredLimits, NotNegative, Share, always, check
+from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.finding import Finding, Status, no_window, worst
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import measured
@@ -30,10 +30,6 @@ UNSEEN = 1e5
 class LittleLimits(DeclaredLimits):
     little_deviation: Share = 0.01
     """Two-sided. Faban allows 2.5 % on one side of unclipped cycles; clipped cycles need no such slack."""
-    little_turnaround_us: NotNegative = 10.0
-    """Client turn-around per request, with all users alive: up to this suspect, above it invalid. A send
-    takes the engine about 1 µs outside the request's own time, a Lua script a few more.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +43,13 @@ class FormResult:
 
 @check(LittleLimits, order=90, essential=always)
 def little(evidence: Evidence, limits: LittleLimits) -> Finding:
-    """Form 1 (closed loops and sessions): users simulated against users expected. Form 2: mean in flight
-    against throughput × service time.
+    """Form 1 (closed loops and sessions): users simulated against users expected. Form 2: the integral of
+    what was in flight against the times of the requests.
     """
-    limit = (
-        f"within ±{percent(limits.little_deviation)}, "
-        "plus what requests that span the window's edge can explain"
-    )
+    limit = f"within ±{percent(limits.little_deviation)}"
     window = measured(evidence)
+    if window is not None and _edge_ages_s(window) is None:
+        limit += ", plus what requests that span the window's edge can explain"
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     parts = [in_flight_part(window, evidence, limits)]
@@ -74,43 +69,30 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
 
 
 def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> FormResult:
-    """Σ(residence + think time, clipped to the window) ÷ window against the number of users expected."""
+    """User time (in flight, thinking, connecting, about to send; clipped to the window) ÷ window against the
+    number of users expected. How much of it the client took for itself is judged by `client`.
+    """
     asked, note = expected_users(window, report, evidence)
-    if window.clipped_cycle_s is None or asked is None:
+    if window.user_time_s is None or asked is None:
         return FormResult(Status.UNKNOWN, None, "user cycles could not be read")
     if asked <= 0:
         return FormResult(Status.UNKNOWN, None, "no users expected")
-    simulated = window.clipped_cycle_s / window.duration_s
+    simulated = window.user_time_s / window.duration_s
     deviation = simulated / asked - 1
-    lacking = limits.little_deviation + _tail_allowance(window, report)
-    beyond = limits.little_deviation + _last_responses(window, evidence) / asked
-    broken = deviation > beyond or deviation < -lacking
+    lacking = deviation < -(limits.little_deviation + _tail_allowance(window, report))
+    beyond = deviation > limits.little_deviation + _last_responses(window, evidence) / asked
     text = f"{number(simulated)} of {number(asked)} users simulated{note}"
-    if (
-        broken
-        and window.users is not None
-        and evidence.load.users is not None
-        and window.users < evidence.load.users
-    ):
+    if not (lacking or beyond):
+        return FormResult(Status.VALID, deviation, text)
+    if lacking and window.clipped_turnaround_s is None:
+        return FormResult(
+            Status.UNKNOWN, deviation, text + "; this engine did not count the client's turn-around"
+        )
+    if window.clipped_back_off_s:
+        text += f", {number(window.clipped_back_off_s / window.duration_s)} backed off"
+    if window.users is not None and evidence.load.users is not None and window.users < evidence.load.users:
         text += f", {number(window.users)} alive at the end"
-    turnaround_us = _turnaround_us(window, asked, counted=note == CAME_AND_WENT)
-    if broken and turnaround_us is not None and turnaround_us <= limits.little_turnaround_us:
-        text += f"; the rest is the client's turn-around, {number(turnaround_us)} µs per request"
-        return FormResult(Status.SUSPECT, deviation, text)
-    return FormResult(Status.INVALID if broken else Status.VALID, deviation, text)
-
-
-def _turnaround_us(window: Window, asked: float, *, counted: bool) -> float | None:
-    """User time outside any cycle, per request in µs, where it can be the client's own turn-around: no
-    request failed, and all users were alive at the end or are `counted` only while they were. None where it
-    cannot.
-    """
-    missing_s = asked * window.duration_s - (window.clipped_cycle_s or 0.0)
-    if missing_s <= 0 or window.completed <= 0 or window.failed > 0:
-        return None
-    if not counted and (window.users is None or window.users < asked):
-        return None
-    return missing_s / window.completed * 1e6
+    return FormResult(Status.INVALID, deviation, text)
 
 
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
@@ -187,43 +169,66 @@ def _tail_allowance(window: Window, report: EngineReport) -> float:
 
 
 def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> FormResult:
-    """∫ in-flight dt against Σ service time (= throughput × mean service time × window).
+    """∫ in-flight dt against the times of the requests: Σ service time of what was answered in the window
+    + Σ time of what was lost in it + the ages of what was in flight at the close − those at the opening.
 
-    The integral stops at the window's edges, service times do not: a request in flight at the opening
-    contributes its time before the window, one in flight at the close contributes nothing. In expectation
-    both cancel. The ages of the requests in flight at one moment sum to a variable of variance at most
-    λE[S³]/3 (equality for Poisson arrivals; fixed users have less), so the two edges differ by at most
-    EDGE_SIGMAS × sqrt(2λE[S³]/3) request-seconds, unless completions are correlated; nothing can exceed users
-    × longest service time.
+    Both sides are made of the same stamps, so this checks the engine's books (a request lost to the count,
+    counted twice, in the wrong segment), not the stamps. Up to the clock's resolution they are equal.
     """
     measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
     if measured_s is None or service_s is None:
         return FormResult(Status.UNKNOWN, None, "the in-flight integral could not be read")
-    if service_s <= 0 or measured_s <= 0:
-        same = service_s == measured_s
+    ages_s = _edge_ages_s(window)
+    counted_s = service_s + (ages_s or 0.0)
+    if counted_s <= 0 or measured_s <= 0:
+        same = counted_s == measured_s
         text = (
             "nothing was in flight"
             if same
             else "one counter saw load and the other none (in flight, service time)"
         )
         return FormResult(Status.UNKNOWN if same else Status.INVALID, None, text)
-    deviation = measured_s / service_s - 1
+    deviation = measured_s / counted_s - 1
     text = (
-        f"mean in flight {number(measured_s / window.duration_s)}, "
-        f"throughput × service time {number(service_s / window.duration_s)}"
+        f"bookkeeping: mean in flight {number(measured_s / window.duration_s)}, "
+        f"{number(counted_s / window.duration_s)} by the requests' times"
     )
+    if abs(deviation) <= limits.little_deviation:
+        return FormResult(Status.VALID, deviation, text)
+    if ages_s is None:
+        return _without_ages(window, evidence, limits, FormResult(Status.INVALID, deviation, text))
+    return FormResult(Status.INVALID, deviation, text)
+
+
+def _edge_ages_s(window: Window) -> float | None:
+    """What belongs to the integral besides the service times; None where the engine did not report it."""
+    opened_s, closed_s = window.in_flight_age_open_s, window.in_flight_age_close_s
+    if opened_s is None or closed_s is None or window.lost_time_sum_s is None:
+        return None
+    return window.lost_time_sum_s + closed_s - opened_s
+
+
+def _without_ages(window: Window, evidence: Evidence, limits: LittleLimits, broken: FormResult) -> FormResult:
+    """What an engine that did not report ages leaves open: requests in flight at one edge of the window.
+
+    In expectation both edges cancel. The ages of the requests in flight at one moment sum to a variable of
+    variance at most λE[S³]/3 (equality for Poisson arrivals; fixed users have less), so the two edges
+    differ by at most EDGE_SIGMAS × sqrt(2λE[S³]/3) request-seconds, unless completions are correlated;
+    nothing can exceed users × longest service time.
+    """
+    measured_s, service_s = window.in_flight_integral_s or 0.0, window.service_time_sum_s or 0.0
     allowed_s, most_s = _edges_s(window, evidence)
     beyond_s = abs(measured_s - service_s) - limits.little_deviation * service_s
     if beyond_s <= allowed_s:
-        return FormResult(Status.VALID, deviation, text)
+        return FormResult(Status.VALID, broken.deviation, broken.text)
     if beyond_s <= most_s:
-        return FormResult(Status.SUSPECT, deviation, text + ": may be requests that span the window's edge")
+        text = broken.text + ": may be requests that span the window's edge"
+        return FormResult(Status.SUSPECT, broken.deviation, text)
     if measured_s > service_s and window.failed > 0:
         spent_s = (measured_s - service_s) / window.failed
-        return FormResult(
-            Status.SUSPECT, deviation, text + f": may be {number(spent_s)} s in each failed request"
-        )
-    return FormResult(Status.INVALID, deviation, text)
+        text = broken.text + f": may be {number(spent_s)} s in each failed request"
+        return FormResult(Status.SUSPECT, broken.deviation, text)
+    return broken
 
 
 def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
@@ -255,12 +260,10 @@ def _advice(parts: list[FormResult]) -> str:
     users = parts[0] if len(parts) > 1 else None
     if users is not None and users.status is Status.INVALID:
         if users.deviation is not None and users.deviation < 0:
-            return "users stopped, waited for the client or were connecting: see errors, client, connections"
+            return "users stopped, or backed off after failed attempts to connect: see errors"
         return "more user time than users: a defect in the engine, please report it with the evidence"
     if any(part.status is Status.INVALID for part in parts):
         return (
             "two counters of the engine disagree: do not use the figure; please report it with the evidence"
         )
-    if users is not None and users.status is Status.SUSPECT:
-        return "the server responds so fast that the client's turn-around shows: use more users"
     return "measure a longer window, so that its edges matter less"
