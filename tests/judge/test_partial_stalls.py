@@ -45,6 +45,14 @@ class TestOneThreadOfTheClient:
             "on (loop lag 50.3 ms at most): its users' latency is the client's"
         )
 
+    def test_it_need_not_be_ten_times_p99(self) -> None:
+        slow = f.window(
+            with_threads(thread(*self.STOOD, lag_ms=50.3), thread()), service_time=f.histogram(mean_ms=9.0)
+        )
+        assert stall(slow, LIMITS).status is Status.SUSPECT
+        slower = f.window(slow, service_time=f.histogram(mean_ms=40.0))
+        assert stall(slower, LIMITS).status is Status.VALID
+
     def test_so_does_its_run_delay(self) -> None:
         finding = stall(with_threads(thread(), thread(*self.STOOD, delay_s=0.15)), LIMITS)
         assert finding.status is Status.SUSPECT

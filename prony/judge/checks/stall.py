@@ -133,7 +133,8 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     least = least_ms(p99_ns / 1e6, limits)
     found = stalls(window, p99_ns / 1e6, limits)
     longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
-    of_threads = client_stalls(window, found, least)
+    # What the client caused itself need not stand out from the server's tail.
+    of_threads = client_stalls(window, found, max(limits.stall_floor_ms, p99_ns / 1e6))
     silent = sum(gap.duration_ms for gap in found) / 1000 / window.duration_s
     long = long_requests(histogram, least)
     open_loop = evidence.load.model == "open"

@@ -8,10 +8,9 @@ and throughput stay as they are.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
-from scipy import special as untyped_special
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, check
@@ -21,8 +20,7 @@ from prony.numbers import percent
 from prony.steady.changes import TREND_CONFIDENCE, Changes, find_changes, log_levels
 from prony.steady.detector import full_rows
 from prony.steady.limits import SteadyLimits
-
-special: Any = untyped_special
+from prony.steady.quantile import t_quantile
 
 CHECK = "tail"
 SOURCE = "trend and change points of steady, on p99; Killick et al. 2012 (PELT)"
@@ -94,6 +92,5 @@ def _signed(share: float) -> str:
 
 def bounds(changes: Changes, rows: int) -> tuple[float, float]:
     """Interval of the relative change over the window by the trend, with the confidence of `steady`."""
-    critical = float(special.stdtrit(rows - 2, 0.5 + TREND_CONFIDENCE / 2))
-    half = min(critical * changes.trend_error, 20.0)
+    half = min(t_quantile(rows - 2, 0.5 + TREND_CONFIDENCE / 2) * changes.trend_error, 20.0)
     return math.expm1(changes.trend - half), math.expm1(changes.trend + half)
