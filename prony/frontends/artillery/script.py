@@ -16,8 +16,6 @@ import yaml
 from prony.errors import UsageError
 from prony.frontends.base import Refused
 
-Place = tuple[str, int | None]
-"""File (or the command line) and line."""
 Key = str | int
 MOST_NODES = 200_000
 """A script that aliases blow up beyond this is no script."""
