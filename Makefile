@@ -85,7 +85,7 @@ fuzz: ## The four fuzz targets of the engine by libFuzzer, FUZZ_S seconds each (
 	  "target/$$host/release/$$target" -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 "-artifact_prefix=artifacts/$$target/" "corpus/$$target" || exit 1; \
 	done
 
-bench-million: setup ## A million users with think time on this machine: users reached, memory, findings (3 to 9 minutes, 10 GB)
+bench-million: setup ## A million users with think time on this host: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)
 
 PIP_COMPILE := $(CURDIR)/$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \

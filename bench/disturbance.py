@@ -18,7 +18,7 @@ STEAL_LIMIT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The machine at one moment."""
+    """The host at one moment."""
 
     t_monotonic_s: float
     census: Census
@@ -51,7 +51,7 @@ class Disturbance:
 
 
 def now() -> Moment:
-    """Look at the machine: some milliseconds of CPU, so before and after a run, never within."""
+    """Look at the host: some milliseconds of CPU, so before and after a run, never within."""
     return Moment(time.monotonic(), census(), cpu_ticks() or {})
 
 

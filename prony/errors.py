@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
     INVALID = 3
     """The measurement ran and was judged invalid: no headline figure is printed."""
     ENVIRONMENT = 4
-    """The machine cannot do it: no tool, a failed build, a server that did not start, a port taken."""
+    """The host cannot do it: no tool, a failed build, a server that did not start, a port taken."""
     STORE = 5
     """The results could not be read or written."""
     NONCONFORMING = 6

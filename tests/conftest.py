@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "prony",
-    derandomize=True,  # what fails on one machine fails on every one; more examples are a change of a number
+    derandomize=True,  # what fails on one host fails on every one; more examples are a change of a number
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],  # it measures the machine
+    suppress_health_check=[HealthCheck.too_slow],  # it measures the host
 )
 settings.load_profile("prony")
 

@@ -1,4 +1,4 @@
-"""`prony compare-results`: two stored results beside each other, as of two machines. Must not measure."""
+"""`prony compare-results`: two stored results beside each other, as of two hosts. Must not measure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def command(
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Put two results beside each other: ratios within each machine, and what differs between them.
+    """Put two results beside each other: ratios within each host, and what differs between them.
 
-    No ratio and no p-value is ever given across machines.
+    No ratio and no p-value is ever given across hosts.
     """
     from prony.report.delivery import deliver
     from prony.report.reading import load_result
@@ -32,7 +32,7 @@ def command(
     if not any(left and right for left, right in (figure.sides for figure in found.figures)):
         raise UsageError(
             f"{results[0].id} and {results[1].id} have no cell with a figure in common: run the same plan on "
-            "both machines"
+            "both hosts"
         )
     deliver(as_json=json, as_object=lambda: to_json(found), table=lambda console: render_two(found, console))
     return 0

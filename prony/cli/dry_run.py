@@ -36,7 +36,7 @@ def show_dry_run(
     out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}, "
                    f"about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
     server, client = ranges(testbed.partition.server), ranges(testbed.partition.client)
-    shared = " (shared: this machine has too few)" if testbed.partition.shared else ""
+    shared = " (shared: this host has too few)" if testbed.partition.shared else ""
     out.print(f"CPUs: server {server}, client {client}{shared}; seed {plan.seed}")
     for change in plan.changes:
         out.print(Text(change, style="yellow"))

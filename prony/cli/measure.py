@@ -140,9 +140,9 @@ def resume(
     testbed = testbed_for(stored, targets, common)
     if row.fingerprint.key != testbed.fingerprint.key:
         raise UsageError(
-            f"{row.id} was begun on another machine or with other software "
+            f"{row.id} was begun on another host or with other software "
             f"({row.fingerprint.hostname}, fingerprint {row.fingerprint.key}; here "
-            f"{testbed.fingerprint.key}); trials of two machines are never mixed: start the plan anew here "
+            f"{testbed.fingerprint.key}); trials of two hosts are never mixed: start the plan anew here "
             "and put both beside each other with prony compare-results"
         )
     if dry_run:

@@ -86,7 +86,7 @@ def export(
     output: Path = typer.Option(..., "--output", "-o", help="The file to write."),
     db: options.Db = None,
 ) -> int:
-    """Write one experiment with everything in it, histograms included, to a file for another machine."""
+    """Write one experiment with everything in it, histograms included, to a file for another host."""
     from prony.store import Store, transfer
 
     options.writable(output, "--output")

@@ -31,7 +31,7 @@ def command(
         False, "--dry-run", help="Print what would run, in which order, and about how long it takes."
     ),
     skip_unmeetable: bool = typer.Option(
-        False, "--skip-unmeetable", help="Leave out what this machine cannot do and run the rest."
+        False, "--skip-unmeetable", help="Leave out what this host cannot do and run the rest."
     ),
     only: str | None = typer.Option(
         None,

@@ -19,7 +19,7 @@ from prony.load.engine import engine_version
 
 
 def prepare(server_cpus: str | None, client_cpus: str | None, *, services: bool = False) -> Testbed:
-    """Choose the CPUs, raise the descriptor limit, look at the machine. Raises UsageError.
+    """Choose the CPUs, raise the descriptor limit, look at the host. Raises UsageError.
 
     `services`: one of the servers has backing services, which get a CPU of their own beside all servers
     alike. The limits are those towards servers that the laboratory starts; each target says its own.

@@ -271,7 +271,7 @@ def _without_suspects(
 
 
 def _untested(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult | None) -> Pair:
-    """A pair without a test: no valid trial, too few of them, or another machine."""
+    """A pair without a test: no valid trial, too few of them, or another host."""
     seen: float | None = None
     n = min(len(a.values), len(b.values))
     if found is not None:
@@ -293,7 +293,7 @@ def _untested(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResul
     else:
         seen = ratio(a.values, b.values).ratio
         text = (
-            f"{a.server} and {b.server} were measured on different machines: ratio {seen:.2f}x, "
-            "confounded with the machine, no interval"
+            f"{a.server} and {b.server} were measured on different hosts: ratio {seen:.2f}x, "
+            "confounded with the host, no interval"
         )
     return Pair(a.server, b.server, asked.figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)

@@ -14,7 +14,7 @@ from prony.compare.summary import Summary, summary
 
 
 class Sample(NamedTuple):
-    """One figure of one trial. `machine` is the fingerprint's key; empty means: all on one machine."""
+    """One figure of one trial. `host` is the fingerprint's key; empty means: all on one host."""
 
     server: str
     block: int
@@ -22,7 +22,7 @@ class Sample(NamedTuple):
     valid: bool = True
     why: str = ""
     """Why it is not valid."""
-    machine: str = ""
+    host: str = ""
     disturbed: bool = False
     """Excluded for a cause outside the trial (another process, the host), which says nothing about the
     server.
@@ -40,7 +40,7 @@ class ServerValues:
     server: str
     values: tuple[float, ...]
     blocks: tuple[int, ...]
-    machines: frozenset[str]
+    hosts: frozenset[str]
     excluded: tuple[str, ...]
     excluded_blocks: tuple[int, ...]
     """Blocks of the trials excluded for what happened in them."""
@@ -78,7 +78,7 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
                 server=server,
                 values=values,
                 blocks=tuple(trial.block for _, trial in kept),
-                machines=frozenset(trial.machine for _, trial in kept),
+                hosts=frozenset(trial.host for _, trial in kept),
                 excluded=tuple(
                     f"trial of block {trial.block} excluded: {cause}"
                     for trial, cause in causes
@@ -111,5 +111,5 @@ def _positive(value: float | None) -> float | None:
 
 
 def confounded(a: ServerValues, b: ServerValues) -> bool:
-    """Whether the machine differs as well, so that the ratio cannot be attributed to the servers."""
-    return a.machines != b.machines or len(a.machines) > 1
+    """Whether the host differs as well, so that the ratio cannot be attributed to the servers."""
+    return a.hosts != b.hosts or len(a.hosts) > 1

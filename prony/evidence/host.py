@@ -1,4 +1,4 @@
-"""What the machine was and did. Must not know what was measured on it."""
+"""What the host was and did. Must not know what was measured on it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CpuUse(Record):
     irq: float = 0.0
     """Interrupt and soft-interrupt time, part of `busy`."""
     packets: int | None = None
-    """Packets of the whole machine that it handled in soft interrupts."""
+    """Packets of the whole host that it handled in soft interrupts."""
 
 
 class TcpCounts(Record):
@@ -89,7 +89,7 @@ class TcpCounts(Record):
 
 
 class HostWindow(Record):
-    """The machine over the measured window."""
+    """The host over the measured window."""
 
     wall_s: float
     cpus: tuple[CpuUse, ...] = ()
@@ -112,7 +112,7 @@ class HostWindow(Record):
 
 
 class HostRow(Record):
-    """One second of the machine (t_ms is the row's end, from the start of the engine's run, as in
+    """One second of the host (t_ms is the row's end, from the start of the engine's run, as in
     `IntervalRow`).
     """
 

@@ -229,7 +229,7 @@ class Evidence(Record):
     """Backing services."""
     host_window: HostWindow | None = None
     host_rows: tuple[HostRow, ...] = ()
-    """The machine second by second over the whole trial, in the engine's time."""
+    """The host second by second over the whole trial, in the engine's time."""
     partition: CpuPartition | None = None
     limits: Limits | None = None
     probes: tuple[Probe, ...] = ()

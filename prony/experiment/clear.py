@@ -37,7 +37,7 @@ def sample(
         value=value,
         valid=record.failure is None and judgement.verdict is not Status.INVALID,
         why=why,
-        machine=record.fingerprint_key,
+        host=record.fingerprint_key,
         disturbed=disturbed(judgement, record.failure),
         suspect=judgement.verdict is Status.SUSPECT,
         position=record.position,

@@ -1,4 +1,4 @@
-"""Can this machine do what a plan needs? Asked cell by cell before anything starts.
+"""Can this host do what a plan needs? Asked cell by cell before anything starts.
 
 Must not run or store anything.
 """
@@ -46,7 +46,7 @@ def _check_offered(target: ServerUnderTest, workload: str) -> None:
 
 
 def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
-    """The cells that this machine cannot run, each with the reason and the remedy."""
+    """The cells that this host cannot run, each with the reason and the remedy."""
     lacks: dict[int, str | None] = {}
     found = []
     for cell in plan.cells:
@@ -169,5 +169,5 @@ def _needs(needs: NeedKeys, testbed: Testbed) -> list[str]:
         )
     cpus = len({*testbed.partition.server, *testbed.partition.client})
     if needs.cpus is not None and cpus < needs.cpus:
-        missing.append(f"the plan needs {needs.cpus} CPUs and there are {cpus} (a larger machine)")
+        missing.append(f"the plan needs {needs.cpus} CPUs and there are {cpus} (a larger host)")
     return missing

@@ -44,7 +44,7 @@ def partition(
     usable = [cpu for cpu in topology.cpus if cpu in allowed]
     if not usable:
         raise UsageError(
-            f"None of this machine's CPUs ({cpus_text(topology.cpus)}) may be used by this process "
+            f"None of this host's CPUs ({cpus_text(topology.cpus)}) may be used by this process "
             f"(allowed: {cpus_text(allowed) or 'none'}); change its affinity or cpuset."
         )
     if server is not None and client is not None:
@@ -77,7 +77,7 @@ def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collect
     missing = [cpu for cpu in named if cpu not in topology.cpus]
     if missing:
         raise UsageError(
-            f"The {role}'s CPU set names CPU {cpus_text(missing)}, which this machine does not have; "
+            f"The {role}'s CPU set names CPU {cpus_text(missing)}, which this host does not have; "
             f"it has {cpus_text(topology.cpus)}."
         )
     barred = [cpu for cpu in named if cpu not in allowed]

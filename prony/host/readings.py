@@ -56,7 +56,7 @@ class Readings:
     granted: tuple[int, ...]
     partition: CpuPartition | None
     cpu_kinds: Mapping[str, str]
-    """Kind of core to its CPUs, when the machine has more than one kind."""
+    """Kind of core to its CPUs, when the host has more than one kind."""
     sample_s: float
     steal: float | None
     """The highest share among the granted CPUs during the sample."""

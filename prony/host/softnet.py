@@ -1,6 +1,6 @@
 """Packets that each CPU handled in soft interrupts, from /proc/net/softnet_stat. Must not interpret them.
 
-The counters are the machine's, whatever the network namespace.
+The counters are the host's, whatever the network namespace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The order of servers within blocks, balanced for position and for what came before. Must not know servers.
 
 An order that is merely drawn lets one of two servers go first in all of three blocks with a chance of one in
-four, and whatever goes first on this machine is then taken for the server.
+four, and whatever goes first on this host is then taken for the server.
 """
 
 from __future__ import annotations

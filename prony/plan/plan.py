@@ -54,7 +54,7 @@ class Cell(Record):
     expected_requests_per_s: float | None = None
     needs: NeedKeys | None = None
     optional: bool = False
-    """Left out where the machine cannot do it, instead of refusing the whole plan."""
+    """Left out where the host cannot do it, instead of refusing the whole plan."""
     published: tuple[PublishedFigures, ...] = ()
 
     @property

@@ -186,7 +186,7 @@ class MeasuredKeys(Record):
 
 
 class NeedKeys(Record):
-    """What the machine must have before this part starts; ports and descriptors are forecast besides."""
+    """What the host must have before this part starts; ports and descriptors are forecast besides."""
 
     descriptors: int | None = Field(default=None, ge=1)
     ports: int | None = Field(default=None, ge=1)
@@ -288,7 +288,7 @@ class PartKeys(ServerKeys):
     soak: bool | None = None
     """Only run with --duration, which says how long."""
     optional: bool | None = None
-    """Left out where the machine cannot do it, and said in the report, instead of refusing the whole plan."""
+    """Left out where the host cannot do it, and said in the report, instead of refusing the whole plan."""
 
 
 class NamedPart(PartKeys):
@@ -301,7 +301,7 @@ class NamedPart(PartKeys):
 
 
 class CpuKeys(Record):
-    """Which CPUs, as in `0-3,8`; chosen when not given, always disjoint where the machine allows."""
+    """Which CPUs, as in `0-3,8`; chosen when not given, always disjoint where the host allows."""
 
     server: Text | None = None
     client: Text | None = None

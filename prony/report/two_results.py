@@ -1,7 +1,7 @@
 """Two results beside each other: ratios within each of them, fingerprints side by side, and the word
 *confounded* where it applies.
 
-Pure. Never divides a figure of one machine by one of the other: the machine is confounded with everything
+Pure. Never divides a figure of one host by one of the other: the host is confounded with everything
 else that differs between them, so such a ratio or p-value would answer no question.
 """
 
@@ -23,7 +23,7 @@ from prony.report.wording import ratio
 
 @dataclass(frozen=True, slots=True)
 class MachineFigure:
-    """One server's figure on each machine: median and range, never divided by each other."""
+    """One server's figure on each host: median and range, never divided by each other."""
 
     where: str
     server: str
@@ -33,7 +33,7 @@ class MachineFigure:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One pair of servers on each machine: the ratio within it."""
+    """One pair of servers on each host: the ratio within it."""
 
     where: str
     a: str
@@ -43,10 +43,10 @@ class Ratio:
 
     @property
     def words(self) -> str:
-        """Whether both machines say the same of this pair."""
+        """Whether both hosts say the same of this pair."""
         left, right = self.sides
         if left is None or right is None:
-            return "only on one machine"
+            return "only on one host"
         unclear = {"inconclusive", "unknown"}
         if left.verdict in unclear or right.verdict in unclear:
             return "undecided"
@@ -65,7 +65,7 @@ class TwoResults:
 
     @property
     def confounded(self) -> bool:
-        """Whether the machines differ in anything that can change a figure."""
+        """Whether the hosts differ in anything that can change a figure."""
         first, second = (None if s.fingerprint is None else s.fingerprint.key for s in self.sides)
         return first is None or first != second
 
@@ -74,11 +74,11 @@ class TwoResults:
         """What may be concluded, in one sentence."""
         if self.confounded:
             return (
-                "The machine is confounded with everything else that differs between the two results: no "
+                "The host is confounded with everything else that differs between the two results: no "
                 "ratio and no p-value is given across them; compare the ratios within each."
             )
         return (
-            "Both results come from machines of the same fingerprint, at different times: ratios are given "
+            "Both results come from hosts of the same fingerprint, at different times: ratios are given "
             "within each result only, because trials of one are not interleaved with those of the other."
         )
 
@@ -182,7 +182,7 @@ def blocks(found: TwoResults) -> list[Block]:
     made.append(Table((where, *sides), (Section(figures),), title="Figures", note=note))
     if found.differing:
         rows = tuple(Row(what, (TableCell(left), TableCell(right))) for what, left, right in found.differing)
-        made.append(Table(sides, (Section(rows),), title="What differs between the machines"))
+        made.append(Table(sides, (Section(rows),), title="What differs between the hosts"))
     return made
 
 

@@ -15,11 +15,11 @@ Draw = Callable[[np.random.Generator, int, int], Floats]
 TRIAL_SPREAD = 0.02
 """Standard deviation of the log figure from one fresh process to the next; 1 to 3 % is usual."""
 BLOCK_SPREAD = 0.03
-"""What the trials of one block share: the hour, the machine's temper. Pairing takes it out."""
+"""What the trials of one block share: the hour, the host's temper. Pairing takes it out."""
 SLOW_START = math.log(0.8)
 """A start that came out slow: 20 %."""
 DRIFT = math.log(0.9)
-"""By so much the machine slows down between the first trial and the last."""
+"""By so much the host slows down between the first trial and the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _one_sided(share: float) -> Draw:
 WORLDS: tuple[World, ...] = (
     log_normal(),
     World("bimodal by start", "besides, every second start of each server is 20 % slow", _bimodal),
-    World("drifting", "the machine slows down by 10 % from the first trial to the last", _drifting),
+    World("drifting", "the host slows down by 10 % from the first trial to the last", _drifting),
     World("heavy-tailed", "trials differ by Student's t with 3 degrees of freedom x 2 %", _heavy),
 )
 """Where the method must hold what it promises."""

@@ -58,7 +58,7 @@ def is_lts(major: int) -> bool:
 
 
 def find_jdks(places: Sequence[Path] | None = None) -> tuple[Jdk, ...]:
-    """All installations in `places` (homes), by default those of this machine; each once, newest first."""
+    """All installations in `places` (homes), by default those of this host; each once, newest first."""
     found: dict[Path, Jdk] = {}
     for home in _candidates() if places is None else places:
         try:

@@ -16,7 +16,7 @@ from prony.store.database import Database
 from prony.store.rows import ExperimentStatus, RawExperiment
 
 IMPORTED = "imported"
-"""The owner of an experiment from another machine."""
+"""The owner of an experiment from another host."""
 
 
 def raw(database: Database, experiment_id: str) -> RawExperiment:

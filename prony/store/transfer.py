@@ -1,4 +1,4 @@
-"""One experiment as one file: compressed JSON lines, histograms included, for another machine. The first line
+"""One experiment as one file: compressed JSON lines, histograms included, for another host. The first line
 is the header, each further one a trial with its judgements, the last one a checksum over all others. Must not
 interpret records beyond reading them.
 """
@@ -31,7 +31,7 @@ from prony.store.schema import RECORD_FORMAT
 FORMAT = "prony-results"
 VERSION = 1
 _LOCAL = frozenset({"owner"})
-"""Columns without meaning on another machine."""
+"""Columns without meaning on another host."""
 MOST_LINE_BYTES = 1 << 30
 """A longer line is not a trial; it is refused before it fills memory."""
 
@@ -126,7 +126,7 @@ def _parsed(path: Path) -> RawExperiment:
     except (KeyError, TypeError, ValueError, pydantic.ValidationError) as fault:
         raise UsageError(
             f"{path} is an export of Prony {header.get('written_by', '?')} that this one ({__version__}) "
-            "does not understand; nothing was imported: use the same version on both machines",
+            "does not understand; nothing was imported: use the same version on both hosts",
             details=str(fault),
         ) from fault
     return RawExperiment(header["experiment"], tuple(trials), tuple(judgements))
@@ -180,7 +180,7 @@ def _check_header(line: dict[str, Any], path: Path) -> None:
     if version != VERSION:
         raise UsageError(
             f"{path} has version {version} of the format and this Prony ({__version__}) knows {VERSION}; "
-            "use the same version on both machines"
+            "use the same version on both hosts"
         )
 
 

@@ -25,7 +25,7 @@ LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""
 WINDOW_GRACE_S = 30.0
 READY_GRACE_S = 30.0
-"""Long enough for a machine that others keep busy; an engine that is well needs milliseconds."""
+"""Long enough for a host that others keep busy; an engine that is well needs milliseconds."""
 INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
 WORTH_KEEPING_S = 60.0
 """What was measured for less than this before an interrupt is dropped."""

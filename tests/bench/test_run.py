@@ -75,7 +75,7 @@ class Fleeting:
 
 @pytest.mark.parametrize(
     ("script", "warm_s", "said"),
-    [  # a machine that stands still for a second changes none of them
+    [  # a host that stands still for a second changes none of them
         ("raise SystemExit('no such host')", 0.3, "exit code 1: no such host"),
         ("pass", 1.5, "ended before its warm-up"),
         ("import time; time.sleep(2)", 0.3, "no request reached the server"),

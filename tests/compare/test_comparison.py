@@ -109,7 +109,7 @@ class TestWhatCounts:
 
     def test_two_machines_are_confounded(self) -> None:
         samples = [
-            s._replace(machine="arm" if s.server == "spring-jetty" else "x86")
+            s._replace(host="arm" if s.server == "spring-jetty" else "x86")
             for s in trials(np.random.default_rng(1), (1000, 2000), 5)
         ]
         pair = compare(samples).pairs[0]

@@ -43,7 +43,7 @@ class TestByHand:
         assert found.high == pytest.approx(math.exp(interval.high))
 
     def test_pairing_removes_what_a_block_shares(self) -> None:
-        """A machine that drifts by a factor of two is no reason to doubt a ratio that holds in
+        """A host that drifts by a factor of two is no reason to doubt a ratio that holds in
         every block.
         """
         drift = [1.0, 1.3, 1.7, 2.0]

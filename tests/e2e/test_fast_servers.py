@@ -1,6 +1,6 @@
 """`prony load` against servers that Prony does not know: their processes are read, their bottleneck is named.
 
-What the machine is busy with decides no assertion: limits are lenient, and shares of CPU are not asserted.
+What the host is busy with decides no assertion: limits are lenient, and shares of CPU are not asserted.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ CELLS = {
 }
 """Plan -> cells that need neither memcached nor more than a few seconds, and how many are left of them."""
 ALWAYS = {"completed", "time_to_ready_s"}
-"""Figures that every trial has which may be printed, however busy the machine is."""
+"""Figures that every trial has which may be printed, however busy the host is."""
 
 
 @pytest.mark.parametrize("plan", CELLS)
@@ -43,7 +43,7 @@ def test_a_ready_plan_runs_in_miniature(lab: Lab, plan: str) -> None:
         deciding = {one["check"] for one in trial["findings"] if one["status"] == cell["verdict"]}
         assert len(named) == (cell["verdict"] != "valid"), "what is not valid says why"
         assert set(named) <= deciding, trial["findings"]
-        if cell["counting_trials"]:  # a busy machine may rightly make a trial invalid
+        if cell["counting_trials"]:  # a busy host may rightly make a trial invalid
             assert set(cell["figures"]) >= ALWAYS
             assert cell["figures"]["completed"]["median"] > 0
     broken = {finding["check"] for finding in part["findings"] if finding["status"] == "invalid"}

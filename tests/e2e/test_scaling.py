@@ -1,4 +1,4 @@
-"""`prony sweep` and `prony capacity` as a user runs them. What is asserted holds on a noisy machine, too."""
+"""`prony sweep` and `prony capacity` as a user runs them. What is asserted holds on a noisy host, too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) ->
 
 
 def test_a_capacity_is_never_more_than_the_server_has(lab: Lab) -> None:
-    """One worker and 20 ms: 50 responses per second at the most, whatever the machine does."""
+    """One worker and 20 ms: 50 responses per second at the most, whatever the host does."""
     with server("--workers", "1", "--delay", "fixed:20ms") as url:
         words = ("--slo", "p50<200ms", "--start", "20", "--resolution", "30", "--search-trials", "8")
         shown = lab.json("capacity", url + "/", *words, *SHORT, *lab.lenient)

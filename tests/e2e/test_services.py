@@ -59,7 +59,7 @@ def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
     (isolation,) = [f for f in trial["findings"] if f["check"] == "isolation"]
     if few and isolation["status"] == "valid":
         assert "memcached shares the server's CPUs" in isolation["reason"]
-    if trial["counts"]:  # on a machine that is too busy it may rightly be invalid
+    if trial["counts"]:  # on a host that is too busy it may rightly be invalid
         assert trial["figures"]["service_rss_mib"] > 0
         assert "Backing services" in lab.run("results", "show", "latest").stdout
     if plain["counts"]:

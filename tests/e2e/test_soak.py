@@ -39,7 +39,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(lab: Lab) -> None:
     (cell,) = part["cells"]
     assert (cell["planned_trials"], cell["ended_trials"]) == (1, 1)
     assert any("interrupted after" in warning for warning in shown["warnings"])
-    if cell["counting_trials"]:  # a busy machine may rightly make it invalid
+    if cell["counting_trials"]:  # a busy host may rightly make it invalid
         assert cell["figures"]["completed"]["median"] > 0
 
     left = lab.json("run", "--resume", "latest", "--dry-run")

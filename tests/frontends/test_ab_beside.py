@@ -81,7 +81,7 @@ def test_over_ipv6(serve: Callable[..., Served]) -> None:
         with socket.socket(socket.AF_INET6) as one:
             one.bind(("::1", 0))
     except OSError:
-        pytest.skip("this machine has no IPv6 loopback address")
+        pytest.skip("this host has no IPv6 loopback address")
     theirs, ours = serve(listen="[::1]:0"), serve(listen="[::1]:0")
     words = ["-n", "10", "-k"]
     real = subprocess.run([str(AB), *words, theirs.url + "/"], capture_output=True, text=True, timeout=120)

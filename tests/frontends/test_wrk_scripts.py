@@ -67,7 +67,7 @@ def requests_of(recorded: bytes, address: str) -> Counter[str]:
 def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Path) -> None:
     """Two threads with a connection each; each stops itself after ten responses."""
     if way == "ipv6" and not has_ipv6():
-        pytest.skip("this machine has no IPv6 loopback address")
+        pytest.skip("this host has no IPv6 loopback address")
     if way == "https" and shutil.which("openssl") is None:
         pytest.skip("the command openssl, which makes the certificate, is not installed")
     options = certificate(tmp_path) if way == "https" else ()

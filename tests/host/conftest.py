@@ -1,4 +1,4 @@
-"""A machine made of files: what the readers would find under / on another host."""
+"""A host made of files: what the readers would find under / on another host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor: each check with a reading that makes it fire and one that keeps it quiet; then this machine."""
+"""The doctor: each check with a reading that makes it fire and one that keeps it quiet; then this host."""
 
 from __future__ import annotations
 

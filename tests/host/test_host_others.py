@@ -1,4 +1,4 @@
-"""Other processes' CPU: the bookkeeping on made-up processes, and real busy ones on this machine."""
+"""Other processes' CPU: the bookkeeping on made-up processes, and real busy ones on this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets which CPU, on machines of many shapes."""
+"""Who gets which CPU, on hosts of many shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prony.host.topology import Core, Topology, allowed_cpus, topology
 from tests.host.conftest import Grow
 
 
-def machine(cores: int, threads: int = 1, nodes: int = 1) -> Topology:
+def host(cores: int, threads: int = 1, nodes: int = 1) -> Topology:
     """CPU numbers as Linux gives them: first all first threads, then all second threads."""
     per_node = cores // nodes
     return Topology(
@@ -31,19 +31,19 @@ def divide(shape: Topology, **named: Any) -> CpuPartition:
 
 
 def test_two_cpus_are_one_each() -> None:
-    result = divide(machine(2))
+    result = divide(host(2))
     assert (result.server, result.client, result.shared, result.note) == ((0,), (1,), False, "")
 
 
 def test_one_cpu_is_shared_and_says_so() -> None:
-    result = divide(machine(1))
+    result = divide(host(1))
     assert result.server == result.client == (0,)
     assert result.shared
     assert "only one CPU" in result.note
 
 
 def test_one_core_with_two_threads_is_shared_although_the_cpus_differ() -> None:
-    result = divide(machine(1, threads=2))
+    result = divide(host(1, threads=2))
     assert (result.server, result.client) == ((0,), (1,))
     assert result.shared
     assert "share a physical core" in result.note
@@ -52,7 +52,7 @@ def test_one_core_with_two_threads_is_shared_although_the_cpus_differ() -> None:
 @pytest.mark.parametrize("cores", range(2, 65))
 @pytest.mark.parametrize("threads", [1, 2])
 def test_sets_are_disjoint_whole_cores_and_the_client_has_about_a_quarter(cores: int, threads: int) -> None:
-    shape = machine(cores, threads)
+    shape = host(cores, threads)
     result = divide(shape)
     server, client = set(result.server), set(result.client)
     assert not server & client
@@ -66,34 +66,34 @@ def test_sets_are_disjoint_whole_cores_and_the_client_has_about_a_quarter(cores:
 
 
 def test_a_large_node_holds_both_sides_and_the_note_says_what_is_left_out() -> None:
-    result = divide(machine(16, threads=2, nodes=2))
+    result = divide(host(16, threads=2, nodes=2))
     used = set(result.server) | set(result.client)
     assert used == {*range(8), *range(16, 24)}
     assert "NUMA node 0 of 2" in result.note
 
 
 def test_small_nodes_are_all_used() -> None:
-    result = divide(machine(4, nodes=2))
+    result = divide(host(4, nodes=2))
     assert set(result.server) | set(result.client) == {0, 1, 2, 3}
     assert "too small" in result.note
 
 
 def test_only_what_is_allowed_is_used() -> None:
-    shape = machine(8, threads=2)
+    shape = host(8, threads=2)
     result = partition(topology=shape, allowed=(2, 3, 10, 11))
     assert (result.server, result.client) == ((2, 10), (3, 11))
-    with pytest.raises(UsageError, match="None of this machine's CPUs"):
+    with pytest.raises(UsageError, match="None of this host's CPUs"):
         partition(topology=shape, allowed=())
 
 
 def test_one_named_set_leaves_whole_cores_to_the_other() -> None:
-    shape = machine(4, threads=2)
+    shape = host(4, threads=2)
     assert divide(shape, client=(3,)).server == (0, 1, 2, 4, 5, 6)
     assert divide(shape, server=(0, 4)).client == (1, 2, 3, 5, 6, 7)
 
 
 def test_named_sets_that_split_a_core_are_taken_and_told() -> None:
-    result = divide(machine(2, threads=2), server=(0, 1), client=(2, 3))
+    result = divide(host(2, threads=2), server=(0, 1), client=(2, 3))
     assert result.shared
     assert "0,2; 1,3" in result.note
 
@@ -101,7 +101,7 @@ def test_named_sets_that_split_a_core_are_taken_and_told() -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"server": (0, 9)}, "CPU 9, which this machine does not have; it has 0-3"),
+        ({"server": (0, 9)}, "CPU 9, which this host does not have; it has 0-3"),
         ({"client": ()}, "client's CPU set is empty"),
         ({"server": (0, 1), "client": (1, 2)}, "CPU 1 is in both sets"),
         ({"server": (0, 1, 2, 3)}, "leaves no CPU for the other side"),
@@ -109,13 +109,13 @@ def test_named_sets_that_split_a_core_are_taken_and_told() -> None:
 )
 def test_named_sets_that_cannot_be_are_one_sentence(named: dict[str, tuple[int, ...]], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        divide(machine(4), **named)
+        divide(host(4), **named)
     assert message in str(caught.value)
 
 
 def test_a_cpu_outside_of_the_cpuset_is_named_as_such() -> None:
     with pytest.raises(UsageError, match="CPU 3, which this process may not use"):
-        partition(topology=machine(4), allowed=(0, 1), client=(3,))
+        partition(topology=host(4), allowed=(0, 1), client=(3,))
 
 
 def with_services(shape: Topology, **named: Any) -> CpuPartition:
@@ -124,25 +124,25 @@ def with_services(shape: Topology, **named: Any) -> CpuPartition:
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_without_a_core_to_spare_services_share_the_servers(cores: int) -> None:
-    assert with_services(machine(cores)) == divide(machine(cores))
+    assert with_services(host(cores)) == divide(host(cores))
 
 
 @pytest.mark.parametrize(("cores", "threads"), [(3, 1), (4, 2), (16, 2)])
 def test_services_have_a_whole_core_of_their_own(cores: int, threads: int) -> None:
-    plain, result = divide(machine(cores, threads)), with_services(machine(cores, threads))
+    plain, result = divide(host(cores, threads)), with_services(host(cores, threads))
     assert len(result.services) == threads
     assert set(result.server) | set(result.services) == set(plain.server)
     assert not set(result.services) & {*result.server, *result.client}
     assert result.client == plain.client
-    assert result.services in [core.cpus for core in machine(cores, threads).cores]
+    assert result.services in [core.cpus for core in host(cores, threads).cores]
 
 
 def test_services_take_an_idle_core_first_and_none_from_a_set_that_was_named() -> None:
-    both = with_services(machine(4), server=(0, 1), client=(2,))
+    both = with_services(host(4), server=(0, 1), client=(2,))
     assert (both.server, both.client, both.services) == ((0, 1), (2,), (3,))
-    server = with_services(machine(4), server=(0, 1))
+    server = with_services(host(4), server=(0, 1))
     assert (server.server, server.services) == ((0, 1), ())
-    client = with_services(machine(4), client=(3,))
+    client = with_services(host(4), client=(3,))
     assert (client.server, client.services) == ((0, 1), (2,))
 
 

@@ -1,4 +1,4 @@
-"""Parsers of /proc, on made-up files and on this machine."""
+"""Parsers of /proc, on made-up files and on this host."""
 
 from __future__ import annotations
 

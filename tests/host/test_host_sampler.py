@@ -1,4 +1,4 @@
-"""The sampler: on this machine, and the window's arithmetic on made-up snapshots."""
+"""The sampler: on this host, and the window's arithmetic on made-up snapshots."""
 
 from __future__ import annotations
 

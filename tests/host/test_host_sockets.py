@@ -1,4 +1,4 @@
-"""Sockets, ports and descriptor limits, on this machine and on made-up files."""
+"""Sockets, ports and descriptor limits, on this host and on made-up files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.host.conftest import Grow
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:
-    """The kernel moves a socket on within milliseconds; a busy machine may take longer."""
+    """The kernel moves a socket on within milliseconds; a busy host may take longer."""
     deadline = time.monotonic() + 10
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)

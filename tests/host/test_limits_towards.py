@@ -16,18 +16,18 @@ def reused(target: tuple[str, int], *_: object) -> bool:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that reuses ports on loopback alone, whatever the one below this test does."""
     monkeypatch.setattr(host_limits, "time_wait_reuse", reused)
     monkeypatch.setattr(host_limits, "time_wait_to", lambda _: 7)
 
 
-@pytest.mark.usefixtures("machine")
+@pytest.mark.usefixtures("host")
 def test_servers_of_ours_are_on_loopback() -> None:
     assert testbed.prepare(None, None).limits.time_wait_reuse is True
 
 
-@pytest.mark.usefixtures("machine")
+@pytest.mark.usefixtures("host")
 @pytest.mark.parametrize(
     ("url", "addresses", "reuse"),
     [

@@ -14,7 +14,7 @@ NETSTAT = (
 )
 
 
-def machine(root: Path, *, out: int, again: int, full: int, syn: int) -> Path:
+def host(root: Path, *, out: int, again: int, full: int, syn: int) -> Path:
     net = root / "proc/net"
     net.mkdir(parents=True, exist_ok=True)
     (net / "snmp").write_text(SNMP.format(out=out, again=again))
@@ -23,8 +23,8 @@ def machine(root: Path, *, out: int, again: int, full: int, syn: int) -> Path:
 
 
 def test_what_was_counted_between_two_readings(tmp_path: Path) -> None:
-    first = tcp_counts(machine(tmp_path, out=1000, again=3, full=1, syn=1))
-    last = tcp_counts(machine(tmp_path, out=1500, again=8, full=5, syn=2))
+    first = tcp_counts(host(tmp_path, out=1000, again=3, full=1, syn=1))
+    last = tcp_counts(host(tmp_path, out=1500, again=8, full=5, syn=2))
     counted = between(first, last)
     assert counted is not None
     assert (counted.segments_out, counted.retransmitted, counted.listen_overflows) == (500, 5, 4)
@@ -32,7 +32,7 @@ def test_what_was_counted_between_two_readings(tmp_path: Path) -> None:
 
 
 def test_a_counter_that_is_missing_is_unknown_and_not_zero(tmp_path: Path) -> None:
-    machine(tmp_path, out=1, again=0, full=0, syn=0)
+    host(tmp_path, out=1, again=0, full=0, syn=0)
     (tmp_path / "proc/net/netstat").write_text("TcpExt: SyncookiesSent\nTcpExt: 0\n")
     assert tcp_counts(tmp_path) is None
     assert tcp_counts(tmp_path / "nowhere") is None

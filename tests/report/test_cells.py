@@ -97,7 +97,7 @@ def test_a_page_of_trials_that_are_rejected_has_no_figures(view: ResultView) -> 
     assert page.faults == []
     titles = [one.text for one in page.all("title")]
     assert not any(text.startswith(("Throughput", "Service time")) for text in titles)
-    assert any("TCP sockets over" in text for text in titles), "what the machine did is still shown"
+    assert any("TCP sockets over" in text for text in titles), "what the host did is still shown"
 
 
 def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: ResultView) -> None:

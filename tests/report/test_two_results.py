@@ -1,4 +1,4 @@
-"""Two machines beside each other: ratios within each, never across; the word confounded where it applies."""
+"""Two hosts beside each other: ratios within each, never across; the word confounded where it applies."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_ratios_are_those_within_each_machine() -> None:
 
 
 def test_no_figure_of_one_machine_is_divided_by_one_of_the_other() -> None:
-    """The machines differ by a factor of two in every server; no number that is given says so."""
+    """The hosts differ by a factor of two in every server; no number that is given says so."""
     found = two()
     given = [side.ratio for ratio in found.ratios for side in ratio.sides if side is not None]
     assert len(given) == 2
@@ -102,7 +102,7 @@ def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_said() -> None:
     )
     where = {figure.where for figure in found.figures}
     assert where == {f"{part}, hello, closed-10" for part in "xyz"}
-    assert {ratio.words for ratio in found.ratios} == {"only on one machine"}
+    assert {ratio.words for ratio in found.ratios} == {"only on one host"}
 
 
 def test_the_json_names_low_and_high_and_never_a_ratio_across() -> None:

@@ -20,7 +20,7 @@ QUIET, BUSY = 0.0, 0.3
 
 
 def attempt(others: float = QUIET, **statuses: Status) -> SetupResult:
-    """A trial with these findings, on a machine of which other processes take this share."""
+    """A trial with these findings, on a host of which other processes take this share."""
     findings = tuple(
         Finding(check=check, status=status, limit="", reason=f"of {check}", source="", essential=True)
         for check, status in statuses.items()

@@ -22,13 +22,11 @@ def write(root: Path, name: str, text: str) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    write(
-        tmp_path, "machine/defaults.yaml", "jdk: {min: 17}\ncommand: [run, '{port}']\nenv: {A: '1', B: '1'}\n"
-    )
+    write(tmp_path, "host/defaults.yaml", "jdk: {min: 17}\ncommand: [run, '{port}']\nenv: {A: '1', B: '1'}\n")
     write(
         tmp_path,
         "framework/defaults.yaml",
-        "runtime: machine\nbuild: {tool: maven, dir: ., artifact: target/app.jar}\nenv: {B: '2'}\n",
+        "runtime: host\nbuild: {tool: maven, dir: ., artifact: target/app.jar}\nenv: {B: '2'}\n",
     )
     write(
         tmp_path,
@@ -84,7 +82,7 @@ def test_unknown_addresses_name_the_known_ones(root: Path, address: str, message
         Catalogue.load([root]).resolve(address)
 
 
-OWN, ITS_RUNTIME = "apple/server.yaml", "machine/defaults.yaml"
+OWN, ITS_RUNTIME = "apple/server.yaml", "host/defaults.yaml"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +92,7 @@ OWN, ITS_RUNTIME = "apple/server.yaml", "machine/defaults.yaml"
         (OWN, "runtime: framework\nceilings: {worker_thread: 1}\n",
          r"{}:2: unknown key 'ceilings.worker_thread', did you mean 'worker_threads'"),
         (OWN, "runtime: framwork\n", r"{}:1: unknown runtime 'framwork', did you mean 'framework'\?; "
-         "known runtimes: framework, machine"),
+         "known runtimes: framework, host"),
         (OWN, "title: x\n", r"{}:1: the key 'command' is missing"),
         (OWN, "runtime: framework\njdk: {min: 21, max: 17}\n", r"{}:2: 'jdk' is .*max to be at least min"),
         (OWN, "name: pear\nruntime: framework\n", r"{}:1: 'name' is 'pear', but the folder is 'apple'"),
@@ -106,7 +104,7 @@ OWN, ITS_RUNTIME = "apple/server.yaml", "machine/defaults.yaml"
         (OWN, "command: [x]\nurl: localhost:80\n", r"{}:2: 'url' is .*expected http://HOST:PORT"),
         (ITS_RUNTIME, "jdk: {min: old}\n", r"{}:1: 'jdk.min' is 'old'"),
         (ITS_RUNTIME, "runtime: framework\n",
-         r"circular inheritance of runtimes: framework -> machine -> framework"),
+         r"circular inheritance of runtimes: framework -> host -> framework"),
     ],
 )  # fmt: skip
 def test_faults_name_file_line_and_the_nearest_key(root: Path, file: str, text: str, message: str) -> None:
@@ -164,7 +162,7 @@ def varied(tmp_path: Path) -> Catalogue:
     """Two groups of variants, one of them inherited, and one variant that stands alone."""
     write(
         tmp_path,
-        "machine/defaults.yaml",
+        "host/defaults.yaml",
         "command: [run, '{java}', '{options}']\noptions: {mode: sync, threads: 200}\n"
         "settings: {workers: 1}\nceilings: {worker_threads: 200}\n"
         "variants:\n"
@@ -174,7 +172,7 @@ def varied(tmp_path: Path) -> Catalogue:
     write(
         tmp_path,
         "apple/server.yaml",
-        "runtime: machine\nsettings: {worker_threads: 200}\nvariants:\n"
+        "runtime: host\nsettings: {worker_threads: 200}\nvariants:\n"
         "  https: {group: transport, scheme: https, options: {tls: x}}\n"
         "  published: {settings: {worker_threads: 20}, options: {threads: null}}\n",
     )

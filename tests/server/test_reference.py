@@ -45,7 +45,7 @@ def test_every_page_of_the_reference_server_is_right() -> None:
             tls = server.address.tls
             server.wait_ready(status_probe(server.host, server.port, tls=tls), 30)
             (workload,) = spec.workloads
-            # Nothing within two seconds counts as no response: on a machine that others keep busy, ask again.
+            # Nothing within two seconds counts as no response: on a host that others keep busy, ask again.
             asked = (probe_workload(server.address, load(workload)) for _ in range(5))
             probes = next((found for found in asked if found is not None), None)
             assert probes is not None

@@ -94,7 +94,7 @@ def test_a_missing_lock_file_or_tool_says_what_to_do(node: Path) -> None:
         build([spec_of(node)])
     (node / "tools" / "npm").unlink()
     if any(Path(place, "npm").exists() for place in ("/usr/bin", "/bin")):
-        return  # this machine has one of its own there
+        return  # this host has one of its own there
     with pytest.raises(EnvironmentFault, match=r"npm was not found on the PATH.*install Node 20"):
         build([spec_of(node)])
 

@@ -47,7 +47,7 @@ WAITING = 40
 
 @cache
 def built(address: str) -> Built:
-    """From the cache of this user when it is there. Skips when this machine has no JDK that will do."""
+    """From the cache of this user when it is there. Skips when this host has no JDK that will do."""
     try:
         return build([CATALOGUE.resolve(address)])[0]
     except EnvironmentFault as fault:
@@ -109,7 +109,7 @@ def test_the_delay_is_the_requests_own(name: str) -> None:
     "address", [address for address in ADDRESSES if address.endswith((":async", ":virtual"))]
 )
 def test_no_thread_waits(address: str) -> None:
-    """On a machine that stood still, all requests arrive in one burst, which needs threads for a moment: then
+    """On a host that stood still, all requests arrive in one burst, which needs threads for a moment: then
     a fresh server is asked again.
     """
     grown = [threads_for_waiting(address)]

@@ -1,4 +1,4 @@
-"""An experiment goes from one machine's store to another's as it is, once, or not at all."""
+"""An experiment goes from one host's store to another's as it is, once, or not at all."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ use super::{PlanError, duration, refuse};
 use crate::plan::{HttpVersion, Load, Node, Plan, Reuse};
 
 const MOST_THREADS: u32 = 1_000;
-/// Shorter ones would end calls on a busy machine.
+/// Shorter ones would end calls on a busy host.
 const LEAST_CALL_TIMEOUT_MS: f64 = 100.0;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {

@@ -4,7 +4,7 @@
 /// Before anything is known.
 const FIRST_NS: u64 = 50_000;
 const LEAST_NS: u64 = 10_000;
-/// A machine that is later than this is disturbed, not slow: waiting shorter would not help.
+/// A host that is later than this is disturbed, not slow: waiting shorter would not help.
 const MOST_NS: u64 = 200_000;
 /// A wake-up that is later than the estimate raises it by this part of itself, ...
 const RAISE_PART: u64 = 8;

@@ -44,7 +44,7 @@ CLOUD = "leave it out; results are kept in Prony's own catalogue (prony results 
 REFUSED = {
     "record": CLOUD,
     "key": CLOUD,
-    "platform-opt": "run it on this machine",
+    "platform-opt": "run it on this host",
 }
 COMMAND_LINE = "the command line"
 
@@ -104,7 +104,7 @@ def parse(argv: Sequence[str]) -> Flags:
             "one engine uses all client CPUs (--client-cpus LIST)",
         )
     if values.get("platform", "local") != "local":
-        raise Refused("--platform", COMMAND_LINE, None, values["platform"], "run it on this machine")
+        raise Refused("--platform", COMMAND_LINE, None, values["platform"], "run it on this host")
     return Flags(
         tuple(scripts),
         values,

@@ -197,7 +197,7 @@ def _answered_elsewhere(evidence: Evidence, rate: float) -> str | None:
 
 def _left_by_others(evidence: Evidence) -> float | None:
     """Share of the server's CPUs that other processes and the hypervisor left; None where nothing was taken
-    or too little is left to tell. Judged by `isolation`; here it bounds the server as a smaller machine
+    or too little is left to tell. Judged by `isolation`; here it bounds the server as a smaller host
     would.
     """
     host, sides = evidence.host_window, evidence.partition

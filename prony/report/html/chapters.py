@@ -266,7 +266,7 @@ def _cpu(drawer: Drawer) -> Chapter:
 def _sockets(drawer: Drawer, *, folded: bool = False) -> Chapter:
     drawings = tuple(socket_drawings.sockets(drawer))
     lead = (
-        "TCP sockets of the machine by state, as ss -s counts them, client and server together, in the "
+        "TCP sockets of the host by state, as ss -s counts them, client and server together, in the "
         "median trial. A rising “timewait” means that connections are opened again and again."
     )
     if not drawings:

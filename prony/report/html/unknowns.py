@@ -71,7 +71,7 @@ def _checks(view: ResultView) -> str:
 def _always(view: ResultView) -> list[str]:
     external = view.external
     said = [
-        "Client and server talked over the loopback device of one machine: no network card, cable or switch, "
+        "Client and server talked over the loopback device of one host: no network card, cable or switch, "
         "and none of their interrupts. Figures over a network differ."
         if not external
         else "The network between client and server is part of every time.",
@@ -86,7 +86,7 @@ def _always(view: ResultView) -> list[str]:
             "differently."
         )
     said.append(
-        "Intervals cover the variation between trials on this machine on this day, not between machines, "
+        "Intervals cover the variation between trials on this host on this day, not between hosts, "
         "kernels or versions."
     )
     return said

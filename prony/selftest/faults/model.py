@@ -72,7 +72,7 @@ class Setup:
     in_window: bool = False
     """The disturbance begins when the window opens."""
     edited: Callable[[Evidence], Evidence] | None = None
-    """For what no machine can stage: applied to the evidence of a real trial before it is judged."""
+    """For what no host can stage: applied to the evidence of a real trial before it is judged."""
     needs: tuple[str, ...] = ()
     """Of the host: `root`, `cgroup`, `steering`, `tc`, `two-cpus`."""
 

@@ -1,4 +1,4 @@
-"""Good trials reported wrongly afterwards: percentiles averaged (25), two machines compared (27). Real trials
+"""Good trials reported wrongly afterwards: percentiles averaged (25), two hosts compared (27). Real trials
 are stored and shown by the commands that a user types. Must not know how these work.
 """
 
@@ -82,10 +82,8 @@ def shown() -> Iterator[Shown]:
             made.store.close()
 
 
-def keep(
-    store: Store, trials: Sequence[tuple[str, SetupResult]], machine: Fingerprint, load: ClosedLoad
-) -> str:
-    """These trials as one experiment on this machine, (server, trial) in the order of blocks; its id."""
+def keep(store: Store, trials: Sequence[tuple[str, SetupResult]], host: Fingerprint, load: ClosedLoad) -> str:
+    """These trials as one experiment on this host, (server, trial) in the order of blocks; its id."""
     servers = tuple(dict.fromkeys(server for server, _ in trials))
     title = "of the catalogue"
     trial = TrialPlan(workload=hello(), load=load, measured=WINDOW)
@@ -100,7 +98,7 @@ def keep(
         seed=1,
     )
     experiment = store.create_experiment(
-        name=title, spec=plan.as_stored(), fingerprint=machine, seed=plan.seed, quick=False
+        name=title, spec=plan.as_stored(), fingerprint=host, seed=plan.seed, quick=False
     )
     now = datetime.now(UTC)
     for number, (server, outcome) in enumerate(trials):
@@ -117,7 +115,7 @@ def keep(
             started_at=now,
             ended_at=now,
             evidence=outcome.evidence,
-            fingerprint_key=machine.key,
+            fingerprint_key=host.key,
         )
         ended = conclude(record)
         store.add_trial(record, without_disturbances(ended.judgement), ended.figures)
@@ -197,7 +195,7 @@ def _listed(values: Sequence[float]) -> str:
 
 
 def two_machines(_tools: bool) -> EntryResult:
-    """27: results of two machines compared."""
+    """27: results of two hosts compared."""
     trials = [
         (name, run_setup(Setup(serve=("--work", f"{work}us"), load=FEW, measured=WINDOW)))
         for name, work in (("a", 200), ("b", 600))
@@ -206,18 +204,18 @@ def two_machines(_tools: bool) -> EntryResult:
     other = here.model_copy(update={"hostname": "another-host", "cpus": 2 * here.cpus})
     there = other.model_copy(update={"key": key_of(other)})
     with shown() as commands:
-        whole = [keep(commands.store, trials, machine, FEW) for machine in (here, there)]
+        whole = [keep(commands.store, trials, host, FEW) for host in (here, there)]
         apart = [
-            keep(commands.store, [trial], machine, FEW)
-            for trial, machine in zip(trials, (here, there), strict=True)
+            keep(commands.store, [trial], host, FEW)
+            for trial, host in zip(trials, (here, there), strict=True)
         ]
         found = commands.json("compare-results", *whole)
         table = commands.command("compare-results", *whole).stdout
         one_each = commands.command("compare-results", *apart)
     rates = [outcome.figures["requests_per_s"] for _, outcome in trials]
     pair = compare(
-        Sample(name, block, rate, machine=machine.key)
-        for (name, _), rate, machine in zip(trials, rates, (here, there), strict=True)
+        Sample(name, block, rate, host=host.key)
+        for (name, _), rate, host in zip(trials, rates, (here, there), strict=True)
         for block in range(6)
     ).pairs[0]
     failures = []
@@ -228,10 +226,10 @@ def two_machines(_tools: bool) -> EntryResult:
     if one_each.returncode == 0 and f"{rates[0] / rates[1]:.2f}" in one_each.stdout:
         failures.append("one server here and the other there were divided by each other")
     if pair.verdict in DIFFERENT or pair.p_value is not None or pair.low is not None:
-        failures.append(f"a verdict across machines: {pair.verdict.value}")
+        failures.append(f"a verdict across hosts: {pair.verdict.value}")
     return EntryResult(
         27,
-        "two machines compared",
+        "two hosts compared",
         "the servers ran on different hosts, and the ratio is given to the servers",
         reported=f"{pair.sentence}; of two whole results: {found['words']}",
         failures=tuple(failures),

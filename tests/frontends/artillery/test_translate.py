@@ -340,7 +340,7 @@ def test_a_config_that_cannot_be_done(tmp_path: Path, config: str, said: str) ->
         (["run"], "no script"),
         (["run", "--record", "s.yml"], "--record is not supported"),
         (["run", "--count", "4", "s.yml"], "one engine uses all client CPUs"),
-        (["run", "--platform=aws:lambda", "s.yml"], "run it on this machine"),
+        (["run", "--platform=aws:lambda", "s.yml"], "run it on this host"),
         (["run", "--nonsense", "s.yml"], "unknown flag --nonsense"),
         (["run", "-v", "{", "s.yml"], "--variables: invalid JSON"),
         (["run", "no-such-file.yml"], "no-such-file.yml: cannot be read"),
