@@ -159,7 +159,9 @@ def refused(count: int, window: Evidence = HEALTHY, **more: int) -> Evidence:
     assert HEALTHY.host_window is not None
     assert HEALTHY.host_window.tcp is not None
     counted = HEALTHY.host_window.tcp.model_copy(update={"listen_overflows": count, **more})
-    return f.part(f.window(window, connect_attempts=40_000), "host_window", tcp=counted)
+    connects = f.of_values([100_000] * 100 + [1_010_000_000])
+    connecting = f.window(window, connect_attempts=40_000, connect_time=connects)
+    return f.part(connecting, "host_window", tcp=counted)
 
 
 def held(count: int) -> Evidence:

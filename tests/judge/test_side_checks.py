@@ -15,10 +15,12 @@ from prony.judge.checks.client import client
 from prony.judge.checks.host import host
 from prony.judge.checks.identity import identity
 from prony.judge.checks.isolation import isolation
+from prony.judge.checks.network import network
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
 
+HEALTHY = f.healthy()
 LIMITS, BOUND = CheckLimits(), BoundLimits()
 WORKERS = Ceiling(name="workers", per_s=1333.3, explanation="200 worker threads ÷ 0.15 s")
 
@@ -543,3 +545,13 @@ def test_a_quota_that_cannot_be_read_is_no_pass() -> None:
     found = isolation(f.part(f.healthy(), "server_window", throttle=None), LIMITS)
     assert found is not None
     assert found.status is Status.UNKNOWN
+
+
+def test_an_accept_queue_of_another_server_is_not_held_against_this_one() -> None:
+    assert HEALTHY.host_window is not None
+    assert HEALTHY.host_window.tcp is not None
+    full = HEALTHY.host_window.tcp.model_copy(update={"listen_overflows": 900})
+    quick = f.window(HEALTHY, connect_attempts=40_000, connect_time=f.of_values([100_000] * 100))
+    found = network(f.part(quick, "host_window", tcp=full), LIMITS)
+    assert found is not None
+    assert found.status is Status.VALID

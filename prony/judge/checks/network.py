@@ -22,6 +22,8 @@ DELAYED_MS = (39.0, 46.0)
 """A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the server's own
 time is added.
 """
+SYN_AGAIN_MS = 900.0
+"""A SYN without a reply is sent again after 1 s."""
 AT_ONCE_MS = 20.0
 """A server that answers the preflight within this time does not need 40 ms."""
 DELAYED_PER_RESPONSE = 0.5
@@ -85,8 +87,9 @@ Part = tuple[Status, str, str]
 
 
 def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+    """The counter is every listener's of the namespace; that it was this one shows in the connects."""
     refused = max(counts.listen_overflows, counts.listen_drops)
-    if refused <= 0:
+    if refused <= 0 or not _waited_for_syn(window):
         return None
     attempts = window.connect_attempts or window.connections_opened or 0
     share = refused / (attempts + refused)
@@ -98,6 +101,13 @@ def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> P
         text,
         "raise the server's backlog and net.core.somaxconn, or keep connections open",
     )
+
+
+def _waited_for_syn(window: Window) -> bool:
+    """Whether a connect took as long as a SYN that is sent again; also where that was not read."""
+    if window.connect_time is None or window.connect_time.max_ns is None:
+        return bool(window.connect_attempts or window.connections_opened)
+    return window.connect_time.max_ns >= SYN_AGAIN_MS * 1e6
 
 
 def _retransmitted(counts: TcpCounts, limits: NetworkLimits) -> Part | None:
