@@ -30,7 +30,7 @@ def command(
         None, "--resolution", help="End when the bracket is so narrow, per cent [default: 5]."
     ),
     search_trials: int | None = typer.Option(
-        None, "--search-trials", help=f"End the search after so many trials [default: {MOST_TRIALS}]."
+        None, "--search-trials", help=f"End the search after this many trials [default: {MOST_TRIALS}]."
     ),
     users: int | None = typer.Option(
         None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."

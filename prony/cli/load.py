@@ -101,7 +101,7 @@ def command(
         None, "--requests-per-connection", help="The client closes a connection after this many."
     ),
     pipeline: int = typer.Option(
-        1, "--pipeline", help="So many requests go out together before their responses are waited for."
+        1, "--pipeline", help="Requests sent together before any of their responses is awaited."
     ),
     http_version: str = typer.Option("1.1", "--http-version", help="1.1 or 1.0."),
     address: list[str] = typer.Option(

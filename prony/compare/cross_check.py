@@ -20,7 +20,7 @@ BUSY = 0.85
 MISCOUNTED = 0.01
 """Share by which a tool's count and the server's may differ: what was in flight at its end."""
 IN_FLIGHT = 128
-"""So many requests of a short run may be in flight at its end."""
+"""This many requests of a short run may be in flight at its end."""
 ONE_THREAD = frozenset({"ab", "wrk", "h2load"})
 """Tools that do all their work in one thread, as they are run here."""
 

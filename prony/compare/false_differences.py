@@ -28,13 +28,15 @@ FEWEST_EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class FalseDifferences:
-    """So many experiments were drawn from the trials, and so many called the server different from itself."""
+    """This many experiments were drawn from the trials, and this many called the server different from
+    itself.
+    """
 
     experiments: int
     different: int
     low: float
     high: float
-    """Of the share, 95 % (Clopper-Pearson): what drawing so many experiments leaves open. All of them share
+    """Of the share, 95 % (Clopper-Pearson): what drawing this many experiments leaves open. All of them share
     the same trials.
     """
     trials: int
@@ -42,7 +44,7 @@ class FalseDifferences:
     each: int
     """Trials per name in one experiment."""
     half_width: float | None
-    """Median over experiments, as a share: about the smallest difference that shows with so many trials."""
+    """Median over experiments, as a share: about the smallest difference that shows with this many trials."""
 
     @property
     def share(self) -> float:

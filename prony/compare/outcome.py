@@ -17,7 +17,7 @@ from prony.plan.objective import Objective, objectives, pressure
 from prony.plan.part import Search
 
 MARGIN = 1.2
-"""So many more requests than the percentile needs, as a window may end a little early."""
+"""This many more requests than the percentile needs, as a window may end a little early."""
 MEAN = 50.0
 """A mean needs as many requests as a median."""
 

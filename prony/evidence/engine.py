@@ -76,7 +76,7 @@ class EngineThread(EngineRecord):
 
 
 class TlsAgreed(EngineRecord):
-    """What so many handshakes ended with."""
+    """What this many handshakes ended with."""
 
     version: str
     cipher_suite: str
@@ -264,7 +264,7 @@ class IntervalRow(EngineRecord):
 
 
 class Mark(EngineRecord):
-    """The moment at which so many requests had completed since the start of the run."""
+    """The moment at which this many requests had completed since the start of the run."""
 
     requests: int
     elapsed_ms: float

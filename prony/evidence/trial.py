@@ -63,8 +63,8 @@ class LoadFacts(Record):
     keep_alive: bool = True
     max_requests_per_connection: int | None = None
     server_closes_after: int | None = None
-    """Declared by the server: it closes a keep-alive connection after so many requests (a default of Tomcat:
-    100).
+    """Declared by the server: it closes a keep-alive connection after this many requests (a default of
+    Tomcat: 100).
     """
     tls: bool = False
     driver: Literal["auto", "io_uring", "epoll"] = "auto"

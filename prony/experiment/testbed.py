@@ -17,7 +17,7 @@ class Progress(Protocol):
     """What an experiment tells while it works (prony.report.progress has the ones that people see)."""
 
     def experiment_started(self, total_trials: int, estimate_s: float) -> None:
-        """So many trials are ahead, and about so many seconds."""
+        """This many trials are ahead, and about this many seconds."""
 
     def build(self, server: str, line: str) -> None:
         """A line from the build of a server."""

@@ -294,7 +294,7 @@ def _start_up(evidence: Evidence) -> dict[str, float | None]:
 
 
 def published_mark(evidence: Evidence) -> Mark | None:
-    """The mark that stands for the published protocol: so many requests to a fresh process,
+    """The mark that stands for the published protocol: this many requests to a fresh process,
     warm-up included.
     """
     marks = evidence.engine.marks if evidence.engine is not None else ()

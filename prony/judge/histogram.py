@@ -62,7 +62,7 @@ class Decoded:
 
     @staticmethod
     def rank(percentile: float, count: float) -> int:
-        """The place (from 1) of a percentile among so many samples."""
+        """The place (from 1) of a percentile among this many samples."""
         return max(1, math.ceil(count * min(percentile, 100.0) / 100 - 1e-9))
 
     def at_rank_ns(self, rank: float) -> float:
@@ -71,7 +71,7 @@ class Decoded:
         return float(self.high_ns[min(index, self.high_ns.size - 1)])
 
     def without_longest(self, samples: int) -> Decoded:
-        """The same less so many of the longest samples."""
+        """The same less this many of the longest samples."""
         beyond = np.cumsum(self.counts[::-1])[::-1] - self.counts  # how many samples lie above each bucket
         kept = np.maximum(0.0, self.counts - np.maximum(0.0, samples - beyond))
         there = kept > 0

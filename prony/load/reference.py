@@ -47,7 +47,7 @@ class ReferenceLoad(Record):
     server_cpus: tuple[int, ...] = ()
     """Those of the server that was measured; empty: where the kernel puts it."""
     closes_after: int | None = None
-    """The server closes a connection after so many requests."""
+    """The server closes a connection after this many requests."""
 
     def like(self, other: ReferenceLoad) -> bool:
         """Whether the ceiling of one is that of the other."""

@@ -84,7 +84,7 @@ class Share(Record):
 
 
 class Pace(Record):
-    """At most so many passages per minute, of each user or of all together."""
+    """At most this many passages per minute, of each user or of all together."""
 
     per_min: float = Field(ge=0.001, le=6e7)
     per: Literal["user", "run"] = "user"

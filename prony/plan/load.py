@@ -28,7 +28,7 @@ class RatePhase(Record):
     from_per_s: float = Field(ge=0)
     to_per_s: float = Field(ge=0)
     max_users: int | None = Field(default=None, ge=1)
-    """At most so many are under way when an arrival of this phase is due; else it is blocked."""
+    """At most this many are under way when an arrival of this phase is due; else it is blocked."""
 
 
 class ClosedLoad(Record):
@@ -237,9 +237,9 @@ class Connections(Record):
     http_version: Literal["1.0", "1.1"] = "1.1"
     """With 1.0 a connection is only kept where client and server both ask for it."""
     max_requests: int | None = Field(default=None, ge=1)
-    """The client closes after so many."""
+    """The client closes after this many."""
     pipeline: int = Field(default=1, ge=1, le=1024)
-    """So many requests go out together before their responses are waited for."""
+    """This many requests go out together before their responses are waited for."""
     shared: bool = False
     """A user who arrives in an open load takes over a connection that another has left, instead of opening
     one and closing it when leaving, as browsers do. Only with session: user.

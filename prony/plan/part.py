@@ -67,7 +67,7 @@ class Part(Record):
     band: float = Field(default=0.02, gt=0, lt=1)
     """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
     until_clear: int | None = Field(default=None, ge=1)
-    """After each cell's `trials` add blocks, up to so many, until every pair is clear; the intervals then
+    """After each cell's `trials` add blocks, up to this many, until every pair is clear; the intervals then
     hold at every look (docs/method.md). None: exactly `trials`.
     """
     search: Search | None = None

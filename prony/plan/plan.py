@@ -37,7 +37,7 @@ class PublishedFigures(Record):
 
 
 class Cell(Record):
-    """One server under one load of one workload: so many trials of it are run."""
+    """One server under one load of one workload: this many trials of it are run."""
 
     id: str
     """`part/server/workload/load`, unique in the plan."""
@@ -234,7 +234,7 @@ class Plan(Record):
 
     @property
     def growth(self) -> int:
-        """At the most so many trials are added while it runs."""
+        """At the most this many trials are added while it runs."""
         return sum(times for _, times in self._growing())
 
     def _growing(self) -> Iterator[tuple[Cell, int]]:

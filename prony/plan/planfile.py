@@ -21,7 +21,7 @@ from prony.plan.trial import WarmUpPlan, fixed
 from prony.plan.workload import Workload
 
 MOST_LOOKS = 100
-"""Planning the looks takes seconds from here on, and so many trials take days."""
+"""Planning the looks takes seconds from here on, and this many trials take days."""
 
 
 def _listed(value: object) -> object:
@@ -120,7 +120,7 @@ class LoadKeys(Record):
     """One load, or a sweep: a list of users, rates or think times stands for every combination of them."""
 
     users: Counts | None = None
-    """Closed: so many users, each waiting for its response. A list is a sweep."""
+    """Closed: this many users, each waiting for its response. A list is a sweep."""
     populations: tuple[Population, ...] | None = Field(default=None, min_length=1)
     """Closed, in place of users: several groups, each with a start, an end and scenarios of its own."""
     think: Pauses | None = None
@@ -130,7 +130,7 @@ class LoadKeys(Record):
     ramp_down_s: float = Field(default=0.0, ge=0)
     ramp_down_steps: int | None = Field(default=None, ge=1)
     rate_per_s: Rates | None = None
-    """Open: so many arrivals per second. A list is a sweep."""
+    """Open: this many arrivals per second. A list is a sweep."""
     phases: tuple[RatePhase, ...] | None = None
     """Open: rates one after the other."""
     arrivals: Literal["constant", "poisson"] = "constant"
@@ -251,7 +251,7 @@ class PartKeys(ServerKeys):
     """Without: the workload's users in a closed loop."""
     measured: MeasuredKeys | None = None
     warm_up: WarmUp | None = None
-    """Before a steady window: until the server is level, or for so many seconds."""
+    """Before a steady window: until the server is level, or for this many seconds."""
     trials: int | None = Field(default=None, ge=1, le=1000)
     connections: Connections | None = None
     request_timeout_ms: int | None = Field(default=None, ge=1)
@@ -268,7 +268,7 @@ class PartKeys(ServerKeys):
     """One that begins when this one has ended."""
     driver: Literal["auto", "io_uring", "epoll"] | None = None
     published_requests: int | None = Field(default=None, ge=1)
-    """With a steady window: note when so many requests had completed since the start of the process."""
+    """With a steady window: note when this many requests had completed since the start of the process."""
     comparisons: tuple[tuple[str, str], ...] | None = None
     """Pairs of servers; all pairs when not given, none when empty."""
     band: float | None = Field(default=None, gt=0, lt=1)
@@ -280,7 +280,7 @@ class PartKeys(ServerKeys):
     needs: NeedKeys | None = None
     published: tuple[PublishedKeys, ...] | None = None
     until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
-    """After `trials` add blocks, up to so many, until every pair of servers is clear (docs/method.md)."""
+    """After `trials` add blocks, up to this many, until every pair of servers is clear (docs/method.md)."""
     request_parts: bool | None = None
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
     scaling_probe: bool | None = None

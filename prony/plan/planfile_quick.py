@@ -32,11 +32,12 @@ class Scale:
     whole_s: float
     """The longest whole run; what is bounded by requests or loops keeps that bound besides."""
     points: int | None = None
-    """Of a sweep, so many points at most: the ends and between them."""
+    """Of a sweep, this many points at most: the ends and between them."""
     users: int | None = None
-    """So many users at most."""
+    """This many users at most."""
     loops: int = 3
-    """What is bounded by loops keeps so many: with fewer nothing can be said about connections that stay."""
+    """What is bounded by loops keeps this many: with fewer nothing can be said about connections that stay.
+    """
 
 
 def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> WarmUpPlan:
@@ -114,7 +115,7 @@ def _loops(trial: TrialPlan) -> int:
 
 
 def _thinned(cells: Sequence[Cell], points: int | None) -> tuple[list[Cell], list[str]]:
-    """Of every sweep (the loads of one part, server, workload and think time) at most so many points."""
+    """Of every sweep (the loads of one part, server, workload and think time) at most this many points."""
     if points is None:
         return list(cells), []
     kept: list[Cell] = []

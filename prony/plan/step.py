@@ -95,7 +95,8 @@ class Step(Record):
     """A pause before it besides."""
     repeat: int = Field(default=1, ge=1)
     follow_redirects: int = Field(default=0, ge=0, le=100)
-    """So many redirects, one after the other, are followed on the same host; each is a request of its own."""
+    """This many redirects, one after the other, are followed on the same host; each is a request of its own.
+    """
     end_on: tuple[Literal["unanswered", "capture", "redirect", "body"], ...] = ()
     """What ends the iteration after this step; without it a user goes on whatever came of it."""
 

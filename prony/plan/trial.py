@@ -78,7 +78,7 @@ class TrialPlan(Record):
     warm_up: WarmUpPlan = WarmUpPlan()
     """Before a steady window; a whole run has a warm-up of its own, or none."""
     published_requests: int | None = None
-    """Note when so many requests had completed since the start of the fresh process; None: do not."""
+    """Note when this many requests had completed since the start of the fresh process; None: do not."""
     published_cap_s: float = 30.0
     start_timeout_s: float = 60.0
     request_timeout_ms: int = 10_000
@@ -93,7 +93,7 @@ class TrialPlan(Record):
     script: Script | None = None
     """A script in Lua that says what is sent, in place of the workload's one step."""
     rate_groups: int | None = None
-    """At most so many threads of the engine, and so many groups of users whose rates are counted."""
+    """At most this many threads of the engine, and this many groups of users whose rates are counted."""
     request_parts: bool = False
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
     log: str | None = None

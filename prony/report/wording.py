@@ -9,7 +9,7 @@ ABSENT = "–"
 
 
 def number(value: float | None, decimals: int = 0) -> str:
-    """A number with thousands separated and so many decimals; a dash when it is absent or not finite."""
+    """A number with thousands separated and this many decimals; a dash when it is absent or not finite."""
     if value is None or not math.isfinite(value):
         return ABSENT
     text = f"{value:,.{decimals}f}"
@@ -17,7 +17,7 @@ def number(value: float | None, decimals: int = 0) -> str:
 
 
 def significant(value: float | None, digits: int = 4) -> str:
-    """A number with so many significant digits, thousands separated, never in scientific notation."""
+    """A number with this many significant digits, thousands separated, never in scientific notation."""
     if value is None or not math.isfinite(value):
         return ABSENT
     if value == 0:

@@ -51,7 +51,7 @@ def draw(
     law: Law, repeats: int, noise: float, rng: np.random.Generator, freedom: float | None = None
 ) -> list[Point]:
     """A sweep of `repeats` trials per number of users that differ by `noise`; with `freedom` by Student's t
-    with so many degrees of freedom, of the same scale.
+    with this many degrees of freedom, of the same scale.
     """
     rates = throughput(np.asarray(USERS, dtype=np.float64), RATE_1, law.alpha, law.beta)
     shape = (repeats, len(USERS))

@@ -28,7 +28,7 @@ DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many of so many simulated experiments."""
+    """Hits among a number of simulated experiments."""
 
     hits: int
     rounds: int
@@ -104,7 +104,7 @@ def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What a comparison of so many trials says about a true difference."""
+    """What a comparison of this many trials says about a true difference."""
 
     right: Rate
     """The faster server is called faster."""

@@ -38,7 +38,7 @@ class Repetitions:
     verdicts: int = 4_000
 
     def times(self, share: float) -> Repetitions:
-        """So many times as many, 20 at least."""
+        """This many times as many, 20 at least."""
         return Repetitions(max(20, int(self.intervals * share)), max(20, int(self.verdicts * share)))
 
 

@@ -14,7 +14,7 @@ from prony.host.diag import established_inodes
 from prony.server.sockets import listeners
 
 MOST_DESCRIPTORS = 20_000
-"""Beyond so many the reading would cost too much of the client's CPU."""
+"""Beyond this many the reading would cost too much of the client's CPU."""
 
 
 def connections_by_process(pids: Iterable[int], host: str, port: int) -> tuple[int, ...] | None:

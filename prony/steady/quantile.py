@@ -8,7 +8,7 @@ from typing import Any
 
 
 def t_quantile(freedom: float, probability: float) -> float:
-    """The value that Student's t with so many degrees of freedom stays below with this probability."""
+    """The value that Student's t with this many degrees of freedom stays below with this probability."""
     from scipy import special as untyped_special
 
     special: Any = untyped_special

@@ -61,7 +61,7 @@ class ServerUnderTest(Protocol):
 
     @property
     def closes_after(self) -> int | None:
-        """It closes a connection after so many requests, as it declares; None: nothing is declared."""
+        """It closes a connection after this many requests, as it declares; None: nothing is declared."""
 
     @property
     def built(self) -> Built | None:
@@ -85,7 +85,7 @@ class ServerUnderTest(Protocol):
         """The limits of this host towards the target."""
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
-        """What bounds its rate besides CPU, on so many CPUs."""
+        """What bounds its rate besides CPU, on this many CPUs."""
 
     def start(self, partition: CpuPartition) -> RunningTarget:
         """For one trial; it is not ready yet. Raises EnvironmentFault when it cannot be started."""

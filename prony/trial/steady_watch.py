@@ -51,7 +51,7 @@ class SteadyWatch:
     cap_s: float
     start_ms: float
     hold_rows: int
-    """So many of the newest rows must be level."""
+    """This many of the newest rows must be level."""
     coming: ComingWindow | None = None
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)

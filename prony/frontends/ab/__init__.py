@@ -26,7 +26,7 @@ NO_NAME = 670_000
 """What ab adds to the number of an error of names."""
 CONNECT_S = 5.0
 TOLERATED_CONNECTS = 10
-"""After so many failed connections ab gives up."""
+"""After this many failed connections ab gives up."""
 QUIET_BELOW = 150
 BARS = 10
 LEAST_STEP = 100

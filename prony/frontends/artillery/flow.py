@@ -39,7 +39,7 @@ from prony.plan.workload import Scenario
 MOST_STEPS = 5_000
 """Of a scenario with its loops written out."""
 MOST_WRITTEN = 20
-"""Turns of a loop that differ: so many are written out, more become a loop of the engine."""
+"""Turns of a loop that differ: this many are written out, more become a loop of the engine."""
 MOST_VARIANTS = 256
 """Of a scenario whose variables are drawn from lists: one scenario for each combination."""
 KEYS = frozenset({"name", "weight", "flow", "engine"})

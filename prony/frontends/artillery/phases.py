@@ -12,7 +12,7 @@ from prony.plan.load import OpenLoad, RatePhase
 
 KEYS = frozenset({"duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"})
 MOST_USERS = 100_000
-"""Places for users where the script sets no maxVusers: nobody is blocked before so many are under way."""
+"""Places for users where the script sets no maxVusers: nobody is blocked before this many are under way."""
 UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

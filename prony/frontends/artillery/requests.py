@@ -173,7 +173,7 @@ def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[End
 
 
 def _hops(params: ScriptNode, scope: NameScope) -> int | None:
-    """So many redirects are followed; None: they are responses as others."""
+    """This many redirects are followed; None: they are responses like any other."""
     follows = params.children.get("followRedirect")
     if follows is not None and not isinstance(follows.value, bool):
         raise follows.wrong("true or false")

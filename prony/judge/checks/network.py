@@ -29,7 +29,7 @@ AT_ONCE_MS = 20.0
 DELAYED_PER_RESPONSE = 0.5
 """Delayed acknowledgements per response of that length, at least: each waits for one."""
 BELOW_SHARE = 0.2
-"""At most so many responses between AT_ONCE_MS and 40 ms per one of 40 ms: the timer leaves a gap there."""
+"""At most this many responses between AT_ONCE_MS and 40 ms per one of 40 ms: the timer leaves a gap there."""
 IDLE_SHARE = 0.7
 """Server CPU from which 40 ms may be its own queue."""
 

@@ -21,15 +21,15 @@ lag.
 """
 LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
 LATEST_BEYOND = 5
-"""The highest of these with so many requests beyond it is judged: the p99.9 of 600 requests would be the
+"""The highest of these with this many requests beyond it is judged: the p99.9 of 600 requests would be the
 single latest one.
 """
 
 
 class ScheduleLimits(DeclaredLimits):
     schedule_achieved_min: Share = 0.99
-    """Of due requests, so many must be sent; the rest is the backlog at a row's end. k6, wrk2 and vegeta end
-    with exit code 0 below it.
+    """Of due requests, this many must be sent; the rest is the backlog at a row's end. k6, wrk2 and vegeta
+    end with exit code 0 below it.
     """
     schedule_lag_floor_ms: NotNegative = 1.0
     """Send lag (p99.9) that is always allowed ..."""

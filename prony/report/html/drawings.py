@@ -30,7 +30,7 @@ WIDE, NARROW = 760, 372
 MIDDLE, HEIGHT = 430, 230
 """Of the charts that stand beside each other."""
 FAR = 3.0
-"""A ceiling of more than so many times the highest rate would only flatten the chart: words tell of it."""
+"""A ceiling of more than this many times the highest rate would only flatten the chart: words tell of it."""
 CURVE_POINTS = 120
 STARTING = (
     "time_to_ready_s",

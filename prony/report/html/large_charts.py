@@ -39,7 +39,7 @@ class Curve:
 
 
 def _ratio_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round ratios between the borders, at most so many: a fine ladder when they are near to one."""
+    """Round ratios between the borders, at most this many: a fine ladder when they are near to one."""
     ladders: tuple[list[float], ...] = (
         [0.9 + 0.01 * k for k in range(21)],
         [0.8 + 0.02 * k for k in range(21)],
@@ -204,5 +204,5 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
 
 
 def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
-    """The time at so many nines: of the nearest point of the curve."""
+    """The time at this many nines: of the nearest point of the curve."""
     return min(points, key=lambda p: abs(nines(p[0]) - wanted))[1]

@@ -21,7 +21,7 @@ FONT = "Helvetica, Arial, sans-serif"
 THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + 'k' : format(datum.value, '~r')"
 TIME_UNITS = (("h", 3600), ("min", 60), ("s", 1))
 MOST_OF_A_UNIT = 3
-"""An axis of at least so many minutes (hours) counts in minutes (hours)."""
+"""An axis of at least this many minutes (hours) counts in minutes (hours)."""
 VALIDATE = False
 """Whether Altair validates the finished chart."""
 

@@ -49,7 +49,7 @@ class PairedSeries:
 
 
 MOST_POINTS = 360
-"""A line needs no more points than this; longer runs are averaged into so many equal parts."""
+"""A line needs no more points than this; longer runs are averaged into this many equal parts."""
 PHASE_COLOURS = {"settle": SETTLE, "window": WINDOW}
 
 

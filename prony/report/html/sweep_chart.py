@@ -90,7 +90,7 @@ def sweep(
 
 
 def _apart(users: Sequence[float], *, most: int) -> list[float]:
-    """So many ticks at most, the ends among them."""
+    """This many ticks at most, the ends among them."""
     if len(users) <= most:
         return list(users)
     step = (len(users) - 1) / (most - 1)

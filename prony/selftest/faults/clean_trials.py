@@ -59,7 +59,7 @@ FIRED = frozenset({Status.SUSPECT, Status.INVALID})
 WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 HEAD_LINES = 6
 AIM = 0.01
-"""Of clean trials, so many may be accused without a witness."""
+"""Of clean trials, this many may be accused without a witness."""
 CONFIDENCE = 0.95
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """For a server of the catalogue, which has to warm up."""

@@ -47,7 +47,7 @@ MIB = 2**20
 
 
 def heap(evidence: Evidence, collections: int) -> Evidence:
-    """As if a JVM with a heap of 1 GiB had filled 200 MiB of it in the window, with so many collections."""
+    """As if a JVM with a heap of 1 GiB had filled 200 MiB of it in the window, with this many collections."""
     window = evidence.server_window
     if window is None:
         return evidence
