@@ -1,7 +1,8 @@
 """Percentiles of times with distribution-free intervals, where requests that failed are longer than any
 response. Must not know where samples come from.
 
-Within a trial requests are taken as independent, which those that share a queue are not (docs/truth.md has
+Order statistics are exact for independent requests. Those that share a queue or a pause know less than as
+many independent ones: how much less is taken from how the seconds differ (clustering.py; docs/truth.md has
 the coverage). Over trials the sample is the trial.
 """
 
@@ -12,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from prony.evidence.engine import IntervalRow
+from prony.judge.clustering import design_effect
 from prony.judge.histogram import Decoded
 
 CONFIDENCE = 0.95
@@ -63,6 +66,10 @@ class Times:
     """Seen by any request; of one that timed out the time that it had. So is the mean."""
     mean_ms: float = 0.0
     shortest_ms: float | None = None
+    rows: Sequence[IntervalRow] = ()
+    """Of the same requests, second by second: what they show of correlation widens the intervals."""
+    watched: Decoded | None = None
+    """The times that the rows are of, where those are others."""
 
     @property
     def count(self) -> int:
@@ -77,7 +84,7 @@ class Times:
         """With its interval, whether or not the sample supports it; None without a request."""
         if self.count < 1:
             return None
-        ranks = rank_interval(self.count, percentile, confidence)
+        ranks = self._ranks(percentile, confidence)
         alone_ns = self.responses.percentile_ns(percentile) if self.failed else None
         return Percentile(
             value_ms=self._at(self.responses.rank(percentile, self.count)),
@@ -86,6 +93,16 @@ class Times:
             above_ms=self.longest_ms,
             responses_ms=None if alone_ns is None else alone_ns / 1e6,
         )
+
+    def _ranks(self, percentile: float, confidence: float) -> Ranks:
+        """Those of as many independent requests as these are worth, on the places of these."""
+        threshold_ns = (self.watched or self.responses).percentile_ns(percentile)
+        effect = design_effect(self.rows, threshold_ns or 0.0, 1 - percentile / 100)
+        worth = max(1, round(self.count / effect))
+        found = rank_interval(worth, percentile, confidence)
+        low = max(1, math.floor(found.low * self.count / worth))
+        high = None if found.high is None else min(self.count, math.ceil(found.high * self.count / worth))
+        return Ranks(low, high)
 
     def _at(self, rank: int) -> float:
         """The time of the request at this place (from 1), shortest first."""

@@ -7,12 +7,15 @@ judge that. An open load's requests that were due and not sent count as failed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prony.evidence.engine import Histogram, StepFigures, Window
 from prony.evidence.trial import Evidence
 from prony.judge.checks.errors import expectations_missed
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.percentiles import CONFIDENCE, Percentile, Times
 from prony.judge.window import measured
+from prony.steady.detector import full_rows
 
 NAMED: dict[str, float] = {
     "p50_ms": 50.0,
@@ -41,8 +44,15 @@ def headline_times(evidence: Evidence) -> Times | None:
 
 def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | None:
     """One of the window's histograms of requests, with what failed; None when there is none to read."""
-    window = measured(evidence)
-    return None if window is None else _times(histogram, window.completed, without_response(evidence))
+    window, engine = measured(evidence), evidence.engine
+    if window is None or engine is None:
+        return None
+    times = _times(histogram, window.completed, without_response(evidence))
+    watched = _times(window.service_time, window.completed, 0)
+    if times is None or watched is None:
+        return times
+    rows = full_rows(engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    return replace(times, rows=tuple(rows), watched=watched.responses)
 
 
 def without_response(evidence: Evidence) -> int:

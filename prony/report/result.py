@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from prony.compare.capacity import Found, Outcome
 from prony.compare.false_differences import FalseDifferences
@@ -48,7 +49,7 @@ class ServerView:
     jdk: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrialView:
     """One trial with what was concluded from it. `figures` holds numbers by their names in FIGURES."""
 
@@ -88,7 +89,7 @@ class TrialView:
         first = self.judgement.worst
         return self.rejected_because or (f"{first.check}: {first.reason}" if first is not None else "")
 
-    @property
+    @cached_property
     def percentiles(self) -> Mapping[str, Percentile]:
         """Of its headline times, as far as its requests support them, with their intervals."""
         own = {key: v for key, v in self.judgement.limits.items() if key in SamplesLimits.model_fields}

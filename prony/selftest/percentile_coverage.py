@@ -12,6 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from prony.evidence.engine import IntervalRow
 from prony.judge.histogram import Decoded
 from prony.judge.percentiles import Times, median_interval, useful_samples
 
@@ -26,6 +27,8 @@ NORMAL = NormalDist()
 PAUSED = 0.02
 """Share of the requests that meet a pause, and how many in a row meet the same one."""
 TOGETHER = 20
+SECONDS = 30
+"""Of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,19 +162,47 @@ OVER_TRIALS: tuple[TrialsWorld, ...] = (
 
 
 def coverage(
-    world: TimesWorld, count: int, percentiles: Sequence[float], rounds: int, seed: int = SEED
+    world: TimesWorld,
+    count: int,
+    percentiles: Sequence[float],
+    rounds: int,
+    seed: int = SEED,
+    rows: bool = True,
 ) -> dict[float, float]:
-    """Of each percentile: the share of trials of `count` requests whose interval holds the true one."""
+    """Of each percentile: the share of trials of `count` requests whose interval holds the true one. Without
+    `rows` as if requests were independent.
+    """
     rng = np.random.default_rng(seed)
     truth = {p: world.percentile(p) for p in percentiles}
     hits = dict.fromkeys(percentiles, 0)
     for _ in range(rounds):
-        values = np.sort(world.draw(rng, count)) * 1e6
-        times = Times(Decoded(values, values, np.ones_like(values)))
+        drawn = world.draw(rng, count) * 1e6
+        values = np.sort(drawn)
+        times = Times(Decoded(values, values, np.ones_like(values)), rows=rows_of(drawn) if rows else ())
         for p in percentiles:
             found = times.percentile(p)
             hits[p] += found is not None and found.low_ms <= truth[p] <= found.high_ms
     return {p: hit / rounds for p, hit in hits.items()}
+
+
+def rows_of(times_ns: Floats) -> tuple[IntervalRow, ...]:
+    """The requests of a window of SECONDS, in their order, as the engine reports its seconds."""
+    made = []
+    for second, part in enumerate(np.array_split(times_ns, SECONDS), start=1):
+        ordered = np.sort(part)
+        p50, p90, p99 = (int(ordered[max(0, math.ceil(q * part.size) - 1)]) for q in (0.5, 0.9, 0.99))
+        made.append(
+            IntervalRow(
+                t_ms=second * 1000.0,
+                duration_ms=1000.0,
+                completed=part.size,
+                p50_ns=p50,
+                p90_ns=p90,
+                p99_ns=p99,
+                max_ns=int(ordered[-1]),
+            )
+        )
+    return tuple(made)
 
 
 def median_coverage(world: TrialsWorld, trials: int, rounds: int, seed: int = SEED) -> float:
@@ -187,4 +218,4 @@ def median_coverage(world: TrialsWorld, trials: int, rounds: int, seed: int = SE
 COUNTS = (useful_samples(99.0), 5_000, 30_000)
 PERCENTILES = (50.0, 99.0)
 TRIALS = (6, 10, 20)
-ROUNDS = 1_000
+ROUNDS = 400
