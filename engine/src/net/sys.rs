@@ -31,7 +31,7 @@ pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
 }
 
-/// Reads [`Scheduled`] of the thread that opened it: two microseconds per reading.
+/// Reads [`Scheduled`] of the thread that opened it: 0.3 µs per reading.
 #[derive(Debug)]
 pub struct SchedulerStatistics(Option<File>);
 

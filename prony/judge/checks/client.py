@@ -23,6 +23,7 @@ CHECK = "client"
 SOURCE = (
     "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
 )
+KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
 SIGNALS_NEEDED = 2
 """Independent signals that must be readable to clear the client, and that must agree to call it saturated."""
 
@@ -74,6 +75,8 @@ class Signal:
     """Whether it can call the client saturated together with another one."""
     alone: bool = False
     """It must have moved what it moves."""
+    waits: bool = False
+    """The client was not busy, it waited for a CPU."""
 
 
 def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], float | None]:
@@ -128,6 +131,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
             text,
             is_delay=True,
             alone=certain >= limits.client_run_delay_invalid,
+            waits=True,
         )
     ]
 
@@ -203,14 +207,18 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     advice = ""
     if saturated:
         status = Status.INVALID
-        reason = "load generator saturated: " + "; ".join(s.text for s in saturated)
-        advice = "give the client more CPUs (--client-cpus) or reduce the load"
+        kept = len(saturated) < SIGNALS_NEEDED
+        what = "the load generator was kept from its CPU" if kept else "load generator saturated"
+        reason = f"{what}: " + "; ".join(s.text for s in saturated)
+        advice = KEEP_OFF if kept else "give the client more CPUs (--client-cpus) or reduce the load"
     elif held:
         status = Status.SUSPECT
         moved = frozenset[Figure]().union(*(_moved(signal, claimed) for signal in held))
         what = " and ".join(figure.value for figure in Figure if figure in moved)
         reason = f"the load generator may have moved {what}: " + "; ".join(s.text for s in held)
         advice = "repeat with more client CPUs: if the figure changes, the client was part of it"
+        if all(signal.waits for signal in held):
+            advice = KEEP_OFF
     elif len(found) < SIGNALS_NEEDED:
         status = Status.UNKNOWN
         reason = f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read" + "".join(
