@@ -323,6 +323,7 @@ class TestBoundBy:
     def test_an_idle_server_that_is_not_ours_is_unknown_a_busy_one_is_proof(self) -> None:
         foreign = f.part(f.healthy(), "server", owned=False)
         assert bound_by(idle_server(foreign), LIMITS).status is Status.UNKNOWN
+        assert "declare" not in bound_by(idle_server(foreign), LIMITS).advice
         assert bound_by(foreign, LIMITS).status is Status.VALID
 
     def test_users_over_service_time_is_no_excuse(self) -> None:

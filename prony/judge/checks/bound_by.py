@@ -247,7 +247,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         status = Status.UNKNOWN
     elif found.name == UNKNOWN and not evidence.server.owned:
         # What such a server was granted, and what it waits for, cannot be read from outside.
-        status = Status.UNKNOWN
+        status, advice = Status.UNKNOWN, MORE_USERS  # a ceiling cannot be declared for a URL
         reason += "; Prony did not launch this server and cannot read its other limits: no capacity claim"
     elif not capacity:
         # The latency of an unsaturated server, or the re-run of a fixed protocol, is no capacity claim.
