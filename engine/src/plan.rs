@@ -499,6 +499,8 @@ fn default_request_ms() -> f64 {
 pub enum Command {
     /// Opens a measured window; a second one replaces the first. Only in mode `commanded`.
     Window { duration_ms: f64 },
+    /// Closes the window that is open before its time; nothing when none is.
+    CloseWindow,
     /// Ends the run in order.
     Stop,
 }

@@ -97,6 +97,36 @@ fn marks_say_when_so_many_had_completed() {
 }
 
 #[test]
+fn a_window_is_closed_before_its_time_and_is_complete() {
+    for driver in drivers() {
+        let server = slow_server();
+        let plan = plan(server.address, driver, |plan| {
+            plan["threads"] = json!({"cpus": [0, 1], "pin": true});
+            plan["load"]["users"] = 4.into();
+            plan["window"] = json!({"mode": "commanded"});
+        });
+        let mut engine = Engine::start(&plan);
+        engine.wait_for("interval");
+        engine.command(&json!({"command": "close_window"}));
+        engine.command(&json!({"command": "window", "duration_ms": 60_000}));
+        let opened = engine.wait_for("window_opened");
+        std::thread::sleep(Duration::from_millis(200));
+        engine.command(&json!({"command": "close_window"}));
+        let closed = engine.wait_for("window_closed");
+        engine.command(&json!({"command": "close_window"}));
+        engine.command(&json!({"command": "stop"}));
+        let ended = engine.end();
+        let window = &ended.finished()["window"];
+        let length_s =
+            (closed["t_ms"].as_f64().unwrap() - opened["t_ms"].as_f64().unwrap()) / 1000.0;
+        assert_eq!(window["complete"], true);
+        assert!((0.2..30.0).contains(&length_s), "{length_s}");
+        assert!((window["duration_s"].as_f64().unwrap() - length_s).abs() < 1e-3);
+        assert!(window["completed"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
 fn a_commanded_window_is_measured_and_a_second_replaces_it() {
     for driver in drivers() {
         let server = slow_server();

@@ -51,6 +51,11 @@ class Common:
                      "rejected for other load on the host (isolation, host); the rejected ones stay on "
                      "record."),
     ] = 0  # fmt: skip
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", metavar="SHARE", help="End a window as soon as its figure is known to "
+                     "±SHARE, such as 2% (95 % interval); the window's length is then its longest."),
+    ] = None  # fmt: skip
     request_parts: Annotated[
         bool,
         typer.Option("--request-parts", help="Take the time of each request apart: connect, send, wait, "
@@ -83,6 +88,8 @@ class Common:
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
+        if self.precision is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
+            raise UsageError("--precision ends a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         last = self.last_look(min(cell.trials for cell in cells))
         if last is None:
@@ -111,6 +118,9 @@ class Common:
             trial["driver"] = options.one_of(self.driver, "--driver", ("auto", "io_uring", "epoll"))
         if self.request_parts:
             trial["request_parts"] = True
+        if self.precision is not None and cell.trial.measured.kind == "steady":
+            precision = options.share(self.precision, "--precision")
+            trial["measured"] = cell.trial.measured.model_copy(update={"precision": precision})
         more: dict[str, Any] = {}
         if trial:
             more["trial"] = cell.trial.model_copy(update=trial)

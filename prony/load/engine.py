@@ -158,6 +158,10 @@ class EngineRun:
         """Ask for a measured window of this length, from now on (a few milliseconds from now)."""
         self._send({"command": "window", "duration_ms": round(duration_s * 1000)})
 
+    def close_window(self) -> None:
+        """Ask for the end of the open window, a few milliseconds from now; it is complete all the same."""
+        self._send({"command": "close_window"})
+
     def stop(self) -> None:
         """Stop the run and take all remaining events."""
         if not self._ended:

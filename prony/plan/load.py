@@ -204,6 +204,10 @@ class SteadyWindow(Record):
 
     kind: Literal["steady"] = "steady"
     window_s: float = Field(gt=0)
+    precision: float | None = Field(default=None, gt=0, lt=1)
+    """Ends the window as soon as half of the 95 % interval of its figure ÷ the figure is this small;
+    `window_s` is then the longest.
+    """
 
 
 class WholeRun(Record):

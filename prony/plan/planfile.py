@@ -166,6 +166,8 @@ class MeasuredKeys(Record):
     """Which part of a run is measured: a steady window (`window_s`), or everything until the first bound."""
 
     window_s: float | None = Field(default=None, gt=0)
+    precision: float | None = Field(default=None, gt=0, lt=1)
+    """Ends the window when its figure is known so precisely (0.02: ± 2 %)."""
     duration_s: float | None = Field(default=None, gt=0)
     total_requests: int | None = Field(default=None, ge=1)
     iterations_per_user: int | None = Field(default=None, ge=1)
@@ -182,6 +184,8 @@ class MeasuredKeys(Record):
         whole = any(b is not None for b in bounds) or self.warm_up_s or self.drain_s is not None
         if self.window_s is not None and whole:
             raise ValueError("window_s is a steady window and excludes the keys of a whole run")
+        if self.precision is not None and whole:
+            raise ValueError("precision ends a steady window (window_s); a whole run ends by its own keys")
         return self
 
 

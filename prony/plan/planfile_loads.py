@@ -37,4 +37,4 @@ def measured(keys: MeasuredKeys, load: Load) -> Measured:
             warm_up_s=keys.warm_up_s,
             drain_s=keys.drain_s,
         )
-    return SteadyWindow(window_s=keys.window_s or DEFAULT_WINDOW_S)
+    return SteadyWindow(window_s=keys.window_s or DEFAULT_WINDOW_S, precision=keys.precision)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from prony.errors import EnvironmentFault
+from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
 from prony.load.engine import EngineRun
 from prony.server import throttle
@@ -69,6 +70,7 @@ class LoadRun:
         self.server = server
         self._listener = listener
         self._worth_keeping_s = worth_keeping_s
+        self._precise: Callable[[IntervalRow], bool] | None = None
         self.interrupted = False
         """Whether the user ended the measured part; what was measured until then is whole."""
 
@@ -98,7 +100,14 @@ class LoadRun:
                 self._listener.row(self.engine.last_row)
                 self._still_alive()
                 self.server.look()
+                self._end_when_precise()
             return event
+
+    def _end_when_precise(self) -> None:
+        row = self.engine.last_row
+        if self._precise is not None and row.in_window and self._precise(row):
+            self._precise = None
+            self.engine.close_window()
 
     def until(self, name: str, timeout_s: float) -> dict[str, Any]:
         """The next event of this name; raises EnvironmentFault when it does not come in time."""
@@ -116,10 +125,13 @@ class LoadRun:
             if event.get("event") == "interval" and watch.row(self.engine.last_row, self.server.jvm()):
                 return watch
 
-    def measure(self, window_s: float) -> WindowEdges:
-        """Open a window of this length and read the server at both of its edges."""
+    def measure(self, window_s: float, precise: Callable[[IntervalRow], bool] | None = None) -> WindowEdges:
+        """Open a window of this length and read the server at both of its edges. `precise`: asked after each
+        row of the window whether it may end there.
+        """
         self.engine.open_window(window_s)
         opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
+        self._precise = precise
         return WindowEdges(opened, self._end(opened, "window_closed", "t_ms", window_s))
 
     def follow(self, bound_s: float) -> WindowEdges:

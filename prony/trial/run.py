@@ -38,6 +38,7 @@ from prony.trial.load_run import (
     over_window,
 )
 from prony.trial.observer import TrialObserver
+from prony.trial.precise import PreciseEnough
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
 from prony.trial.scaling_probe import probed, scaling_probe
@@ -297,7 +298,7 @@ class _Trial:
         if isinstance(self.plan.measured, WholeRun):
             edges = run.follow(self.plan.deadline_s + DRAIN_S)
         else:
-            edges = run.measure(self.plan.measured_s)
+            edges = run.measure(self.plan.measured_s, PreciseEnough.of(self.plan))
         self._edges = edges
         self._server_window = over_window(edges, run.server, placed=self.under_test.owned)
         sampler.mark()

@@ -50,6 +50,14 @@ impl Schedule {
         self.settle();
     }
 
+    /// Closes this window no later than `at_ns`; nothing when it is not the current one.
+    pub fn close_window(&mut self, id: u32, at_ns: u64) {
+        if let Some((span, _)) = self.window.as_mut().filter(|(span, _)| span.id == id) {
+            span.closes_ns = span.closes_ns.min(at_ns.max(span.opens_ns));
+        }
+        self.settle();
+    }
+
     pub fn set_stop(&mut self, stop_ns: u64) {
         self.stop_ns = self.stop_ns.min(stop_ns);
         self.settle();
@@ -133,6 +141,23 @@ mod tests {
                 (1350, Cut::Stop),
             ]
         );
+    }
+
+    #[test]
+    fn a_window_closes_early_and_another_one_is_left_alone() {
+        let mut schedule = Schedule::new(0, 100, u64::MAX);
+        schedule.set_window(Span {
+            id: 7,
+            opens_ns: 10,
+            closes_ns: 90,
+        });
+        schedule.close_window(6, 20);
+        assert_eq!(schedule.take(15), Some((10, Cut::WindowOpens(7))));
+        assert_eq!(schedule.take(60), None);
+        schedule.close_window(7, 70);
+        assert_eq!(schedule.take(75), Some((70, Cut::WindowCloses(7))));
+        schedule.close_window(7, 80);
+        assert_eq!(schedule.take(100), Some((100, Cut::Row(0))));
     }
 
     #[test]

@@ -120,6 +120,16 @@ impl Collector {
         ));
     }
 
+    /// Moves the close of the open window forward to `at_ns`: its number. None when there is no such window,
+    /// or it closes by then anyway.
+    pub fn close_window(&mut self, at_ns: u64) -> Option<u32> {
+        let window = self.window.as_mut().filter(|window| {
+            window.opened == self.threads && window.closed == 0 && at_ns < window.closes_ns
+        })?;
+        window.closes_ns = at_ns;
+        Some(window.id)
+    }
+
     /// Whether all threads have stopped.
     pub fn is_complete(&self) -> bool {
         self.stopped == self.threads

@@ -240,6 +240,7 @@ impl<'a> Coordinator<'a> {
             Message::Input(Input::Command(Command::Window { duration_ms })) => {
                 self.command_window(duration_ms)
             }
+            Message::Input(Input::Command(Command::CloseWindow)) => self.close_window(),
             Message::Input(Input::Command(Command::Stop)) => self.end(Reason::Stopped),
             Message::Input(Input::Unreadable(sentence)) => eprintln!("prony-engine: {sentence}"),
             Message::Input(Input::Closed) => self.end(Reason::StdinClosed),
@@ -304,6 +305,16 @@ impl<'a> Coordinator<'a> {
             let opens_ns = (monotonic_ns() + NOTICE_NS).max(self.started_ns);
             let span = self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms));
             self.load_threads.send_all(WorkerCommand::Window(span));
+        }
+    }
+
+    fn close_window(&mut self) {
+        let at_ns = monotonic_ns() + NOTICE_NS;
+        if self.ending.is_none()
+            && let Some(id) = self.collector.close_window(at_ns)
+        {
+            self.load_threads
+                .send_all(WorkerCommand::CloseWindow { id, at_ns });
         }
     }
 

@@ -12,6 +12,7 @@ use crate::record::Notice;
 pub enum WorkerCommand {
     Start { at_ns: u64, window: Option<Span> },
     Window(Span),
+    CloseWindow { id: u32, at_ns: u64 },
     Stop { at_ns: u64 },
 }
 

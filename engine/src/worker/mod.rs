@@ -270,6 +270,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             match command {
                 WorkerCommand::Start { .. } => {}
                 WorkerCommand::Window(span) => self.schedule.set_window(span),
+                WorkerCommand::CloseWindow { id, at_ns } => self.schedule.close_window(id, at_ns),
                 WorkerCommand::Stop { at_ns } => self.schedule.set_stop(at_ns),
             }
         }
