@@ -7,7 +7,7 @@ Invalid trials are excluded and named with their cause. Never best of N, never a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -84,11 +84,15 @@ def compare(
     higher_is_better: bool | None = None,
     servers: Sequence[str] = (),
     looks: Looks | None = None,
+    drift: Mapping[str, float] | None = None,
 ) -> Comparison:
     """Every pair of servers, with Holm over those that could be tested.
 
     With `looks` (trials are added until the pairs are clear) every interval covers at all looks at once and
     each pair of servers gets an equal share of the error, so that no look and no pair was free.
+
+    `drift`: by server, how far its figure may still be from its plateau (a share; `prony.judge.drift`); with
+    more than the band two servers are not called equivalent.
 
     `servers` fixes the order (else: as they first appear); `higher_is_better` overrides the direction that
     FIGURES knows. Raises ValueError for a band below 0 or a confidence outside (0, 1).
@@ -100,7 +104,7 @@ def compare(
         direction = FIGURE[figure].higher_is_better if figure in FIGURE else True
     gathered = gather(list(trials), servers)
     notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
-    asked = _Asked(figure, band, confidence, direction, effect_of(gathered))
+    asked = _Asked(figure, band, confidence, direction, effect_of(gathered), drift or {})
     if looks is not None:
         return Comparison(
             figure,
@@ -145,6 +149,7 @@ class _Asked:
     direction: bool | None
     """Whether more is better; None: neither."""
     position: PositionEffect | None
+    drift: Mapping[str, float]
 
     def verdict(self, low: float | None, high: float | None) -> Verdict:
         """Of an interval."""
@@ -223,12 +228,25 @@ def _doubt(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, 
     )
     if excluded:
         return excluded
+    if decided is Verdict.EQUIVALENT and (wide := _drifting(a, b, asked)):
+        return wide
     if asked.position is None or not asked.position.found or found.low is None or found.high is None:
         return ""
     factors = asked.position.moves(places_later(a, b, paired=found.paired))
     if all(holds(found.low / factor, found.high / factor) for factor in factors):
         return ""
     return "the effect of position may have made the difference"
+
+
+def _drifting(a: ServerValues, b: ServerValues, asked: _Asked) -> str:
+    """Which server may still be further from its plateau than the band is wide; empty where none may."""
+    bounds = {side.server: asked.drift.get(side.server, 0.0) for side in (a, b)}
+    server, most = max(bounds.items(), key=lambda item: item[1])
+    if most <= asked.band:
+        return ""
+    if math.isinf(most):
+        return f"the rows of {server} cannot tell how much is still to come"
+    return f"{server} may still change by {most * 100:.2g} %, too much for *equivalent*"
 
 
 def _moved(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult) -> float | None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 
 from prony.compare import BAND, Looks, Sample, Verdict, compare
 from prony.evidence.trial import TrialRecord
+from prony.judge.drift import bound_of, is_asked, level_stretch
 from prony.judge.finding import Judgement, Status
 from prony.judge.outside import disturbed
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.part import Part
 from prony.plan.plan import Cell
+from prony.steady.stretch import Stretch
 
 CLOSED_FIGURE = "requests_per_s"
 OPEN_FIGURE = "p99_ms"
@@ -53,6 +55,8 @@ class UntilClear:
     figure: str = CLOSED_FIGURE
     band: float = BAND
     samples: list[Sample] = field(default_factory=list)
+    levels: dict[tuple[str, int], Stretch | None] = field(default_factory=dict)
+    """By server and block, of the trials that count."""
 
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
         """Take a trial into account; controls take no part, invalid ones are known and do not count."""
@@ -61,12 +65,20 @@ class UntilClear:
         self.samples = [
             one for one in self.samples if (one.server, one.block) != (record.server, record.block)
         ]
-        self.samples.append(sample(record, judgement, figures.get(self.figure)))
+        made = sample(record, judgement, figures.get(self.figure))
+        self.samples.append(made)
+        self.levels.pop((record.server, record.block), None)
+        if made.valid and is_asked(record.evidence):
+            self.levels[record.server, record.block] = level_stretch(record.evidence)
 
     def over(self) -> bool:
         """Whether every pair is clear."""
+        drift = {
+            server: bound_of(level for (of, _), level in self.levels.items() if of == server)
+            for server in {server for server, _ in self.levels}
+        }
         found = compare(
-            self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band
+            self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band, drift=drift
         ).pairs
         return bool(found) and all(pair.verdict is not Verdict.INCONCLUSIVE for pair in found)
 

@@ -5,11 +5,13 @@ Pure. Must not know how a block is drawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
+from prony.numbers import percent
 from prony.report import aa
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.intervals import between, failed_lines, heading, over_trials
@@ -171,7 +173,7 @@ def figures_table(part: PartView) -> Table:
         if rows:
             sections.append(Section(rows, title, note.format(n=f"{published_requests(part.trials):,}")))
     shares = [row for figure in EVIDENCE_FIGURES if (row := _row(part, figure)) is not None]
-    sections.append(Section((_bound_row(part), *shares, _verdict_row(part)), "Evidence"))
+    sections.append(Section((_bound_row(part), *shares, *_drift_row(part), _verdict_row(part)), "Evidence"))
     columns = tuple(Column(server.address) for server in part.servers)
     shown = heading(spread_of(cell, HEADLINE) for cell in cells_by_server(part))
     return Table(columns, tuple(sections), heading=shown, caption="Results")
@@ -204,6 +206,23 @@ def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool =
 
 def _bound_row(part: PartView) -> Row:
     return Row("bound by", tuple(TableCell(cell.bound_by or "no figure") for cell in cells_by_server(part)))
+
+
+def _drift_row(part: PartView) -> list[Row]:
+    """The bound on what is still to come, over the trials together; nothing where no plateau is claimed."""
+    cells = cells_by_server(part)
+    if all(cell.drift is None for cell in cells):
+        return []
+    return [Row("still to come, at most", tuple(_drift_cell(cell) for cell in cells))]
+
+
+def _drift_cell(of: CellView) -> TableCell:
+    if of.drift is None:
+        return TableCell("–")
+    if math.isinf(of.drift):
+        return TableCell("unknown", "too few level rows")
+    together = f"{len(of.counting)} trials together" if len(of.counting) > 1 else ""
+    return TableCell(percent(of.drift), together)
 
 
 def _verdict_row(part: PartView) -> Row:

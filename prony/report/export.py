@@ -80,6 +80,7 @@ def _cell(cell: CellView) -> out.CellOut:
         verdict=None if cell.status is None else cell.status.value,
         why=list(cell.why),
         bound_by=cell.bound_by,
+        drift=cell.drift if cell.drift is not None and math.isfinite(cell.drift) else None,
         planned_trials=cell.cell.trials,
         ended_trials=len(cell.trials),
         counting_trials=len(cell.counting),

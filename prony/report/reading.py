@@ -18,6 +18,7 @@ from prony.compare.scaling import Point, Scaling, scaling
 from prony.experiment.clear import compared_figure, questions, sample
 from prony.experiment.stored import cell_of_record, plan_of
 from prony.judge.cell_figures import cell_figures
+from prony.judge.drift import drift
 from prony.judge.finding import Finding, Status
 from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
@@ -46,6 +47,8 @@ from prony.trial.load_run import INTERRUPTED
 
 COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
+DRIFTING = (HEADLINE, "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_per_request")
+"""Figures that change while a server approaches its plateau, as its throughput does."""
 FEWEST = 3
 """Trials per server from which a ratio is worth an interval."""
 
@@ -117,6 +120,10 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
     cells = tuple(_cell(cell, _label(cell, own), by_cell.get(cell.id, ())) for cell in own)
     trials = [trial for cell in cells for trial in cell.every]
     servers = tuple(_server(address, trials) for address in dict.fromkeys(cell.server for cell in own))
+    if part.shape in {"comparison", "matrix"}:
+        cells = tuple(
+            replace(cell, drift=drift([trial.record.evidence for trial in cell.counting])) for cell in cells
+        )
     made = PartView(
         part=part,
         cells=cells,
@@ -322,7 +329,9 @@ def _compared(
         return None
     samples = [sample(t.record, t.judgement, t.figures.get(figure), t.rejected_because or "") for t in trials]
     servers = list(dict.fromkeys(cell.cell.server for cell in cells))
-    return compare(samples, figure, servers=servers, looks=looks, band=band)
+    drifts = {cell.cell.server: cell.drift for cell in cells} if figure in DRIFTING else {}
+    known = {server: bound for server, bound in drifts.items() if bound is not None}
+    return compare(samples, figure, servers=servers, looks=looks, band=band, drift=known)
 
 
 def _warnings(view: ResultView) -> list[str]:

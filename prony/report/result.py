@@ -26,6 +26,7 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Cell, Plan, Skipped
 from prony.report.aa import OnRecord
+from prony.steady.limits import SteadyLimits
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -102,6 +103,12 @@ class TrialView:
             return None
         found = self.percentiles.get(name) if without_response(self.record.evidence) else None
         return found.above_ms if found is not None and math.isinf(found.value_ms) else None
+
+    @property
+    def lacks_only_steady(self) -> bool:
+        """Whether its verdict is unknown for want of rows that show it to be steady, and for nothing else."""
+        missing = {f.check for f in self.judgement.findings if f.essential and f.status is Status.UNKNOWN}
+        return self.status is Status.UNKNOWN and missing == {"steady"}
 
     def figure(self, name: str) -> float | None:
         """One of its figures; None when it is absent or not finite."""
@@ -189,6 +196,10 @@ class CellView:
     controls: tuple[TrialView, ...] = ()
     superseded: tuple[TrialView, ...] = ()
     """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
+    drift: float | None = None
+    """Upper bound on what is still to come in the trials that count, pooled (0.02 is 2 %); infinite where
+    their rows cannot tell, None where it is not asked.
+    """
 
     @property
     def every(self) -> tuple[TrialView, ...]:
@@ -208,14 +219,23 @@ class CellView:
     @property
     def status(self) -> Status | None:
         """Invalid when no trial counts, suspect when some were rejected, else the worst of those that count;
-        None before any ended.
+        None before any ended. Trials that are unknown for `steady` alone count as valid where the bound over
+        all of them holds.
         """
         if not self.trials:
             return None
-        statuses = [trial.status for trial in self.counting]
+        statuses = [
+            Status.VALID if self._shown_together and trial.lacks_only_steady else trial.status
+            for trial in self.counting
+        ]
         if statuses and len(statuses) < len(self.trials):
             statuses.append(Status.SUSPECT)
         return worst(statuses)
+
+    @property
+    def _shown_together(self) -> bool:
+        limits = (t.judgement.limits.get("steady_remaining", SteadyLimits().remaining) for t in self.counting)
+        return self.drift is not None and self.drift <= min(limits, default=0.0)
 
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""

@@ -113,6 +113,10 @@ class CellOut(Out):
     verdict: Verdict | None = Field(description="null before any trial ended; invalid when none counts")
     why: list[str] = Field(description="what made trials other than valid, each check once")
     bound_by: str
+    drift: float | None = Field(
+        description="upper bound (95 %) on what is still to come, over its trials together, as a share; null "
+        "where no plateau is claimed, or the rows cannot tell"
+    )
     planned_trials: int
     ended_trials: int
     counting_trials: int = Field(description="those whose figures are printed")

@@ -29,6 +29,8 @@ DISMISSED = 3.84
 """A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
 freedom, 95 %) in units of the long-run variance.
 """
+APART = 4.0
+"""Two approaches whose time constants differ by less are one to the eye of a fit."""
 MOST_CORRELATED = 0.9
 """Above this autocorrelation a series of minutes is indistinguishable from a random walk."""
 FEWEST_ROWS = 8
@@ -76,10 +78,14 @@ def approach(
     rho) and the degrees of freedom narrowed likewise for rows that resemble their neighbours (Bartlett 1946).
     Over T it is a profile: the bound is the largest over all T that the rows do not dismiss, so a fast
     approach whose end was seen adds nothing and a slow one is bounded by the slope that would have shown.
+    What dismisses a T may be a fast approach that ended early in the rows: a much slower one can still go on
+    behind it, so each T above APART times the best is bounded beside the best one, whatever fits better.
     """
     y, t = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
     inside = np.asarray(window, dtype=bool)
-    part = np.zeros(y.size, dtype=int) if regime is None else np.asarray(regime, dtype=int)
+    part = np.zeros(y.size, dtype=int)
+    if regime is not None:
+        part = np.unique(np.asarray(regime, dtype=int), return_inverse=True)[1]
     if np.count_nonzero(~np.isnan(y)) < FEWEST_ROWS or not inside.any():
         return None
     series = _thinned(y, t - t.min(), inside, part)
@@ -89,7 +95,10 @@ def approach(
     best = min(found, key=lambda fit: fit.misfit)
     inflation = (1 + best.rho) / (1 - best.rho)
     unit = max(best.misfit / best.freedom, NOISE_FLOOR**2) * inflation
-    bound = max(fit.bound for fit in found if fit.misfit - best.misfit <= DISMISSED * unit)
+    kept = [fit for fit in found if fit.misfit - best.misfit <= DISMISSED * unit]
+    slower = [fit.tau for fit in found if fit.tau > APART * best.tau and fit not in kept]
+    kept += [fit for tau in slower if (fit := _fit(series, tau, beside=best.tau)) is not None]
+    bound = max(fit.bound for fit in kept)
     return Approach(
         remaining=best.remaining,
         bound=bound,
@@ -159,34 +168,47 @@ def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.i
     return _Series(y[parts].mean(axis=1), t[parts].mean(axis=1), inside[first], part[first], known[first])
 
 
-def _fit(series: _Series, tau: float) -> _Fit | None:
-    """None where the rows do not determine this time constant."""
-    known, inside = series.known, series.inside
-    shape = series.t / series.t.max() if math.isinf(tau) else np.exp(-series.t / tau)
-    centred_y, centred_x, design = series.y[known].copy(), shape[known].copy(), shape.copy()
-    of_known = series.part[known]
-    parts = np.unique(series.part)
-    for number in parts:  # a level for each regime, taken out beforehand
-        rows = of_known == number
-        if rows.any():
-            centred_y[rows] -= centred_y[rows].mean()
-            centred_x[rows] -= centred_x[rows].mean()
-        design[series.part == number] -= design[series.part == number].mean()
-    spread = float(centred_x @ centred_x)
-    freedom = int(centred_y.size - np.unique(of_known).size - 1)
-    if spread < 1e-12 or freedom < 3:
+def _fit(series: _Series, tau: float, beside: float | None = None) -> _Fit | None:
+    """`beside`: the time constant of another approach that is fitted with it. None where the rows do not
+    determine these time constants.
+    """
+    known, regimes = series.known, int(series.part.max()) + 1
+    shapes = [_shape(series, one) for one in ((tau,) if beside is None else (tau, beside))]
+    y = _centred(series.y[known], series.part[known])  # a level for each regime, taken out beforehand
+    seen = np.column_stack([_centred(shape[known], series.part[known]) for shape, _ in shapes])
+    design = np.column_stack([_centred(shape, series.part) for shape, _ in shapes])
+    normal = seen.T @ seen
+    freedom = int(y.size - regimes - len(shapes))
+    if np.linalg.det(normal) < 1e-12 or freedom < 3:
         return None
-    slope = float(centred_x @ centred_y) / spread
-    residual = centred_y - slope * centred_x
+    slopes = np.linalg.solve(normal, seen.T @ y)
+    residual = y - seen @ slopes
     misfit = float(residual @ residual)
-    rho = _autocorrelation(residual, misfit, parts.size + 1)
+    rho = _autocorrelation(residual, misfit, regimes + len(shapes))
     inflation = (1 + rho) / (1 - rho)
     variance = max(misfit / freedom, NOISE_FLOOR**2) * inflation
-    share = _rise(shape, series) if math.isinf(tau) else float(shape[inside].mean())
-    t_value = t_quantile(max(series.y.size / inflation - parts.size - 1, 1.5), CONFIDENCE)
-    remaining = -slope * share
-    bound = abs(remaining) + t_value * math.sqrt(variance / float(design @ design)) * abs(share)
-    return _Fit(tau, remaining, bound, misfit, freedom, rho)
+    shares = np.asarray([share for _, share in shapes])
+    free = series.y.size / inflation - regimes - len(shapes)
+    t_value = t_quantile(max(free, 1.5), CONFIDENCE)
+    remaining = -float(slopes @ shares)
+    error = math.sqrt(variance * float(shares @ np.linalg.solve(design.T @ design, shares)))
+    return _Fit(tau, remaining, abs(remaining) + t_value * error, misfit, freedom, rho)
+
+
+def _shape(series: _Series, tau: float) -> tuple[Floats, float]:
+    """What is left of a gap of 1 at each row, and in the window on average; of a straight line its rise."""
+    if math.isinf(tau):
+        line = series.t / series.t.max()
+        return line, _rise(line, series)
+    decay = np.exp(-series.t / tau)
+    return decay, float(decay[series.inside].mean())
+
+
+def _centred(values: Floats, part: NDArray[np.int_]) -> Floats:
+    """Less the mean of each regime."""
+    counts = np.maximum(np.bincount(part), 1)
+    means = np.bincount(part, values) / counts
+    return np.asarray(values - means[part], dtype=np.float64)
 
 
 def _rise(line: Floats, series: _Series) -> float:

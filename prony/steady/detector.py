@@ -180,17 +180,16 @@ def _stretch(
 ) -> int:
     """Number of newest rows in the steady stretch: as far back as no change is significant."""
     longest = min(len(rows), most)
-    length = hold_rows if _changed(rows[-longest:], limits) else max(hold_rows, longest)
-    finest = False
-    while length < longest:
-        step = 1 if finest else max(1, length // 10)
-        candidate = rows[-min(length + step, longest) :]
-        if _changed(candidate, limits):
-            if finest or step == 1:
-                break
-            finest = True  # the stretch begins within this step
-            continue
-        length = len(candidate)
+    if not _changed(rows[-longest:], limits):
+        length = max(hold_rows, longest)
+    else:  # the change lies between these two, each half as far apart as before
+        length, too_long = hold_rows, longest
+        while too_long - length > 1:
+            middle = (length + too_long) // 2
+            if _changed(rows[-middle:], limits):
+                too_long = middle
+            else:
+                length = middle
     logs = log_levels([row.completed_per_s for row in rows[-length:]])
     return max(hold_rows, length - unsettled_rows(logs))
 

@@ -19,9 +19,12 @@ from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Launch
 from prony.plan.trial import quick_trial
 from prony.report.reading import figure_pairs
+from tests.judge.factory import healthy
 from tests.report import factory
 from tests.report.factory import record
 
+LEVEL_ROWS = healthy()
+"""Rows so quiet that the bound on what is still to come is within the band."""
 LEVEL = {"a": 1000.0, "b": 1000.0, "c": 1200.0}
 
 
@@ -32,7 +35,7 @@ def feed(watch: UntilClear, blocks: range, spread: float, invalid: frozenset[int
             value = LEVEL[server] * math.exp(rng.normal(0, spread))
             verdict = Status.INVALID if block in invalid and server == "a" else Status.VALID
             watch.add(
-                record(server, block),
+                record(server, block).model_copy(update={"evidence": LEVEL_ROWS}),
                 Judgement(verdict=verdict, findings=()),
                 {"requests_per_s": value},
             )

@@ -6,7 +6,7 @@ import pytest
 
 from prony.evidence.trial import Evidence, PopulationFacts
 from prony.judge.checks.little import little, planned_users
-from prony.judge.checks.steady import level_rows
+from prony.judge.drift import level_rows
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
 from tests.judge.factory import OPENED_MS, WINDOW_S, healthy, part, window

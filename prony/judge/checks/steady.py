@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from prony.evidence.engine import IntervalRow
-from prony.evidence.trial import Evidence, LoadFacts
+from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, check
+from prony.judge.drift import level_rows, level_stretch
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -21,7 +21,7 @@ from prony.steady.approach import Approach, rows_needed
 from prony.steady.changes import MIN_SEGMENT_ROWS, Changes
 from prony.steady.detector import Classified, classify, full_rows, median_changes, rate_changes
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import Stretch, still_to_come, stretch
+from prony.steady.stretch import Stretch, still_to_come
 
 CHECK = "steady"
 SOURCE = "Barrett et al. 2017; Killick et al. 2012 (PELT), by ruptures; Schuirmann 1987 (equivalence)"
@@ -126,40 +126,6 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     )
 
 
-def level_stretch(evidence: Evidence, limits: SteadyLimits | None = None) -> Stretch | None:
-    """The window of a trial and the level rows before it; None without a window, or where too many rows have
-    no value.
-
-    Of the phases before, those with the window's CPUs that lead up to it, and the warm-up on other CPUs
-    before those. What came earlier still (the published part of a cold server) is left out.
-    """
-    window = measured(evidence)
-    if window is None or evidence.engine is None or evidence.load.phased:
-        return None
-    end_ms = window.opened_ms + window.duration_s * 1000
-    rows = level_rows(full_rows(evidence.engine.rows, 0.0, end_ms), evidence.load)
-    own_ms, elsewhere_ms = _moves(evidence)
-    return stretch(
-        [row for row in rows if row.t_ms - row.duration_ms >= own_ms],
-        [row for row in rows if row.t_ms - row.duration_ms >= elsewhere_ms and row.t_ms <= own_ms],
-        opens_ms=window.opened_ms,
-        by_p50=evidence.load.model == "open",
-        limits=limits,
-    )
-
-
-def _moves(evidence: Evidence) -> tuple[float, float]:
-    """Since when the server has had the window's CPUs, and the ones before them, in the engine's time."""
-    own_ms = elsewhere_ms = 0.0
-    before = [p for p in evidence.phases if p.name != "after"]
-    cpus = next((p.server_cpus for p in before if p.name == "window"), None)
-    while before and before[-1].server_cpus == cpus:
-        own_ms = before.pop().start_ms
-    if before:
-        elsewhere_ms = before[-1].start_ms
-    return own_ms, min(own_ms, elsewhere_ms)
-
-
 def _to_come(bound: Approach | None) -> str:
     if bound is None:
         return "too few level rows to bound what is still to come"
@@ -212,22 +178,6 @@ def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) 
     steps = [abs(b - a) for a, b in pairwise(changes.levels)]
     at_s = (begins_ms[changes.cuts[steps.index(max(steps))]] - start_ms) / 1000
     return f"{name} stepped by {by} about {number(round(max(at_s, 0)))} s into the window"
-
-
-def level_rows(rows: Sequence[IntervalRow], load: LoadFacts) -> list[IntervalRow]:
-    """Rows in which the full load was on: all users active, or arrivals at their full rate."""
-    if load.model == "open":
-        end_ms = math.inf if load.arrivals_end_s is None else load.arrivals_end_s * 1000
-        return [
-            row
-            for row in rows
-            if row.t_ms - row.duration_ms >= load.ramp_up_s * 1000 and row.t_ms <= end_ms + 0.5
-        ]
-    asked = load.at_once if load.populations else load.users
-    if asked is None:
-        return list(rows)
-    there = [row.users is None or row.users >= asked for row in rows]
-    return [row for at, row in enumerate(rows) if there[at] and there[max(0, at - 1)]]
 
 
 def _resolution(found: list[tuple[str, Changes]]) -> float:
