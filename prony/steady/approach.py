@@ -34,6 +34,8 @@ APART = 4.0
 MOST_CORRELATED = 0.9
 """Above this autocorrelation a series of minutes is indistinguishable from a random walk."""
 FEWEST_ROWS = 8
+ROUNDING = 1e-9
+"""Residuals of this size are those of the arithmetic."""
 
 Floats = NDArray[np.float64]
 
@@ -221,7 +223,7 @@ def _rise(line: Floats, series: _Series) -> float:
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:
     """Lag-1; the bias of a short series, about (parameters + 3 rho) / n (Kendall 1954), is added."""
-    if misfit <= 0:
+    if misfit <= residual.size * ROUNDING**2:
         return 0.0
     raw = float(residual[1:] @ residual[:-1]) / misfit
     return float(np.clip(raw + (parameters + 3 * max(raw, 0.0)) / residual.size, 0.0, MOST_CORRELATED))
