@@ -39,9 +39,9 @@ def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
             "the true one. Where requests are independent it holds what it says, whatever their "
             "distribution. Where they share a queue or a pause, order statistics alone fall far short (the "
             "columns *taken as independent*); the printed intervals are widened by what the seconds show of "
-            "it. They still fall short in the tail of a queue that is busy for longer than some "
-            "seconds, and with so few requests that a second has no tail of its own. More requests in "
-            "the same time do not help there; a longer window and fresh trials do."
+            "it (an open upper end covers). They still fall short in the tail of a busy queue, and where "
+            "a second has too few requests to have a tail of its own. A longer window and fresh trials are "
+            "the remedy."
         ),
         table(head, rows),
         prose(
