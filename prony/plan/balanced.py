@@ -7,7 +7,9 @@ four, and whatever goes first on this host is then taken for the server.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 
 def balanced_orders(items: int, source: random.Random) -> Iterator[tuple[int, ...]]:
@@ -15,18 +17,29 @@ def balanced_orders(items: int, source: random.Random) -> Iterator[tuple[int, ..
 
     Each run of as many orders as a Williams square has rows (`items` of them, twice that where it is odd)
     puts every item at every position equally often and lets each follow every other equally often (Williams
-    1949, Australian Journal of Scientific Research A 2). Which item has which place in the square, and the
-    order of its rows, are drawn anew for each square; so the first blocks of a square are as near to balance
-    as their number allows, and position says nothing of the item.
+    1949, Australian Journal of Scientific Research A 2). Which item has which place in the square is drawn
+    anew for each square, and the order of its rows so that the first blocks are as near to balance as their
+    number allows; position then says nothing of the item. Of rows that are equally good, the one follows
+    whose first item came least often after the block before: what a trial leaves behind for the next one
+    then falls on all alike, also across blocks (two items take turns as 0 1, 1 0, 0 1, 1 0).
     """
     if items < 1:
         raise ValueError(f"{items} items; expected at least 1")
+    followed: Counter[tuple[int, int]] = Counter()
+    last = -1  # nobody
     while True:
         names = list(range(items))
         source.shuffle(names)
-        rows = williams_square(items)
-        for row in _spread(rows, source):
-            yield tuple(names[place] for place in row)
+        left = [tuple(names[place] for place in row) for row in williams_square(items)]
+        source.shuffle(left)
+        seen: list[tuple[int, ...]] = []
+        while left:
+            order = min(left, key=lambda row: (_repeats(row, seen), followed[last, row[0]]))
+            left.remove(order)
+            seen.append(order)
+            followed.update(pairwise((last, *order)))
+            last = order[-1]
+            yield order
 
 
 def williams_square(items: int) -> list[tuple[int, ...]]:
@@ -40,18 +53,6 @@ def williams_square(items: int) -> list[tuple[int, ...]]:
     if items % 2 and items > 1:
         rows += [tuple(reversed(row)) for row in rows]
     return rows
-
-
-def _spread(rows: list[tuple[int, ...]], source: random.Random) -> Iterator[tuple[int, ...]]:
-    """The rows in a drawn order in which each next one repeats the positions of those before it least."""
-    left = list(rows)
-    source.shuffle(left)
-    seen: list[tuple[int, ...]] = []
-    while left:
-        following = min(left, key=lambda row: _repeats(row, seen))
-        left.remove(following)
-        seen.append(following)
-        yield following
 
 
 def _repeats(row: tuple[int, ...], seen: list[tuple[int, ...]]) -> int:

@@ -16,6 +16,7 @@ from scipy import stats as untyped_stats
 from prony.compare import Looks, RatioResult, Sample, Verdict, compare, ratio
 from prony.compare.comparison import BAND
 from prony.compare.ratio import repeated_ratio, verdict
+from prony.selftest.unkind import UnkindWorld
 from prony.selftest.worlds import World, log_normal
 
 stats: Any = untyped_stats
@@ -89,6 +90,19 @@ def false_difference(world: World, blocks: int, servers: int, rounds: int, seed:
         return any(pair.verdict in DIFFERENT for pair in compare(samples).pairs)
 
     return _count(rounds, seed, once)
+
+
+def false_difference_in(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> tuple[Rate, Rate]:
+    """How often equal servers are called faster or slower: by the report, and by the interval alone of the
+    trials that count.
+    """
+    rng = np.random.default_rng(seed)
+    said = alone = 0
+    for _ in range(rounds):
+        (pair,) = compare(world.trials(rng, blocks)).pairs
+        said += pair.verdict in DIFFERENT
+        alone += verdict(pair.low, pair.high, BAND) in DIFFERENT
+    return Rate(said, rounds), Rate(alone, rounds)
 
 
 def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) -> Rate:

@@ -14,6 +14,7 @@ from prony.selftest.statistics import (
     Rate,
     coverage,
     false_difference,
+    false_difference_in,
     false_equivalence,
     naive_rule,
     power,
@@ -22,6 +23,7 @@ from prony.selftest.statistics import (
     until_clear,
 )
 from prony.selftest.tables import replace_between, table
+from prony.selftest.unkind import UNKIND, UnkindWorld
 from prony.selftest.worlds import ONE_SIDED, WORLDS, World
 
 BY_NAME = [pytest.param(world, id=world.name) for world in WORLDS]
@@ -57,6 +59,26 @@ def test_without_the_rule_it_does_not() -> None:
     """So this simulation can tell: peeking with the ordinary interval errs far more often."""
     ended = until_clear(WORLDS[0], LOOKS, 0.0, 500, naive_rule())
     assert not share(ended, lambda one: one.verdict in DIFFERENT).could_be(0, 0.06)
+
+
+KIND_ENOUGH = ("unequal spread", "carry-over, balanced", "slow starts rejected")
+
+
+@pytest.mark.parametrize(
+    "world", [pytest.param(one, id=one.name) for one in UNKIND if one.name in KIND_ENOUGH]
+)
+def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> None:
+    said, _ = false_difference_in(world, 10, 120)
+    assert said.could_be(0, 0.05)
+
+
+def test_what_order_and_exclusions_would_do_without_the_rules() -> None:
+    """So this simulation can tell."""
+    unkind = {one.name: one for one in UNKIND}
+    drawn, _ = false_difference_in(unkind["carry-over, drawn order"], 20, 60)
+    assert not drawn.could_be(0, 0.2)
+    _, alone = false_difference_in(unkind["only a has them"], 20, 60)
+    assert not alone.could_be(0, 0.5)
 
 
 def test_unseen_starts_are_beyond_any_interval() -> None:
@@ -103,5 +125,5 @@ def test_the_page_has_a_place_for_them_and_it_is_filled() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "truth.md").read_text(encoding="utf-8")
     begin, end = marks("statistics")
     filled = page[page.index(begin) : page.index(end)]
-    for world in (*WORLDS, *ONE_SIDED):
+    for world in (*WORLDS, *ONE_SIDED, *UNKIND):
         assert world.name in filled
