@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
 from prony.numbers import percent
-from prony.report import aa
+from prony.report import aa, levels
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
@@ -263,6 +263,8 @@ def coverage(part: PartView) -> Lines | None:
     if all(pair.low is None for pair in part.pairs):
         return None
     said = [covered_levels(part), *(one.sentence for one in part.positions)]
+    if part.levels is not None:
+        said.append(levels.words(part.levels))
     if part.aa_on_record is not None:
         said.append(aa.record_words(part.aa_on_record))
     return Lines("What the intervals cover", tuple(said))

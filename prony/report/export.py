@@ -57,6 +57,7 @@ def _part(part: PartView) -> out.PartOut:
         skipped=list(part.skipped),
         pairs=list(part.pairs),
         positions=list(part.positions),
+        levels=part.levels,
         aa=part.aa,
         aa_on_record=part.aa_on_record,
         findings=list(finding_groups(part)),

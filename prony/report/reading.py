@@ -26,6 +26,7 @@ from prony.plan.objective import objectives
 from prony.plan.part import AATest, Part, Search
 from prony.plan.plan import Cell, Plan
 from prony.report.aa import OnRecord, fitting
+from prony.report.levels import levels_of
 from prony.report.position import position_view
 from prony.report.result import (
     HEADLINE,
@@ -143,7 +144,11 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
             if any(finding.status is Status.INVALID for finding in findings):
                 return replace(made, findings=findings)
             return replace(
-                made, pairs=tuple(_pairs(made)), positions=tuple(_positions(made)), findings=findings
+                made,
+                pairs=tuple(_pairs(made)),
+                positions=tuple(_positions(made)),
+                levels=levels_of(made.cells) if part.shape == "comparison" and made.cells else None,
+                findings=findings,
             )
         case _:
             return made

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from prony.compare.capacity import Found, Outcome
 from prony.compare.false_differences import FalseDifferences
+from prony.compare.levels import Levels
 from prony.compare.scaling import Scaling
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
@@ -311,6 +312,8 @@ class PartView:
     """Of a capacity search."""
     aa: FalseDifferences | None = None
     """Of a server against itself; None where too few trials count."""
+    levels: Levels | None = None
+    """Of a comparison of one workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None
     """Of a comparison: the stored A/A experiment that fits."""
     failure: str = ""

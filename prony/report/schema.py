@@ -13,6 +13,7 @@ from pydantic import Field
 
 from prony.compare.cross_check import Opinion
 from prony.compare.false_differences import FalseDifferences
+from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.judge.finding import Finding
@@ -187,6 +188,7 @@ class PartOut(Out):
     skipped: list[Skipped]
     pairs: list[PairView]
     positions: list[PositionView] = Field(description="the effect of a trial's place in its block")
+    levels: Levels | None = Field(description="of a comparison: variance within and between processes")
     aa: FalseDifferences | None = Field(description="of prony aa: how often a server was called different")
     aa_on_record: OnRecord | None = Field(description="of a comparison: the stored prony aa that fits")
     findings: list[FindingGroup]

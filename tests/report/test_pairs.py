@@ -144,3 +144,15 @@ def test_what_the_intervals_cover_is_said() -> None:
     text = shown(result(lambda _s, _b: (1.0, ())))
     assert "What the intervals cover" in text
     assert "Fresh processes of one build of each server, on one boot of this host" in text
+
+
+def test_variance_by_level_is_printed_with_the_cheapest_mix() -> None:
+    view = result(lambda _s, _b: (1.0, ()))
+    found = view.parts[0].levels
+    assert found is not None
+    assert found.processes == 20
+    text = shown(view)
+    assert "Variance by level: " in text
+    assert "between stretches of" in text
+    assert "per process are the cheapest" in text or "are the cheapest." in text
+    assert to_json(view).parts[0].levels == found

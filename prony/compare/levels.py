@@ -1,0 +1,84 @@
+"""How much a figure varies within a process and between processes, and which mix of both is cheapest. Must
+not know how windows were measured.
+
+Source: Kalibera & Jones 2013, "Rigorous benchmarking in reasonable time" (two of its levels; builds and boots
+are not sampled).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST_PROCESSES = 3
+MOST_WINDOWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Standard deviations of the logarithm of a figure: 0.02 is about 2 %."""
+
+    within: float
+    """Of one window about its process's level."""
+    between: float
+    """Of processes about their server's level; 0 where they differ no more than their windows do."""
+    windows: int
+    """Per process."""
+    processes: int
+    window_s: float
+    process_s: float
+    """What a further window costs, and what a further process costs with none: start, warm-up, stop."""
+
+    @property
+    def cheapest_windows(self) -> int:
+        """Windows per process with which a given width of the interval takes the least time: sqrt(process_s ÷
+        window_s) x within ÷ between, at least 1 and at most MOST_WINDOWS.
+        """
+        if self.between <= 0:
+            return MOST_WINDOWS if self.within > 0 else 1
+        best = math.sqrt(self.process_s / self.window_s) * self.within / self.between
+        return max(1, min(MOST_WINDOWS, round(best)))
+
+    def relative_time(self, windows: int) -> float:
+        """Time to a given width with so many windows per process, relative to the cheapest mix."""
+        return self._time(windows) / self._time(self.cheapest_windows)
+
+    def _time(self, windows: int) -> float:
+        variance = self.between**2 + self.within**2 / windows
+        return variance * (self.process_s + windows * self.window_s)
+
+
+def levels(
+    servers: Sequence[Sequence[Sequence[float]]], *, window_s: float, process_s: float
+) -> Levels | None:
+    """Estimates from `servers`: for each server its processes, for each process the figure of its windows (as
+    many in each; positive). One-way analysis of variance on logarithms, pooled over servers. None with fewer
+    than two windows, with fewer than FEWEST_PROCESSES of any server, or a cost that is not positive.
+    """
+    sizes = {len(process) for server in servers for process in server}
+    if not servers or len(sizes) != 1 or min(len(server) for server in servers) < FEWEST_PROCESSES:
+        return None
+    (windows,) = sizes
+    if windows < 2 or window_s <= 0 or process_s <= 0:
+        return None
+    within = between = 0.0
+    processes = 0
+    for server in servers:
+        logs = np.log(np.asarray(server, dtype=np.float64))
+        means = logs.mean(axis=1)
+        within += float(((logs - means[:, None]) ** 2).sum())
+        between += windows * float(((means - means.mean()) ** 2).sum())
+        processes += len(server)
+    mean_within = within / (processes * (windows - 1))
+    mean_between = between / (processes - len(servers))
+    return Levels(
+        within=math.sqrt(mean_within),
+        between=math.sqrt(max(0.0, (mean_between - mean_within) / windows)),
+        windows=windows,
+        processes=processes,
+        window_s=window_s,
+        process_s=process_s,
+    )
