@@ -15,7 +15,7 @@ from prony.plan.part import Shape
 from prony.report import comparison, single
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import socket_drawings
+from prony.report.html import socket_drawings, sweep_drawings
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
@@ -119,7 +119,7 @@ def _single(part: PartView, drawer: Drawer) -> list[Chapter]:
 
 
 def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
-    charts = (*drawer.sweeps(), *drawer.bounds(), *drawer.times())
+    charts = (*sweep_drawings.sweeps(drawer), *drawer.bounds(), *drawer.times())
     published = any(cell.cell.published for cell in part.cells)
     keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
     drawn = (Charts(charts, keys, "middle"),) if charts else ()
@@ -139,14 +139,14 @@ def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
 
 
 def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
-    law = drawer.law()
+    law = sweep_drawings.law(drawer)
     chart = (Charts((law,), _legend(drawer), "large"),) if law is not None else ()
     lead = "A mark is a trial that counts, the line the fitted law."
     return [Chapter("results", "Scaling", (*chart, *_tables(part)), lead), _cpu(drawer)]
 
 
 def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
-    drawing = drawer.capacity()
+    drawing = sweep_drawings.capacity(drawer)
     chart = (Charts((drawing,), form="large"),) if drawing is not None else ()
     lead = (
         "Circle: objective met. Cross: missed. Triangle: the client could not offer this rate. Diamond: "

@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 from markupsafe import Markup
 
 from prony.judge.figures import published_mark
-from prony.report.cells_table import printed
 from prony.report.comparison import better_first, history, spread_of, value, verdict_word
 from prony.report.html import large_charts, small_charts, values
-from prony.report.html.capacity_chart import TriedMark, capacity_chart
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
-from prony.report.html.sweep_chart import SweepLine, sweep
 from prony.report.html.theme import accent, shape
-from prony.report.labels import label_of, named, rounded, unit_of
+from prony.report.labels import label_of, named, rounded
 from prony.report.result import HEADLINE, CellView, PairView, PartView, TrialView
 from prony.report.wording import number, ratio
 from prony.report.words import join
@@ -31,7 +27,6 @@ MIDDLE, HEIGHT = 430, 230
 """Of the charts that stand beside each other."""
 FAR = 3.0
 """A ceiling of more than this many times the highest rate would only flatten the chart: words tell of it."""
-CURVE_POINTS = 120
 STARTING = (
     "time_to_ready_s",
     "jvm_memory_used_mb",
@@ -40,8 +35,6 @@ STARTING = (
     "time_to_steady_s",
     "peak_rss_mib",
 )
-SWEPT = ((HEADLINE, False), ("mean_ms", True), ("p99_ms", True))
-"""What is drawn over users, and whether on a log axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,7 @@ class Drawer:
             for trial in cell.counting:
                 points = values.percentiles(trial)
                 if len(points) > 1:
-                    curves.append(large_charts.Curve(self._series(cell), points, trial is middle))
+                    curves.append(large_charts.Curve(self.series(cell), points, trial is middle))
             if middle is not None:
                 told.append(f"{cell.cell.server}: {values.latency_words(middle)}")
         if not any(curve.main for curve in curves):
@@ -109,7 +102,7 @@ class Drawer:
             return large_charts.latency(curves, width=width, height=height, key=key, title=words)
 
         if where:
-            key = self._id("times")
+            key = self.identifier("times")
             return Drawing(words, Markup(draw(MIDDLE, HEIGHT, key)), heading=heading)
         return self._both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
 
@@ -145,7 +138,7 @@ class Drawer:
         )
         svg = small_charts.throughput(
             values.thinned(trial),
-            series=self._series(cell),
+            series=self.series(cell),
             phases=[
                 small_charts.Stretch(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases
             ],
@@ -153,7 +146,7 @@ class Drawer:
             mark_s=mark.elapsed_ms / 1000 if mark else None,
             until_s=until_s,
             most_per_s=most_per_s,
-            key=self._id("over"),
+            key=self.identifier("over"),
             title=words,
         )
         note = shown if verdict == "valid" else f"{shown}, {verdict}"
@@ -171,11 +164,11 @@ class Drawer:
                 found = spread_of(cell, figure)
                 words = rounded(figure, found.median if found else None)
                 middle = found.median if found else None
-                rows.append(small_charts.Dots(self._series(cell), dots, middle, words))
+                rows.append(small_charts.Dots(self.series(cell), dots, middle, words))
                 told.append(f"{cell.cell.server} {words}")
             if any(row.values for row in rows):
                 words = f"{named(figure)}, medians: {join(told)}"
-                svg = small_charts.strips(rows, key=self._id("start"), title=words)
+                svg = small_charts.strips(rows, key=self.identifier("start"), title=words)
                 made.append(Drawing(words, Markup(svg), heading=named(figure)))
         return made
 
@@ -190,7 +183,7 @@ class Drawer:
             client = tuple(v for t in cell.trials if (v := value(t, "client_cpu_share")) is not None)
             busy = tuple(v for t in cell.trials if (v := value(t, "server_cpu_share")) is not None)
             if client or busy:
-                rows.append(small_charts.PairedSeries(self._series(cell), client, busy))
+                rows.append(small_charts.PairedSeries(self.series(cell), client, busy))
                 said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
                 told.append(f"{cell.label}: {said}")
         if not rows:
@@ -218,7 +211,7 @@ class Drawer:
         for row in history(self.part):
             theirs, ours = row.published_shape, row.measured_shape
             pairs = [
-                small_charts.PairedSeries(self._series(cell), values.known(a), values.known(b))
+                small_charts.PairedSeries(self.series(cell), values.known(a), values.known(b))
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             ]
             if not any(p.hollow or p.solid for p in pairs):
@@ -234,7 +227,7 @@ class Drawer:
                 reference=1.0,
                 tick_format=".2f",
                 axis=None,
-                key=self._id("history"),
+                key=self.identifier("history"),
                 title=words,
                 width=272,
             )
@@ -265,7 +258,7 @@ class Drawer:
                 continue
             rows = [
                 CeilingRow(
-                    series=self._series(cell),
+                    series=self.series(cell),
                     values=values.rates(cell),
                     middle=None if (found := cell.figure(HEADLINE)) is None else found.median,
                     ceilings=tuple((name, at) for name, at in known if at <= FAR * highest),
@@ -279,7 +272,9 @@ class Drawer:
             )
             if offered is not None:
                 words += f". Offered: {number(offered)}/s"
-            svg = ceilings(rows, offered_per_s=shown, width=MIDDLE, key=self._id("bounds"), title=words)
+            svg = ceilings(
+                rows, offered_per_s=shown, width=MIDDLE, key=self.identifier("bounds"), title=words
+            )
             note = f"dashed: {number(offered)}/s offered" if shown is not None else ""
             made.append(Drawing(words, Markup(svg), heading=heading, note=note))
         return made
@@ -289,101 +284,16 @@ class Drawer:
         found = (self.latency(cells, where) for where, cells in self.questions().items())
         return [drawing for drawing in found if drawing is not None]
 
-    def sweeps(self) -> list[Drawing]:
-        """A chart per workload, think time and figure of a part with several numbers of users."""
-        groups: dict[tuple[str, float], list[CellView]] = {}
-        for cell in self.part.cells:
-            if cell.users is not None:
-                trial = cell.cell.trial
-                key = (trial.workload.name, trial.load.think.expected_ms)
-                groups.setdefault(key, []).append(cell)
-        made: list[Drawing] = []
-        for (workload, think_ms), cells in groups.items():
-            for figure, logarithmic in SWEPT:
-                lines = self._lines(cells, figure)
-                if max((len(line.points) for line in lines if not line.dashed), default=0) < 2:
-                    continue
-                pause = f", think time {think_ms:g} ms" if think_ms else ""
-                name = f"{label_of(figure)} over users, {workload}{pause}"
-                made.append(self._sweep(name, figure, lines, logarithmic, MIDDLE, HEIGHT))
-        return made
-
-    def _lines(self, cells: Sequence[CellView], figure: str) -> list[SweepLine]:
-        found: list[SweepLine] = []
-        for server in dict.fromkeys(cell.cell.server for cell in cells):
-            own = sorted((c for c in cells if c.cell.server == server), key=lambda c: c.users or 0)
-            series = self._series(own[0])
-            points = tuple((c.users, s.median) for c in own if c.users and (s := c.figure(figure)))
-            if points:
-                found.append(SweepLine(series, points))
-            labels = dict.fromkeys(
-                one.label for c in own for one in c.cell.published if figure in one.figures
-            )
-            for label in labels:
-                theirs = tuple(
-                    (c.users, one.figures[figure])
-                    for c in own
-                    for one in c.cell.published
-                    if c.users and one.label == label and figure in one.figures
-                )
-                if len(theirs) > 1:
-                    named_series = Series(f"{server}, {label}", series.colour, series.shape)
-                    found.append(SweepLine(named_series, theirs, dashed=True))
-        return found
-
-    def law(self) -> Drawing | None:
-        """Throughput over users with the fitted law: a dot per trial that counts."""
-        lines = []
-        for server in self.part.servers:
-            cells = sorted(self.part.of(server.address), key=lambda cell: cell.users or 0)
-            dots = tuple((c.users, rate) for c in cells if c.users for rate in values.rates(c))
-            law = self.part.laws.get(server.address)
-            if dots:
-                span = np.geomspace(dots[0][0], dots[-1][0], CURVE_POINTS) if law is not None else ()
-                curve = tuple((float(n), law.per_s(float(n))) for n in span) if law is not None else ()
-                lines.append(SweepLine(self._series(cells[0]), dots, curve=curve, joined=False))
-        if not lines:
-            return None
-        return self._sweep("requests/s over users", HEADLINE, lines, False, WIDE, 320)
-
-    def _sweep(
-        self, name: str, figure: str, lines: Sequence[SweepLine], logarithmic: bool, width: int, height: int
-    ) -> Drawing:
-        unit = unit_of(figure)
-        words = f"{name}. " + "; ".join(_sweep_words(figure, line) for line in lines)
-        svg = sweep(
-            lines,
-            axis=f"{label_of(figure)}{f', {unit}' if unit else ''}",
-            logarithmic=logarithmic,
-            width=width,
-            height=height,
-            key=self._id("sweep"),
-            title=words,
-        )
-        return Drawing(words, Markup(svg), heading=name)
-
-    def capacity(self) -> Drawing | None:
-        """Measured ÷ allowed over the offered rate, by outcome."""
-        tried = self.part.search.tried if self.part.search is not None else ()
-        marks = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
-        if not marks:
-            return None
-        words = "Measured ÷ allowed by offered rate. " + "; ".join(
-            f"{number(one.rate_per_s)}/s: {number(one.pressure * 100)} %, {one.outcome.value}"
-            for one in marks
-        )
-        svg = capacity_chart(marks, width=WIDE, height=320, key=self._id("capacity"), title=words)
-        return Drawing(words, Markup(svg))
-
     @property
     def _asked(self) -> str:
         return "p99_ms" if self.part.is_open else HEADLINE
 
-    def _series(self, cell: CellView) -> Series:
+    def series(self, cell: CellView) -> Series:
+        """The cell's server with its colour and mark."""
         place = self.places[cell.cell.server]
         return Series(cell.cell.server, accent(place), shape(place))
 
-    def _id(self, kind: str) -> str:
+    def identifier(self, kind: str) -> str:
         """Unique on the page."""
         self._made.append(kind)
         return f"{self.key}{kind}-{self._made.count(kind) - 1}"
@@ -405,9 +315,3 @@ def _ratio_row(pair: PairView, *, plain: bool) -> large_charts.RatioRow | None:
         words=f"{verdict_word(pair)}  {ratio(pair.ratio)} [{ratio(pair.low)}, {ratio(pair.high)}]",
         conclusive=pair.verdict != "inconclusive",
     )
-
-
-def _sweep_words(figure: str, line: SweepLine) -> str:
-    text = printed if line.dashed else rounded
-    points = ", ".join(f"{users:,} users {text(figure, found)}" for users, found in line.points)
-    return f"{line.series.label}: {points}"

@@ -1,0 +1,125 @@
+"""From a part with several loads to its charts: figures over users, the scaling law, a capacity search.
+
+Must not know the page around a chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from prony.report.cells_table import printed
+from prony.report.html import values
+from prony.report.html.capacity_chart import TriedMark, capacity_chart
+from prony.report.html.drawings import HEIGHT, MIDDLE, WIDE, Drawer, Drawing
+from prony.report.html.plot import Series
+from prony.report.html.sweep_chart import SweepLine, sweep
+from prony.report.labels import label_of, rounded, unit_of
+from prony.report.result import HEADLINE, CellView
+from prony.report.wording import number
+
+CURVE_POINTS = 120
+SWEPT = ((HEADLINE, False), ("mean_ms", True), ("p99_ms", True))
+"""What is drawn over users, and whether on a log axis."""
+
+
+def sweeps(drawer: Drawer) -> list[Drawing]:
+    """A chart per workload, think time and figure of a part with several numbers of users."""
+    groups: dict[tuple[str, float], list[CellView]] = {}
+    for cell in drawer.part.cells:
+        if cell.users is not None:
+            trial = cell.cell.trial
+            key = (trial.workload.name, trial.load.think.expected_ms)
+            groups.setdefault(key, []).append(cell)
+    made: list[Drawing] = []
+    for (workload, think_ms), cells in groups.items():
+        for figure, logarithmic in SWEPT:
+            lines = _lines(drawer, cells, figure)
+            if max((len(line.points) for line in lines if not line.dashed), default=0) < 2:
+                continue
+            pause = f", think time {think_ms:g} ms" if think_ms else ""
+            name = f"{label_of(figure)} over users, {workload}{pause}"
+            made.append(_sweep(drawer, name, figure, lines, logarithmic, MIDDLE, HEIGHT))
+    return made
+
+
+def _lines(drawer: Drawer, cells: Sequence[CellView], figure: str) -> list[SweepLine]:
+    found: list[SweepLine] = []
+    for server in dict.fromkeys(cell.cell.server for cell in cells):
+        own = sorted((c for c in cells if c.cell.server == server), key=lambda c: c.users or 0)
+        series = drawer.series(own[0])
+        points = tuple((c.users, s.median) for c in own if c.users and (s := c.figure(figure)))
+        if points:
+            found.append(SweepLine(series, points))
+        labels = dict.fromkeys(one.label for c in own for one in c.cell.published if figure in one.figures)
+        for label in labels:
+            theirs = tuple(
+                (c.users, one.figures[figure])
+                for c in own
+                for one in c.cell.published
+                if c.users and one.label == label and figure in one.figures
+            )
+            if len(theirs) > 1:
+                named_series = Series(f"{server}, {label}", series.colour, series.shape)
+                found.append(SweepLine(named_series, theirs, dashed=True))
+    return found
+
+
+def law(drawer: Drawer) -> Drawing | None:
+    """Throughput over users with the fitted law: a dot per trial that counts."""
+    lines = []
+    for server in drawer.part.servers:
+        cells = sorted(drawer.part.of(server.address), key=lambda cell: cell.users or 0)
+        dots = tuple((c.users, rate) for c in cells if c.users for rate in values.rates(c))
+        law = drawer.part.laws.get(server.address)
+        if dots:
+            span = np.geomspace(dots[0][0], dots[-1][0], CURVE_POINTS) if law is not None else ()
+            curve = tuple((float(n), law.per_s(float(n))) for n in span) if law is not None else ()
+            lines.append(SweepLine(drawer.series(cells[0]), dots, curve=curve, joined=False))
+    if not lines:
+        return None
+    return _sweep(drawer, "requests/s over users", HEADLINE, lines, False, WIDE, 320)
+
+
+def _sweep(
+    drawer: Drawer,
+    name: str,
+    figure: str,
+    lines: Sequence[SweepLine],
+    logarithmic: bool,
+    width: int,
+    height: int,
+) -> Drawing:
+    unit = unit_of(figure)
+    words = f"{name}. " + "; ".join(_sweep_words(figure, line) for line in lines)
+    svg = sweep(
+        lines,
+        axis=f"{label_of(figure)}{f', {unit}' if unit else ''}",
+        logarithmic=logarithmic,
+        width=width,
+        height=height,
+        key=drawer.identifier("sweep"),
+        title=words,
+    )
+    return Drawing(words, Markup(svg), heading=name)
+
+
+def capacity(drawer: Drawer) -> Drawing | None:
+    """Measured ÷ allowed over the offered rate, by outcome."""
+    tried = drawer.part.search.tried if drawer.part.search is not None else ()
+    marks = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
+    if not marks:
+        return None
+    words = "Measured ÷ allowed by offered rate. " + "; ".join(
+        f"{number(one.rate_per_s)}/s: {number(one.pressure * 100)} %, {one.outcome.value}" for one in marks
+    )
+    svg = capacity_chart(marks, width=WIDE, height=320, key=drawer.identifier("capacity"), title=words)
+    return Drawing(words, Markup(svg))
+
+
+def _sweep_words(figure: str, line: SweepLine) -> str:
+    text = printed if line.dashed else rounded
+    points = ", ".join(f"{users:,} users {text(figure, found)}" for users, found in line.points)
+    return f"{line.series.label}: {points}"
