@@ -154,7 +154,7 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
         ),
         (
             "`ramp_down_ms` without",
-            json!({"load": {"model": "closed", "users": 1, "ramp_up_ms": 150, "ramp_down_ms": 100}}),
+            json!({"load": {"model": "closed", "users": 1, "ramp_up_ms": 150, "ramp_down_ms": 100}, "stop": {"after_ms": 200}}),
             "both ramps",
         ),
     ];
