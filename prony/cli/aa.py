@@ -7,6 +7,7 @@ import typer
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
+from prony.cli.launched import AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12
@@ -21,15 +22,6 @@ def command(
     server: str | None = typer.Argument(
         None, help="A server that Prony starts (prony servers lists them), NAME or NAME:VARIANT."
     ),
-    workload: str | None = typer.Option(
-        None, "--workload", "-w", help="Which requests [default: the server's first]."
-    ),
-    users: int | None = typer.Option(
-        None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
-    ),
-    setting: list[str] = typer.Option(
-        [], "--set", help="Change a setting of the workload, such as delay_ms=50 (again for more)."
-    ),
     trials: int | None = typer.Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
     ),
@@ -37,32 +29,15 @@ def command(
     experiments: int = typer.Option(
         EXPERIMENTS, "--experiments", help="Experiments that are drawn from the trials."
     ),
-    band: str = typer.Option("2%", "--band", help="The practical band, as of prony compare."),
-    window: str | None = typer.Option(
-        None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."
-    ),
-    quick: bool = typer.Option(
-        False, "--quick", help="A first look: short windows; every figure is marked quick."
-    ),
-    warm_up: str = typer.Option(
-        "all-cpus",
-        "--warm-up",
-        help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
-    ),
-    warm_up_cap: str | None = typer.Option(
-        None,
-        "--warm-up-cap",
-        help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
-    ),
     *,
+    asked: AskedTrial,
     common: Common,
 ) -> int:
     """How often is a server called different from itself on this host? Fresh processes of one server,
     compared under two names in many drawn experiments; prony compare prints the last result that fits.
     """
-    from prony.cli import compare, measure
+    from prony.cli import measure
     from prony.experiment.targets import Targets
-    from prony.plan import workload as workloads
     from prony.plan.part import AATest
     from prony.plan.plan import MAIN, cell_of, one_part
     from prony.plan.target import named
@@ -72,25 +47,24 @@ def command(
     if "://" in server:
         raise UsageError(f"{server} is already running; prony aa compares fresh processes: name a server")
     target = Targets().at(named(server))
-    runs = options.trials(trials if trials is not None else (QUICK_TRIALS if quick else TRIALS))
+    runs = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
     if not 3 <= each <= runs // 2:
         raise UsageError(
             f"--each is {each} and --trials {runs}; expected at least 3, and two names from the trials"
         )
     if not 1 <= experiments <= MOST_EXPERIMENTS:
         raise UsageError(f"--experiments is {experiments}; expected 1 to {MOST_EXPERIMENTS:,}")
-    if workload is None and not target.workloads:
+    if asked.workload is None and not target.workloads:
         raise UsageError(f"{server} does not say which workload it offers; name one with --workload")
-    chosen = workloads.load(workload or target.workloads[0]).with_settings(options.settings(setting))
-    trial = compare.trial_of(chosen, users, window, warm_up, warm_up_cap, quick=quick)
+    trial = asked.trial(next(iter(target.workloads), ""))
     plan = one_part(
         "aa",
-        f"{target.name} against itself: {chosen.title or chosen.name}",
+        f"{target.name} against itself: {trial.workload.title or trial.workload.name}",
         [cell_of(MAIN, target.name, named(server), trial, runs)],
         seed=options.seed(common.seed),
-        quick=quick,
+        quick=asked.quick,
         shape="aa",
         aa=AATest(experiments=experiments, each=each),
-        band=options.share(band, "--band"),
+        band=options.share(asked.band, "--band"),
     )
     return measure.run(plan, common)

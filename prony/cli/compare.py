@@ -5,20 +5,20 @@ Must not measure by itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
+from prony.cli.launched import AskedTrial
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.plan.part import Part
-    from prony.plan.plan import Plan
+    from prony.plan.plan import Cell, Plan
     from prony.plan.trial import TrialPlan
-    from prony.plan.workload import Workload
 
 SHARE = 0.7
 """Of the capacity: busy, and not yet a queue that grows with every accident."""
@@ -29,15 +29,6 @@ def command(
     servers: list[str] = typer.Argument(
         None, help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."
     ),
-    workload: str | None = typer.Option(
-        None, "--workload", "-w", help="Which requests; by default the first that all servers offer."
-    ),
-    users: int | None = typer.Option(
-        None, "--users", "-c", help="Users in a closed loop, each with a connection of its own."
-    ),
-    setting: list[str] = typer.Option(
-        [], "--set", help="Change a setting of the workload, such as delay_ms=50 (again for more)."
-    ),
     trials: int | None = typer.Option(
         None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."
     ),
@@ -47,26 +38,8 @@ def command(
         help="Then latency in an open loop: at 70 % of each server's capacity, and at one rate for all "
         "(takes three times as long).",
     ),
-    band: str = typer.Option(
-        "2%", "--band", help="Servers that surely differ by less are called equivalent, such as 1% or 0.01."
-    ),
-    window: str | None = typer.Option(
-        None, "--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."
-    ),
-    quick: bool = typer.Option(
-        False, "--quick", help="A first look: 3 trials, short windows; every figure is marked quick."
-    ),
-    warm_up: str = typer.Option(
-        "all-cpus",
-        "--warm-up",
-        help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
-    ),
-    warm_up_cap: str | None = typer.Option(
-        None,
-        "--warm-up-cap",
-        help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
-    ),
     *,
+    asked: AskedTrial,
     common: Common,
 ) -> int:
     """Compare servers: how much can each carry? Fresh processes, detected steady state, intervals on ratios,
@@ -74,103 +47,62 @@ def command(
     """
     from prony.cli import measure
     from prony.experiment.targets import Targets
-    from prony.plan import workload as workloads
     from prony.plan.target import named
 
     servers = servers or []
     targets = Targets()
     claims = {one.name: list(one.workloads) for one in (targets.at(named(server)) for server in servers)}
     _check_servers(servers, list(claims))
-    chosen = workloads.load(workload or _common_workload(claims)).with_settings(options.settings(setting))
-    trial = trial_of(chosen, users, window, warm_up, warm_up_cap, quick=quick)
-    first = options.trials(trials if trials is not None else (3 if quick else 5))
-    plan = plan_of(
-        list(claims),
-        trial,
-        trials=first,
-        band=options.share(band, "--band"),
-        quick=quick,
-        seed=options.seed(common.seed),
-        two_pass=two_pass,
-    )
+    trial = asked.trial("" if asked.workload else _common_workload(claims))
+    first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
+    plan = _plan(list(claims), trial, first, asked, seed=options.seed(common.seed))
+    if two_pass:
+        plan = plan.model_copy(update={"parts": (*plan.parts, *_latency_parts(plan.parts[0]))})
     return measure.run(plan, common)
 
 
-def trial_of(
-    workload: Workload,
-    users: int | None,
-    window: str | None,
-    warm_up: str,
-    warm_up_cap: str | None,
-    *,
-    quick: bool,
-) -> TrialPlan:
-    """The trial that these options describe. Raises UsageError for a value out of range."""
-    from prony.plan.trial import capped, full_trial, pinned, quick_trial
-
-    number = options.users(users if users is not None else workload.users)
-    window_s = None if window is None else options.seconds(window, "--window", at_least_s=1.0)
-    trial = (quick_trial if quick else full_trial)(workload, number, window_s)
-    if options.one_of(warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
-        trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
-    if warm_up_cap is None:
-        return trial
-    cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
-    return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-
-
-def plan_of(
-    servers: list[str], trial: TrialPlan, *, trials: int, band: float, quick: bool, seed: int, two_pass: bool
-) -> Plan:
-    """A comparison of these servers; with two passes latency at given rates follows the capacity."""
+def _plan(servers: list[str], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
+    """A comparison of these servers."""
     from prony.experiment.stored import history_of
-    from prony.plan.part import Part
-    from prony.plan.plan import MAIN, Plan, cell_of
+    from prony.plan.plan import MAIN, cell_of, one_part
     from prony.plan.target import named
 
-    title = f"{' vs '.join(servers)}: {trial.workload.title or trial.workload.name}"
-    part = Part(name=MAIN, title=title, shape="comparison", band=band)
-    controls = 0 if quick or trial.warm_up.method == "pinned" else 1
-    return Plan(
-        name="compare",
-        command="compare",
-        title=title,
-        parts=(part, *(_latency_parts(part) if two_pass else ())),
-        cells=tuple(
-            cell_of(
-                MAIN,
-                server,
-                named(server),
-                trial,
-                trials,
-                controls=controls,
-                published=history_of(trial.workload, server),
-            )
-            for server in servers
-        ),
-        quick=quick,
+    controls = 0 if asked.quick or trial.warm_up.method == "pinned" else 1
+
+    def cell(server: str) -> Cell:
+        known = history_of(trial.workload, server)
+        return cell_of(MAIN, server, named(server), trial, trials, controls=controls, published=known)
+
+    return one_part(
+        "compare",
+        f"{' vs '.join(servers)}: {trial.workload.title or trial.workload.name}",
+        [cell(server) for server in servers],
         seed=seed,
+        quick=asked.quick,
+        shape="comparison",
+        band=options.share(asked.band, "--band"),
     )
 
 
-def _latency_parts(capacity: Part) -> tuple[Part, Part]:
+def _latency_parts(capacity: Part) -> list[Part]:
+    """Latency at given rates, which follow from the capacity."""
     from prony.plan.part import Follow
 
-    own = capacity.model_copy(
-        update={
-            "name": "latency-own",
-            "title": f"Latency at {SHARE:.0%} of each server's own capacity".replace("%", " %"),
-            "follows": Follow(part=capacity.name, share=SHARE, rate="own"),
-        }
-    )
-    common = capacity.model_copy(
-        update={
-            "name": "latency-common",
-            "title": f"Latency at one rate for all, {SHARE:.0%} of the lowest capacity".replace("%", " %"),
-            "follows": Follow(part=capacity.name, share=SHARE, rate="common"),
-        }
-    )
-    return own, common
+    share = f"{SHARE * 100:.0f} %"
+    titles: dict[Literal["own", "common"], str] = {
+        "own": f"Latency at {share} of each server's own capacity",
+        "common": f"Latency at one rate for all, {share} of the lowest capacity",
+    }
+    return [
+        capacity.model_copy(
+            update={
+                "name": f"latency-{rate}",
+                "title": title,
+                "follows": Follow(part=capacity.name, share=SHARE, rate=rate),
+            }
+        )
+        for rate, title in titles.items()
+    ]
 
 
 def _check_servers(named: list[str], resolved: list[str]) -> None:

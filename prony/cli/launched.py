@@ -1,0 +1,83 @@
+"""How servers that Prony launches are tried when they are compared: options of `compare` and `aa`. Must not
+measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prony.cli import options
+
+if TYPE_CHECKING:
+    from prony.plan.trial import TrialPlan
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTrial:
+    """One trial of each server."""
+
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload", "-w", help="Which requests; by default the first that the server offers, or all do."
+        ),
+    ] = None
+    users: Annotated[
+        int | None,
+        typer.Option("--users", "-c", help="Users in a closed loop, each with a connection of its own."),
+    ] = None
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting of the workload, such as delay_ms=50 (again for more)."),
+    ] = None
+    band: Annotated[
+        str,
+        typer.Option(
+            "--band", help="Servers that surely differ by less are called equivalent, such as 1% or 0.01."
+        ),
+    ] = "2%"
+    window: Annotated[
+        str | None,
+        typer.Option("--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."),
+    ] = None
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A first look: few trials, short windows; every figure is marked quick."
+        ),
+    ] = False
+    warm_up: Annotated[
+        str,
+        typer.Option(
+            "--warm-up",
+            help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
+        ),
+    ] = "all-cpus"
+    warm_up_cap: Annotated[
+        str | None,
+        typer.Option(
+            "--warm-up-cap",
+            help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
+        ),
+    ] = None
+
+    def trial(self, offered: str) -> TrialPlan:
+        """The trial that these options describe, of the workload `offered` where none is named. Raises
+        UsageError for a value out of range.
+        """
+        from prony.plan import workload as workloads
+        from prony.plan.trial import capped, full_trial, pinned, quick_trial
+
+        chosen = workloads.load(self.workload or offered).with_settings(options.settings(self.setting or []))
+        number = options.users(chosen.users if self.users is None else self.users)
+        window_s = None if self.window is None else options.seconds(self.window, "--window", at_least_s=1.0)
+        trial = (quick_trial if self.quick else full_trial)(chosen, number, window_s)
+        if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
+            trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
+        if self.warm_up_cap is None:
+            return trial
+        cap_s = options.seconds(self.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
+        return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
