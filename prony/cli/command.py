@@ -73,5 +73,10 @@ def _options_of(group: type) -> list[inspect.Parameter]:
 def _option_of(parameter: inspect.Parameter) -> str:
     """As it is typed, such as `--set`; the plain name of one without dashes."""
     described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
-    words = [word for one in described for word in getattr(one, "param_decls", None) or ()]
-    return next((word for word in words if word.startswith("--")), parameter.name)
+    # Within Annotated the parser's library has the first of the names where a default stands otherwise.
+    words = [
+        word
+        for one in described
+        for word in (getattr(one, "default", None), *(getattr(one, "param_decls", None) or ()))
+    ]
+    return next((word for word in words if str(word).startswith("--")), parameter.name)

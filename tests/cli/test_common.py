@@ -132,6 +132,7 @@ def test_what_does_not_apply_is_refused() -> None:
         (("capacity", "--resume", "x", "--slo", "p99<1s"), "leave out --slo"),
         (("compare", "--resume", "x", "--users", "0"), "leave out --users"),
         (("run", "--resume", "x", "--seed", "0"), "leave out --seed"),
+        (("sweep", "--resume", "x", "--warm-up-cap", "9s"), "leave out --warm-up-cap"),
         (("run", "--resume", "x", "--repeat-disturbed", "-1"), "expected 0 to 100"),
         (("compare", "--resume", "x", "--repeat-disturbed", "101"), "expected 0 to 100"),
     ],
