@@ -125,15 +125,15 @@ impl<'a, D: Driver> Worker<'a, D> {
             if let Some(open) = &mut self.open {
                 open.woke(from_ns, until_ns, woke_ns);
             }
-            if self.driver.faults().has(Fault::StalledThread) {
-                self.stand_still();
-            }
             let mut dealt_with = false;
             self.in_batch = !D::FETCHES_LATE;
             while !self.stopped {
                 let Some(event) = self.driver.next() else {
                     break;
                 };
+                if self.driver.faults().has(Fault::StalledThread) && !dealt_with {
+                    self.stand_still();
+                }
                 if D::FETCHES_LATE {
                     self.stamp();
                 }
