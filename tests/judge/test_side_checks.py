@@ -181,6 +181,12 @@ class TestClient:
         assert finding.advice.startswith("keep other processes off the client's CPUs")
         assert "mean 7.92 ms per wake-up" in finding.reason
 
+    def test_a_kernel_that_does_not_count_waiting_is_named(self) -> None:
+        unread = client(f.window(self.ROOM, threads=threads(0.4)), LIMITS)
+        assert unread.status is Status.VALID
+        assert unread.reason.endswith("how long its threads waited for a CPU could not be read")
+        assert "could not be read" not in client(f.healthy(), LIMITS).reason
+
     def test_short_waits_beside_long_service_times_convict_nobody(self) -> None:
         """80 requests/s of 100 ms, each wake-up 2 ms late: 16 % of the window, 2 % of a service time."""
         waiting = EngineThread(

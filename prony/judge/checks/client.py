@@ -227,6 +227,8 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     else:
         status = Status.VALID
         reason = "; ".join(s.text for s in found)
+        if not any(signal.waits for signal in found):
+            reason += "; how long its threads waited for a CPU could not be read"
         room = headroom(evidence)
         if any(signal.over for signal in found) and room is not None:
             reason += (
