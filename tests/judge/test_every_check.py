@@ -316,6 +316,9 @@ LIMITS: dict[str, Decides] = {
     "bound_cpu_min": Decides(bound_by, f.probed(idle(0.6), 1.0), SUSPECT, 0.5, VALID),
     "bound_full_min": Decides(bound_by, idle(0.8), UNKNOWN, 0.79, VALID),
     "bound_rise_max": Decides(bound_by, f.probed(HEALTHY, 1.2), SUSPECT, 0.5, VALID),
+    "client_room_max": Decides(
+        client, f.part(client_with(0.9), "server_window", cpu_user_s=9.3), VALID, 0.05, SUSPECT
+    ),
     "client_gain_max": Decides(client, turned_around(0.08), SUSPECT, 0.2, VALID),
     "client_run_delay_max": Decides(client, waiting(0.05), SUSPECT, 0.1, VALID),
     "client_run_delay_invalid": Decides(client, waiting(0.5), INVALID, 0.9, SUSPECT),
