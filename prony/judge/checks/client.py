@@ -51,17 +51,17 @@ class ClientLimits(ServerCpuLimits):
     """From here on, where each wait is also that share of a service time, the mean is the machine's."""
 
 
-class Figure(Enum):
+class MovedFigure(Enum):
     """What a signal can move."""
 
     THROUGHPUT = "throughput"
     LATENCY = "latency"
 
 
-BOTH = frozenset(Figure)
+BOTH = frozenset(MovedFigure)
 CLAIMED = {
-    "capacity": frozenset({Figure.THROUGHPUT}),
-    "latency": frozenset({Figure.LATENCY}),
+    "capacity": frozenset({MovedFigure.THROUGHPUT}),
+    "latency": frozenset({MovedFigure.LATENCY}),
     "protocol": BOTH,
 }
 
@@ -72,7 +72,7 @@ class Signal:
 
     over: bool
     text: str
-    moves: frozenset[Figure] = BOTH
+    moves: frozenset[MovedFigure] = BOTH
     is_delay: bool = False
     """It is itself a delay between a response and the look at it: in every latency that is printed."""
     counts: bool = True
@@ -158,32 +158,32 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
     share = min(window.clipped_turnaround_s / window.users_integral_s, 1.0)
     gain = share / (1 - share) if share < 1 else 1.0
     text = f"{percent(share)} of user time between a response and the next request"
-    only = frozenset({Figure.THROUGHPUT})
+    only = frozenset({MovedFigure.THROUGHPUT})
     return [Signal(gain >= limits.client_gain_max, text, only, counts=headroom(evidence) is not None)]
 
 
-def _claimed(evidence: Evidence, limits: ClientLimits) -> frozenset[Figure]:
+def _claimed(evidence: Evidence, limits: ClientLimits) -> frozenset[MovedFigure]:
     """What is claimed and the client may have moved: no throughput where the server had no room for more."""
     claimed, room = CLAIMED[evidence.load.claim], headroom(evidence)
     full = room is not None and room < limits.client_room_max
-    return claimed - {Figure.THROUGHPUT} if full else claimed
+    return claimed - {MovedFigure.THROUGHPUT} if full else claimed
 
 
-def _moved(signal: Signal, claimed: frozenset[Figure]) -> frozenset[Figure]:
+def _moved(signal: Signal, claimed: frozenset[MovedFigure]) -> frozenset[MovedFigure]:
     """What this signal may have moved: what is claimed, and by a delay every latency that is printed."""
     if not signal.over:
         return frozenset()
-    return signal.moves & (claimed | {Figure.LATENCY} if signal.is_delay else claimed)
+    return signal.moves & (claimed | {MovedFigure.LATENCY} if signal.is_delay else claimed)
 
 
 def _saturated(
-    found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[Figure]
+    found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
     """The signals that call the client saturated: what they move is claimed, and was not the server's to
     move. Empty unless they are enough.
     """
     if is_exhausted(evidence, limits):
-        claimed = claimed - {Figure.THROUGHPUT}
+        claimed = claimed - {MovedFigure.THROUGHPUT}
     against = [s for s in found if s.over and s.counts and s.moves & claimed]
     enough = len(against) >= SIGNALS_NEEDED or any(signal.alone for signal in against)
     return against if enough else []
@@ -217,8 +217,8 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
         advice = KEEP_OFF if kept else "give the client more CPUs (--client-cpus) or reduce the load"
     elif held:
         status = Status.SUSPECT
-        moved = frozenset[Figure]().union(*(_moved(signal, claimed) for signal in held))
-        what = " and ".join(figure.value for figure in Figure if figure in moved)
+        moved = frozenset[MovedFigure]().union(*(_moved(signal, claimed) for signal in held))
+        what = " and ".join(figure.value for figure in MovedFigure if figure in moved)
         reason = f"the load generator may have moved {what}: " + "; ".join(s.text for s in held)
         advice = "repeat with more client CPUs: if the figure changes, the client was part of it"
         if all(signal.waits for signal in held):
@@ -246,4 +246,4 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
 def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
     """Whether the client, and not the server, bounds the throughput."""
     found, _ = signals(evidence, limits)
-    return bool(_saturated(found, evidence, limits, frozenset({Figure.THROUGHPUT})))
+    return bool(_saturated(found, evidence, limits, frozenset({MovedFigure.THROUGHPUT})))

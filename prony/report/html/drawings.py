@@ -140,7 +140,7 @@ class Drawer:
             values.thinned(trial),
             series=self.series(cell),
             phases=[
-                small_charts.Stretch(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases
+                small_charts.ChartPhase(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases
             ],
             changes_s=[ms / 1000 for ms in trial.change_points_ms],
             mark_s=mark.elapsed_ms / 1000 if mark else None,

@@ -20,7 +20,7 @@ SHAPE = alt.Shape("shape:N", scale=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ChartPhase:
     """A shaded phase of a run."""
 
     name: str
@@ -57,7 +57,7 @@ def throughput(
     points: Sequence[tuple[float, float]],
     *,
     series: Series,
-    phases: Sequence[Stretch],
+    phases: Sequence[ChartPhase],
     changes_s: Sequence[float],
     mark_s: float | None,
     until_s: float,
