@@ -12,12 +12,14 @@ from pathlib import Path
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_coverage import ROUNDS
 from prony.selftest.percentile_tables import percentile_tables
+from prony.selftest.steady_tables import TRIALS, steady_tables
 from prony.selftest.tables import Repetitions, Say, replace_between, statistics_tables
 
 SIMULATED: Mapping[str, Callable[[float, Say], str]] = {
     "statistics": lambda share, say: statistics_tables(Repetitions().times(share), say),
     "percentiles": lambda share, say: percentile_tables(max(20, int(ROUNDS * share)), say),
     "usl": usl_table,
+    "steady": lambda share, say: steady_tables(max(2, round(TRIALS * share)), say),
 }
 """Sections that run nothing: from the share of the usual number of rounds to the tables."""
 SECTIONS = (*SIMULATED, "catalogue", "honest")

@@ -11,6 +11,7 @@ from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.faults.single_trial import markdown
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
+from prony.selftest.steady_tables import steady_tables
 from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
 TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
@@ -22,6 +23,8 @@ def printed(section: str) -> str:
         return statistics_tables(Repetitions(2, 2))
     if section == "percentiles":
         return percentile_tables(2)
+    if section == "steady":
+        return steady_tables(1)
     return usl_table(0.0) if section == "usl" else markdown([])
 
 
@@ -36,7 +39,7 @@ def test_the_page_has_its_marks(section: str) -> None:
     assert changed.count("TABLE\n") == 1
 
 
-@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue"])
+@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue", "steady"])
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(section: str) -> None:
     begin, end = marks(section)
     _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)

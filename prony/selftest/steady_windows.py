@@ -1,0 +1,125 @@
+"""Simulated warm-ups of servers whose plateau is known: which windows does Prony call steady? Must not know
+tables.
+
+Each second of a simulated server goes through the watch that ends a real warm-up, and its window through the
+bound that the check `steady` uses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony.evidence.engine import IntervalRow
+from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan
+from prony.steady.detector import HOLD_ROWS
+from prony.steady.limits import SteadyLimits
+from prony.steady.stretch import still_to_come, stretch
+from prony.trial.steady_watch import ComingWindow, SteadyWatch
+
+SEED = 20261122
+OFF = 0.03
+"""A window further from its plateau than this is not to be called valid."""
+LEVEL_PER_S = 100_000.0
+USERS = 10
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How a made-up server warms up: a gap that closes exponentially, and noise from second to second."""
+
+    gap: float
+    """Share of the plateau that is missing at the first request."""
+    time_constant_s: float
+    noise: float
+    autocorrelation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """How its trial is made."""
+
+    name: str
+    warm_up: WarmUpPlan
+    window_s: int
+
+
+FULL = Lab("full", WarmUpPlan(), 30)
+QUICK = Lab("quick", QUICK_WARM_UP, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One simulated trial."""
+
+    valid: bool
+    off: bool
+    """The window's true mean is further than OFF from the plateau."""
+    warm_up_s: int
+
+
+def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
+    """One trial: the warm-up on all CPUs until level, the settling on the server's own until the bound can be
+    expected to hold, the window. On one CPU the plateau is half as high, which is no part of the gap.
+    """
+    warm = lab.warm_up
+    longest = round(warm.cap_s + warm.settle_cap_s) + lab.window_s + 2
+    at_s = np.arange(longest) + 0.5
+    truth = np.log1p(-server.gap * np.exp(-at_s / server.time_constant_s))
+    logs = truth + _noise(rng, longest, server)
+    rows = _rows(logs, 0, LEVEL_PER_S)
+    first = SteadyWatch(warm.min_s, warm.cap_s, 0.0, HOLD_ROWS)
+    moved = _followed(first, rows)
+    rows = [*rows[:moved], *_rows(logs[moved:], moved, LEVEL_PER_S / 2)]
+    hold = max(3, min(HOLD_ROWS, round(warm.settle_min_s)))
+    coming = ComingWindow(lab.window_s, other_cpus=rows[:moved])
+    settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, coming)
+    opened = moved + _followed(settle, rows[moved:])
+    closed = opened + lab.window_s
+    level = stretch(rows[moved:closed], rows[:moved], opens_ms=opened * 1000.0)
+    bound = None if level is None else still_to_come([level])
+    return Judged(
+        valid=bound is not None and bound.bound <= SteadyLimits().remaining,
+        off=-float(truth[opened:closed].mean()) > OFF,
+        warm_up_s=opened,
+    )
+
+
+def _followed(watch: SteadyWatch, rows: Sequence[IntervalRow]) -> int:
+    """How many rows the watch takes until it is satisfied."""
+    for seen, row in enumerate(rows, start=1):
+        if watch.row(row, None):
+            return seen
+    raise AssertionError("a watch ends at its cap")
+
+
+def _noise(rng: np.random.Generator, rows: int, server: Server) -> Floats:
+    """Stationary; neighbours resemble each other by the autocorrelation."""
+    rho, before = server.autocorrelation, 50
+    drawn = rng.standard_normal(rows + before)
+    made = np.empty_like(drawn)
+    made[0] = drawn[0]
+    for at in range(1, drawn.size):
+        made[at] = rho * made[at - 1] + math.sqrt(1 - rho * rho) * drawn[at]
+    return np.asarray(server.noise * made[before:], dtype=np.float64)
+
+
+def _rows(logs: Floats, first_s: int, level_per_s: float) -> list[IntervalRow]:
+    return [
+        IntervalRow(
+            t_ms=(first_s + place + 1) * 1000.0,
+            duration_ms=1000.0,
+            completed=round(level_per_s * math.exp(value)),
+            users=USERS,
+            in_flight=USERS,
+            connections_open=USERS,
+            p50_ns=round(USERS / level_per_s * math.exp(-value) * 1e9),
+        )
+        for place, value in enumerate(logs)
+    ]
