@@ -8,9 +8,10 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from prony.steady.quantile import t_quantile
+
 LEAST_ROWS = 20
 """Rows below which the correlation between neighbours is not known."""
-Z95 = 1.959964
 
 
 def half_width(values: Sequence[float]) -> float | None:
@@ -34,15 +35,4 @@ def half_width(values: Sequence[float]) -> float | None:
     independent = n * (1 - rho) / (1 + rho)
     if independent < 2:
         return None
-    return student_95(independent - 1) * math.sqrt(variance / independent) / mean
-
-
-def student_95(freedom: float) -> float:
-    """The two-sided 95 % point of Student's t, by its expansion in 1/ν (Abramowitz & Stegun 26.7.5): within
-    1 % from ν = 3 on. SciPy's would be imported while the load runs.
-    """
-    z = Z95
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    return t_quantile(independent - 1, 0.975) * math.sqrt(variance / independent) / mean

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from prony.evidence.engine import IntervalRow
 from prony.plan.load import SteadyWindow
 from prony.plan.trial import TrialPlan
-from prony.steady.precision import half_width
+from prony.steady.precision import LEAST_ROWS, half_width
+from prony.steady.quantile import t_quantile
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class PreciseEnough:
         measured = plan.measured
         if not isinstance(measured, SteadyWindow) or measured.precision is None:
             return None
+        t_quantile(LEAST_ROWS, 0.975)  # what it imports costs CPU: now, and not in the window
         return cls(measured.precision, by_p50=plan.load.model == "open")
 
     def __call__(self, row: IntervalRow) -> bool:
