@@ -16,7 +16,7 @@ from prony.judge.checks.errors import expectations_missed
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.limits import CheckLimits
 from prony.judge.percentiles import Times
-from prony.judge.times import NAMED, headline, headline_times, plain_times, supported, window_times
+from prony.judge.times import NAMED, headline_times, plain_times, supported, window_times
 from prony.judge.window import measured
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
@@ -157,7 +157,7 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     window = measured(evidence)
     if window is not None:
         values |= _load(window) | times_ms(headline_times(evidence), limits)
-        if headline(window, evidence.load.model) is not window.service_time:
+        if evidence.load.model == "open" or window.response_time is not None:
             service = times_ms(window_times(window.service_time, evidence), limits)
             values |= {f"service_time_{name}": service.get(name) for name in ("p50_ms", "p99_ms")}
         values |= _sessions(window, limits)
