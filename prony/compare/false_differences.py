@@ -70,34 +70,41 @@ def false_differences(
 
     Trials are in the order in which they ran. A block is two trials that followed each other, named in a
     balanced order (prony.plan.balanced) as a plan would have; an experiment is `each` such blocks drawn
-    without replacement, in the order of time. Rejected trials stay rejected, so exclusions are part of it.
-    None with fewer than 2 x `each` trials that count, or `each` below FEWEST_EACH.
+    without replacement, in the order of time. Rejected trials stay rejected, so exclusions are part of it. No
+    experiment is drawn twice: few trials make few, `experiments` is the most. None with fewer than
+    2 x `each` trials that count, or `each` below FEWEST_EACH.
     """
     counting = sum(trial.valid and trial.value is not None for trial in trials)
     if each < FEWEST_EACH or counting < 2 * each:
         return None
     source = random.Random(seed)
+    starts = [begin for begin in range(2) if (len(trials) - begin) // 2 >= each]
+    possible = sum(math.comb((len(trials) - begin) // 2, each) for begin in starts)
+    drawn: set[tuple[int, ...]] = set()
     different, widths = 0, []
-    for _ in range(experiments):
-        (pair,) = compare(_drawn(trials, each, source), figure, servers=NAMES, band=band).pairs
+    while len(drawn) < min(experiments, possible):
+        begin = source.choice(starts)
+        pairs = range(begin, len(trials) - 1, 2)
+        chosen = tuple(sorted(source.sample(pairs, each)))
+        if chosen in drawn:
+            continue
+        drawn.add(chosen)
+        (pair,) = compare(_named(trials, chosen, source), figure, servers=NAMES, band=band).pairs
         different += pair.verdict in DIFFERENT
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)
-    low, high = clopper_pearson(different, experiments)
+    low, high = clopper_pearson(different, len(drawn))
     middle = sorted(widths)[len(widths) // 2] if widths else None
-    return FalseDifferences(experiments, different, low, high, counting, each, middle)
+    return FalseDifferences(len(drawn), different, low, high, counting, each, middle)
 
 
-def _drawn(trials: Sequence[Sample], each: int, source: random.Random) -> list[Sample]:
-    """One experiment. Which trial a block begins with, the first or the second, is drawn as well."""
-    begin = source.randrange(2) if len(trials) >= 2 * each + 1 else 0
-    blocks = [trials[at : at + 2] for at in range(begin, len(trials) - 1, 2)]
-    chosen = sorted(source.sample(range(len(blocks)), each))
-    orders = islice(balanced_orders(len(NAMES), source), each)
+def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Random) -> list[Sample]:
+    """The trials of one experiment; each block is the trial at its place and the next one."""
+    orders = islice(balanced_orders(len(NAMES), source), len(blocks))
     return [
-        trial._replace(server=NAMES[name], block=number, position=place)
-        for number, (at, order) in enumerate(zip(chosen, orders, strict=True))
-        for place, (name, trial) in enumerate(zip(order, blocks[at], strict=True))
+        trials[at + place]._replace(server=NAMES[name], block=number, position=place)
+        for number, (at, order) in enumerate(zip(blocks, orders, strict=True))
+        for place, name in enumerate(order)
     ]
 
 

@@ -53,18 +53,21 @@ def test_an_effect_of_position_and_a_drift_make_no_difference() -> None:
     assert found.low <= 0.05
 
 
-def test_blocks_are_neighbours_in_balanced_order_and_no_trial_is_used_twice() -> None:
+def test_blocks_are_neighbours_in_balanced_order() -> None:
     for seed in range(20):
-        drawn = module._drawn(trials(13), 5, random.Random(seed))
-        ran = [
-            trials(13).index(s._replace(server="x", block=b, position=None))
-            for s, b in ((s, next(t.block for t in trials(13) if t.value == s.value)) for s in drawn)
-        ]
-        assert len(set(ran)) == 10
-        assert all(second == first + 1 for first, second in zip(ran[::2], ran[1::2], strict=True))
-        assert [s.position for s in drawn] == [0, 1] * 5
-        firsts = [s.server for s in drawn[::2]]
-        assert 2 <= firsts.count("a") <= 3
+        named = module._named(trials(13), (1, 3, 7, 9, 11), random.Random(seed))
+        ran = [next(t.block for t in trials(13) if t.value == s.value) for s in named]
+        assert ran == [1, 2, 3, 4, 7, 8, 9, 10, 11, 12]
+        assert [s.position for s in named] == [0, 1] * 5
+        assert 2 <= [s.server for s in named[::2]].count("a") <= 3
+
+
+@pytest.mark.parametrize(("count", "possible"), [(6, 1), (8, 5), (12, 30)])
+def test_no_experiment_is_drawn_twice(count: int, possible: int) -> None:
+    """Of 8 trials 3 blocks of 4 that begin with the first trial, or of 3 that begin with the second."""
+    found = false_differences(trials(count), each=3, experiments=500, seed=1)
+    assert found is not None
+    assert found.experiments == possible
 
 
 def test_rejected_trials_stay_rejected() -> None:

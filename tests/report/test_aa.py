@@ -101,7 +101,7 @@ def test_the_rate_is_printed_with_its_interval_and_what_it_is_not() -> None:
     assert view.usable
     text = shown(view)
     assert "The same server under two names" in text
-    assert "of 100 experiments of 5 trials per name, drawn from 12 trials:" in text
+    assert "of 7 experiments of 5 trials per name, drawn from 12 trials:" in text
     assert "12 trials make 1 without using one twice" in text
     assert "Differences below about" in text
     (out,) = to_json(view).parts

@@ -118,7 +118,7 @@ def start_lottery(tools: bool) -> EntryResult:
 
 WIDE = 1.2
 """The interval of the start lottery: its upper end ÷ its lower one, at least. Without noise it is 1.4."""
-SELF_TRIALS, SELF_EACH, SELF_EXPERIMENTS = 20, 5, 400
+SELF_TRIALS, SELF_EACH, SELF_EXPERIMENTS = 20, 5, 300
 """Of the server against itself: trials, trials per name in an experiment, drawn experiments."""
 SELF_LIMIT = 0.25
 """Largest upper bound of the rate of false differences. A method that errs in 5 % of the experiments gave up
