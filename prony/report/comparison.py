@@ -221,7 +221,7 @@ def _drift_cell(of: CellView) -> TableCell:
         return TableCell("–")
     if math.isinf(of.drift):
         return TableCell("unknown", "too few level rows")
-    together = f"{len(of.counting)} trials together" if len(of.counting) > 1 else ""
+    together = f"{len(of.counting)} pooled" if len(of.counting) > 1 else ""
     return TableCell(percent(of.drift), together)
 
 

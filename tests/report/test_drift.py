@@ -116,7 +116,7 @@ def test_a_cell_whose_trials_lack_only_steady_is_valid_where_the_bound_over_them
     assert cell.status is Status.VALID
     text = shown(view)
     assert "still to come, at most" in text
-    assert "6 trials together" in text
+    assert "6 pooled" in text
     said = to_json(view).parts[0].cells[0]
     assert said.drift is not None
     assert said.drift < 0.03
