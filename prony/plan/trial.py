@@ -277,7 +277,7 @@ def capped(warm_up: WarmUpPlan, cap_s: float) -> WarmUpPlan:
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The quick form: a 10 s window and a warm-up capped at 35 s, for a first look.
+    """The quick form: a 10 s window, a warm-up capped at 35 s and no scaling probe, for a first look.
 
     A JVM on one CPU was measured to be level after 24 s of load; the watch needs 10 more to see it.
     """
@@ -287,6 +287,7 @@ def quick_trial(workload: Workload, users: int, window_s: float | None) -> Trial
         measured=SteadyWindow(window_s=window_s or 10.0),
         published_requests=PUBLISHED_REQUESTS,
         warm_up=QUICK_WARM_UP,
+        scaling_probe=False,
     )
 
 
