@@ -22,6 +22,9 @@ from prony.errors import StoreError
 BUSY_S = 15.0
 """How long a writer waits for another."""
 
+IN_MEMORY = ":memory:"
+NOT_IN_MEMORY = "Results are not kept in memory; name a file for the SQLite database."
+
 WRITES = "prony_writes"
 """Execution option of a writing connection: it takes SQLite's write lock at its start, so that two writers
 wait for each other instead of failing midway.
@@ -60,6 +63,8 @@ def default_path() -> str:
 def locate(target: str | Path | None) -> Location:
     """Connect to a file or an SQLAlchemy URL (default: `default_path()`). Raises StoreError."""
     text = str(target) if target is not None else default_path()
+    if text == IN_MEMORY:
+        raise StoreError(NOT_IN_MEMORY)
     if "://" not in text:
         return _sqlite(Path(text).expanduser())
     try:
@@ -70,8 +75,8 @@ def locate(target: str | Path | None) -> Location:
             "postgresql://user@host/name or name a file."
         ) from None
     if url.get_backend_name() == "sqlite":
-        if not url.database or url.database == ":memory:":
-            raise StoreError("Results are not kept in memory; name a file for the SQLite database.")
+        if not url.database or url.database == IN_MEMORY:
+            raise StoreError(NOT_IN_MEMORY)
         return _sqlite(Path(url.database))
     return _server(url)
 

@@ -473,6 +473,7 @@ def test_several_labs_may_write_at_once_and_even_create_the_file_together(path: 
         ("postgresql://ann:secret@h:port/x", "is not a database URL"),
         ("sqlite://", "not kept in memory"),
         ("sqlite:///:memory:", "not kept in memory"),
+        (":memory:", "not kept in memory"),
     ],
 )
 def test_urls_that_cannot_be_used(target: str, sentence: str | None) -> None:
