@@ -64,6 +64,18 @@ def test_noise_that_hides_a_drift_is_unknown_not_a_pass() -> None:
     assert "too noisy" in finding.reason
 
 
+def test_users_who_still_come_are_no_drift() -> None:
+    """A whole run of 60 s: p99 follows the users for 20 s, and is level from then on."""
+    levels = [2.0 * min(1.0, (second + 1) / 20) for second in range(60)]
+    p99_ms = [ms * wobble for ms, wobble in zip(levels, f.noisy(1, 60, 0.02), strict=True)]
+    base = f.part(window_of(p99_ms), "load", ramp_up_s=20.0)
+    assert base.engine is not None
+    users = [min(f.USERS, 1 + second * f.USERS // 20) for second in range(60)]
+    rows = [row.model_copy(update={"users": n}) for row, n in zip(base.engine.rows, users, strict=True)]
+    assert found(base).status is Status.INVALID
+    assert found(f.engine(base, rows=tuple(rows))).status is Status.VALID
+
+
 def test_a_step_is_named_as_one() -> None:
     stepped = [2.0] * 8 + [3.2] * 8
     finding = found(window_of([ms * w for ms, w in zip(stepped, f.noisy(1, 16, 0.02), strict=True)]))

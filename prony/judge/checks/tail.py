@@ -14,6 +14,7 @@ from pydantic import Field
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, check
+from prony.judge.drift import level_rows
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.window import measured
 from prony.numbers import percent
@@ -41,8 +42,8 @@ class TailLimits(DeclaredLimits):
 
 @check(TailLimits, order=152)
 def tail(evidence: Evidence, limits: TailLimits) -> Finding | None:
-    """Change points and trend of p99 over the window's full rows. *Valid* only where the bound of the trend
-    is within the limit. Left out where the rate of arrivals changes by plan.
+    """Change points and trend of p99 over the window's full rows under full load. *Valid* only where the
+    bound of the trend is within the limit. Left out where the rate of arrivals changes by plan.
     """
     if evidence.load.phased:
         return None
@@ -50,7 +51,9 @@ def tail(evidence: Evidence, limits: TailLimits) -> Finding | None:
     window = measured(evidence)
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    rows = full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    end_ms = window.opened_ms + window.duration_s * 1000
+    # While users still come, p99 follows their number.
+    rows = level_rows(full_rows(evidence.engine.rows, window.opened_ms, end_ms), evidence.load)
     usable = [(row.completed, float(row.p99_ns)) for row in rows if row.p99_ns]
     if len(usable) < limits.tail_min_rows or len(usable) < 0.8 * len(rows):
         reason = f"{len(usable)} full rows with a p99, needs {limits.tail_min_rows}: too short to tell"
