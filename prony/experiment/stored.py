@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from prony.errors import StoreError, UsageError
-from prony.evidence.trial import LoadFacts, TrialRecord
+from prony.evidence.trial import LoadFacts, ServerCount, ToolRun, TrialRecord
 from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
 from prony.plan.part import Part, Search
@@ -28,7 +29,7 @@ def plan_of(row: ExperimentRow, trials: Sequence[StoredTrial] = ()) -> Plan:
     """
     try:
         if row.spec.get("schema") == 2:
-            return Plan.model_validate(row.spec)
+            return Plan.model_validate(_without_old_tools(row.spec))
         return _READERS.get(row.spec.get("kind"), _comparison_or_load)(row, trials)
     except (ValidationError, KeyError, TypeError, ValueError, UsageError) as fault:
         raise StoreError(
@@ -36,6 +37,46 @@ def plan_of(row: ExperimentRow, trials: Sequence[StoredTrial] = ()) -> Plan:
             "one; use that version",
             details=str(fault),
         ) from fault
+
+
+_OLD_CROSS_CHECK = frozenset(
+    {"connections", "seconds", "rate_per_s", "per_request", "tls", "url", "counts", "runs", "own_counts"}
+)
+"""Of a part's `cross_check`, from when the tools' runs were kept in the plan and not in the trials."""
+
+
+def trials_of(row: ExperimentRow, trials: Sequence[StoredTrial]) -> list[StoredTrial]:
+    """The trials of an experiment, with the runs of other tools that an old cross-check kept in its plan."""
+    for part in row.spec.get("parts", ()):
+        old = part.get("cross_check") or {}
+        if old.keys() & _OLD_CROSS_CHECK:
+            trials = [_with_old_tools(one, old) for one in trials]
+    return list(trials)
+
+
+def _with_old_tools(one: StoredTrial, old: Spec) -> StoredTrial:
+    """A round of theirs is a block of now, counted from 1."""
+    number, evidence = one.record.block + 1, one.record.evidence
+    runs = [run for run in old.get("runs", ()) if run["round"] == number]
+    counted = old.get("own_counts", {}).get(str(number))
+    added = {
+        "beside": tuple(
+            ToolRun.model_validate({k: v for k, v in run.items() if k != "round"}) for run in runs
+        )
+    }
+    count = evidence.server_count if counted is None else ServerCount(requests=counted)
+    evidence = evidence.model_copy(update={**added, "server_count": count})
+    return replace(one, record=one.record.model_copy(update={"evidence": evidence}))
+
+
+def _without_old_tools(spec: Spec) -> Spec:
+    parts = [
+        {**part, "cross_check": {k: v for k, v in old.items() if k not in _OLD_CROSS_CHECK}}
+        if (old := part.get("cross_check"))
+        else part
+        for part in spec.get("parts", ())
+    ]
+    return {**spec, "parts": parts}
 
 
 def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
@@ -47,6 +88,11 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
         raise UsageError(
             f"{row.id} was stored by Prony {row.prony_version}, which did not record the workload of "
             "a sweep, a search or a load; run it again"
+        )
+    if any((part.get("cross_check") or {}).keys() & _OLD_CROSS_CHECK for part in row.spec.get("parts", ())):
+        raise UsageError(
+            f"{row.id} was stored by Prony {row.prony_version}, whose trials did not say which other tools "
+            "run; run it again"
         )
     return row, plan_of(row, store.trials(row.id))
 

@@ -16,7 +16,7 @@ from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
 from prony.experiment.clear import compared_figure, questions, sample
-from prony.experiment.stored import cell_of_record, plan_of
+from prony.experiment.stored import cell_of_record, plan_of, trials_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.drift import drift
 from prony.judge.finding import Finding, Status
@@ -74,7 +74,8 @@ def _on_record(view: ResultView) -> OnRecord | None:
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
     """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
-    view = build(row, plan_of(row, stored), [trial_view(one) for one in stored])
+    trials = [trial_view(one) for one in trials_of(row, stored)]
+    view = build(row, plan_of(row, stored), trials)
     again = _judged_again(stored)
     return replace(view, warnings=(*view.warnings, again)) if again else view
 

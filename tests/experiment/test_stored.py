@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,11 @@ import pytest
 from prony.errors import StoreError, UsageError
 from prony.experiment.stored import cell_of_record, plan_of, resumable
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.part import CrossCheck
 from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
+from prony.report.cross_check import opinions_of
+from prony.report.reading import result_view
 from prony.store import ExperimentRow, Store, StoredTrial
 from prony.store.transfer import read
 
@@ -100,6 +105,34 @@ def test_a_plan_of_a_later_version_is_refused_in_a_sentence(tmp_path: Path) -> N
     row.spec["cells"][0]["quantum"] = True
     with pytest.raises(StoreError, match="is not understood by this one"):
         plan_of(row)
+
+
+def old_cross_check(folder: Path) -> tuple[ExperimentRow, list[StoredTrial]]:
+    """As it was stored when the tools' runs were kept in the plan."""
+    row, trials = stored("second-opinion", folder)
+    spec = json.loads((Path(__file__).parent / "schema2/second-opinion.json").read_text("utf-8"))
+    return replace(row, spec=spec), trials
+
+
+def test_an_old_cross_check_has_the_runs_of_its_tools_in_its_trials(tmp_path: Path) -> None:
+    row, trials = old_cross_check(tmp_path)
+    (part,) = plan_of(row, trials).parts
+    assert part.cross_check == CrossCheck(
+        versions={"wrk": "4.2.0"}, left_out={"ab": "it is not installed: apt install apache2-utils"}
+    )
+    own, wrk = opinions_of(result_view(row, trials).parts[0])
+    assert (own.tool, own.runs[0].counted) == ("prony", 9100)
+    assert (wrk.tool, wrk.runs[0].requests, wrk.runs[0].counted) == ("wrk", 9000, 9004)
+    assert wrk.ratio == pytest.approx(9004 / own.runs[0].per_s)
+
+
+def test_an_old_cross_check_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, trials = old_cross_check(tmp_path)
+    store = Store.open(tmp_path / "results.db")
+    monkeypatch.setattr(store, "experiment", lambda _: row)
+    monkeypatch.setattr(store, "trials", lambda _: trials)
+    with pytest.raises(UsageError, match="run it again"):
+        resumable(store, row.id)
 
 
 @pytest.mark.parametrize("name", NAMES)
