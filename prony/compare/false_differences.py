@@ -36,8 +36,8 @@ class FalseDifferences:
     different: int
     low: float
     high: float
-    """Of the share, 95 % (Clopper-Pearson): what drawing this many experiments leaves open. All of them share
-    the same trials.
+    """Of the share, 95 % (Clopper-Pearson) over `independent` experiments, not over those drawn, which share
+    trials. The share over all draws varies no more than over disjoint ones (Hoeffding 1948, U-statistics).
     """
     trials: int
     """That count."""
@@ -54,7 +54,7 @@ class FalseDifferences:
     @property
     def independent(self) -> int:
         """Experiments that could be made of these trials without using one twice."""
-        return self.trials // (2 * self.each)
+        return _independent(self.trials, self.each)
 
 
 def false_differences(
@@ -93,7 +93,8 @@ def false_differences(
         different += pair.verdict in DIFFERENT
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)
-    low, high = clopper_pearson(different, len(drawn))
+    alone = _independent(counting, each)
+    low, high = clopper_pearson(different / len(drawn) * alone, alone)
     middle = sorted(widths)[len(widths) // 2] if widths else None
     return FalseDifferences(len(drawn), different, low, high, counting, each, middle)
 
@@ -108,8 +109,14 @@ def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Rando
     ]
 
 
-def clopper_pearson(hits: int, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share. Source: Clopper & Pearson 1934, Biometrika 26."""
+def _independent(trials: int, each: int) -> int:
+    return trials // (2 * each)
+
+
+def clopper_pearson(hits: float, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share; `hits` may be a share of `rounds`. Source: Clopper & Pearson 1934,
+    Biometrika 26.
+    """
     tail = (1 - confidence) / 2
     low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0
     high = float(special.betaincinv(hits + 1, rounds - hits, 1 - tail)) if hits < rounds else 1.0

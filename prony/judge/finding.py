@@ -33,6 +33,11 @@ class Finding(Record):
     """What to do; empty when there is nothing to do."""
     source: str = ""
     """Where the rule comes from."""
+    outside: bool | None = None
+    """Whether what rejects the trial came wholly from outside of client and server, where the check can tell:
+    a CPU quota of the server's group depends on what the server burns. None: as its check usually is
+    (prony.judge.outside).
+    """
     essential: bool = False
     """Whether the trial cannot be valid while this check is unknown (docs/method.md)."""
 

@@ -10,7 +10,6 @@ from prony.plan.plan import Cell
 from prony.store import ExperimentRow
 
 COMMAND = "aa"
-PROMISED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +26,11 @@ class OnRecord:
 
 def words(found: FalseDifferences) -> list[str]:
     """What an A/A experiment came to, sentence by sentence."""
-    beyond = (
-        "More than the 5 % that the method promises: something on this host breaks its assumptions."
-        if found.low > PROMISED
-        else "At most 5 % is promised."
-    )
     said = [
         f"The server was called different from itself in {found.different:,} of {found.experiments:,} "
-        f"experiments of {found.each} trials per name, drawn from {found.trials} trials: {_share(found)}. "
-        f"{beyond}",
-        f"The experiments share trials: {found.trials} trials make {found.independent} without using one "
-        "twice. The interval is of the drawing, for these trials; another day may differ by more.",
+        f"experiments of {found.each} trials per name, drawn from {found.trials} trials: "
+        f"{found.share * 100:.1f} %. The method promises at most 5 % of independent experiments.",
+        _of_independent(found),
     ]
     if found.half_width is not None:
         said.append(
@@ -53,14 +46,18 @@ def record_words(one: OnRecord) -> str:
     width = f"; half-width {found.half_width * 100:.1f} %" if found.half_width is not None else ""
     return (
         f"A/A on this host ({one.server}, {one.workload}, {one.created[:10]}, {one.id}): called different "
-        f"from itself in {_share(found)} of {found.experiments:,} experiments of {found.each} trials, drawn "
-        f"from {found.trials}{width}."
+        f"from itself in {found.share * 100:.1f} % of {found.experiments:,} experiments of {found.each} "
+        f"trials{width}. {_of_independent(found)}"
     )
 
 
-def _share(found: FalseDifferences) -> str:
-    low, high = found.low * 100, found.high * 100
-    return f"{found.share * 100:.1f} % [{low:.1f}, {high:.1f}]"
+def _of_independent(found: FalseDifferences) -> str:
+    """What the rate is worth: the draws are many, the trials they share few."""
+    only = "1 experiment" if found.independent == 1 else f"{found.independent} experiments"
+    return (
+        f"The experiments share trials: {found.trials} trials make {only} without using one twice, which "
+        f"leaves {found.low * 100:.1f} to {found.high * 100:.1f} % open (95 %)."
+    )
 
 
 def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cell]) -> ExperimentRow | None:

@@ -27,7 +27,6 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Cell, Plan, Skipped
 from prony.report.aa import OnRecord
-from prony.steady.limits import SteadyLimits
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -104,12 +103,6 @@ class TrialView:
             return None
         found = self.percentiles.get(name) if without_response(self.record.evidence) else None
         return found.above_ms if found is not None and math.isinf(found.value_ms) else None
-
-    @property
-    def lacks_only_steady(self) -> bool:
-        """Whether its verdict is unknown for want of rows that show it to be steady, and for nothing else."""
-        missing = {f.check for f in self.judgement.findings if f.essential and f.status is Status.UNKNOWN}
-        return self.status is Status.UNKNOWN and missing == {"steady"}
 
     def figure(self, name: str) -> float | None:
         """One of its figures; None when it is absent or not finite."""
@@ -220,23 +213,14 @@ class CellView:
     @property
     def status(self) -> Status | None:
         """Invalid when no trial counts, suspect when some were rejected, else the worst of those that count;
-        None before any ended. Trials that are unknown for `steady` alone count as valid where the bound over
-        all of them holds.
+        None before any ended.
         """
         if not self.trials:
             return None
-        statuses = [
-            Status.VALID if self._shown_together and trial.lacks_only_steady else trial.status
-            for trial in self.counting
-        ]
+        statuses = [trial.status for trial in self.counting]
         if statuses and len(statuses) < len(self.trials):
             statuses.append(Status.SUSPECT)
         return worst(statuses)
-
-    @property
-    def _shown_together(self) -> bool:
-        limits = (t.judgement.limits.get("steady_remaining", SteadyLimits().remaining) for t in self.counting)
-        return self.drift is not None and self.drift <= min(limits, default=0.0)
 
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""
@@ -367,7 +351,7 @@ class PartView:
     @property
     def usable(self) -> bool:
         """Whether it answers what was asked: each cell, a sweep any point, a search a rate that held."""
-        if self.failure:
+        if self.failure or any(finding.status is Status.INVALID for finding in self.findings):
             return False
         if self.search is not None:
             return self.search.found.held_per_s is not None

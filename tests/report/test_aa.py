@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from prony.compare.false_differences import FalseDifferences
 from prony.plan.part import AATest
 from prony.plan.plan import cell_of, one_part
 from prony.plan.target import Launch
@@ -102,11 +103,18 @@ def test_the_rate_is_printed_with_its_interval_and_what_it_is_not() -> None:
     text = shown(view)
     assert "The same server under two names" in text
     assert "of 7 experiments of 5 trials per name, drawn from 12 trials:" in text
-    assert "12 trials make 1 without using one twice" in text
+    assert "12 trials make 1 experiment without using one twice" in text
     assert "Differences below about" in text
     (out,) = to_json(view).parts
     assert out.aa == part.aa
     assert words(part.aa)[0] in render_html(view)
+
+
+def test_a_high_rate_of_draws_that_share_trials_accuses_no_host() -> None:
+    said = " ".join(words(FalseDifferences(1000, 120, 0.1, 0.14, 20, 5, 0.01)))
+    assert "12.0 %" in said
+    assert "this host" not in said
+    assert "The experiments share trials: 20 trials make 2 experiments" in said
 
 
 def test_too_few_trials_have_no_rate_and_no_usable_result() -> None:
@@ -122,6 +130,7 @@ def test_a_comparison_prints_the_last_one_that_fits() -> None:
     text = shown(view_of("c", itself("first"), itself("second"), compared))
     assert "A/A on this host (spring-tomcat, hello, " in text
     assert ", second): called different from itself in" in text
+    assert "The experiments share trials: 12 trials make 1 experiment" in text
     on_record = to_json(view_of("c", itself("first"), compared)).parts[0].aa_on_record
     assert on_record is not None
     assert on_record.id == "first"

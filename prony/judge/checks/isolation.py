@@ -37,15 +37,14 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     if not evidence.server.owned and (evidence.server_window is None or evidence.partition is None):
         reason = "not read: Prony did not launch this server, and its processes could not be read"
         return unknown(CHECK, reason, limit=limit, source=SOURCE)
-    parts = [
+    own = [
         _sets(evidence.partition) if evidence.server.owned else _where_it_may_run(evidence.partition),
         _services(evidence),
         _pinned(evidence),
-        *_neighbours(evidence, limits),
-        _soft_interrupts(evidence, limits),
         _quota(evidence, limits),
     ]
-    found = [part for part in parts if part is not None]
+    outside = [*_neighbours(evidence, limits), _soft_interrupts(evidence, limits)]
+    found = [part for part in (*own, *outside) if part is not None]
     status = worst(*(part[0] for part in found))
     said = [text for part_status, text, _ in found if part_status is not Status.VALID] or [
         t for _, t, _ in found
@@ -59,6 +58,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         reason="; ".join(said),
         advice=_advice(evidence, found) if status in {Status.INVALID, Status.SUSPECT} else "",
         source=SOURCE,
+        outside=all(part[0] is not Status.INVALID for part in own if part is not None),
     )
 
 

@@ -1,0 +1,51 @@
+"""Servers that send different responses: no ratio, and the exit code of a result without an answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from prony.cli.showing import show
+from prony.errors import ExitCode
+from prony.evidence.server import Probe
+from prony.judge.finding import Status
+from prony.report import reading
+from prony.report.result import ResultView, TrialView
+from prony.store import Store
+
+from . import factory
+
+SERVERS = ("spring-tomcat", "spring-jetty")
+
+
+def result(**sizes: int) -> ResultView:
+    def answering(server: str, block: int, place: int) -> TrialView:
+        one = factory.trial(factory.record(server, block, place))
+        probe = Probe(
+            step="hello",
+            status=200,
+            body_bytes=sizes[server.partition("-")[2]],
+            content_type="text/plain",
+            meets_expectation=True,
+            body_digest="a",
+        )
+        evidence = one.record.evidence.model_copy(update={"probes": (probe,)})
+        return replace(one, record=one.record.model_copy(update={"evidence": evidence}))
+
+    trials = [answering(server, b, place) for b in range(6) for place, server in enumerate(SERVERS)]
+    return factory.experiment(trials, SERVERS, quick=False, blocks=6, published=False)
+
+
+@pytest.mark.parametrize(
+    ("jetty", "status", "code"), [(96, Status.INVALID, ExitCode.INVALID), (64, Status.VALID, ExitCode.OK)]
+)
+def test_the_exit_code_says_whether_there_is_an_answer(
+    jetty: int, status: Status, code: ExitCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = result(tomcat=64, jetty=jetty)
+    assert (view.status is Status.INVALID) == (status is Status.INVALID)
+    assert bool(view.parts[0].pairs) == (code is ExitCode.OK)
+    monkeypatch.setattr(reading, "load_result", lambda *_: view)
+    assert show(cast("Store", None), view.id, as_json=True) == code
