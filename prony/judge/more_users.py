@@ -1,6 +1,6 @@
 """Does the rate rise with more users? The seconds of the scaling probe against those of the window.
 
-Must not know what the rate is bound by, or what follows.
+Must not know what the rate is bound by, or what follows from the probe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, NotNegative
 from prony.judge.window import measured
+from prony.numbers import percent
 from prony.steady.detector import full_rows
 from prony.steady.quantile import t_quantile
 
@@ -20,6 +22,14 @@ INFLATION = 3.0
 """Of the variance of a mean of seconds: their autocorrelation is taken for 0.5, as by `steady`."""
 LEAST_ROWS = 2
 """On either side; a spread needs two."""
+FAILED_MOST = 0.01
+
+
+class MoreUsersLimits(DeclaredLimits):
+    bound_rise_max: NotNegative = 0.10
+    """The scaling probe shows a capacity when its rate is higher by less than this, interval included. Larger
+    batches of requests make an exhausted server some per cent faster.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,36 @@ def rise(evidence: Evidence) -> Rise | None:
     error = ratio * math.sqrt(INFLATION * pooled * (1 / len(before) + 1 / len(after)))
     half = t_quantile(freedom, 0.5 + CONFIDENCE / 2) * error
     return Rise(ratio - 1, ratio - 1 - half, ratio - 1 + half, probe.users / users - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What the scaling probe showed."""
+
+    said: str
+    level: bool = False
+    """The rate does not rise with more users."""
+    rising: bool = False
+    """It does. Neither: the probe could not tell ..."""
+    client_busy: bool = False
+    """... here because the load generator was busy itself: the rate could not rise, whatever the server had
+    left.
+    """
+
+
+def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -> Probed | None:
+    """None without a probe, or with too few seconds to compare."""
+    more, probe = rise(evidence), evidence.scaling_probe
+    if more is None or probe is None:
+        return None
+    gain = f"{percent(more.gain)} ({percent(more.low)} to {percent(more.high)})"
+    said = f"{percent(more.more_users)} more users: rate up by {gain}"
+    if probe.client_cpu is not None and probe.client_cpu >= client_cpu_max:
+        return Probed(f"{said}, with the load generator at {percent(probe.client_cpu)} CPU", client_busy=True)
+    if probe.failed_share > FAILED_MOST:
+        return Probed(f"{said}, with {percent(probe.failed_share)} of requests failed")
+    level = more.high <= limits.bound_rise_max
+    return Probed(said, level, not level and more.low > 0)
 
 
 def _squares(rates: Sequence[float]) -> float:

@@ -43,10 +43,12 @@ def is_exhausted(evidence: Evidence, limits: ServerCpuLimits) -> bool | None:
     return (share or 0.0) >= limits.bound_cpu_min or (thread or 0.0) >= limits.bound_thread_min
 
 
-def headroom(evidence: Evidence) -> float | None:
-    """By which share more the server could have answered: 1/u - 1, where u is how busy its CPUs were, or its
-    busiest thread (utilisation law: throughput = u ÷ CPU per request). None where neither was read.
+def headroom(evidence: Evidence, *, by_thread: bool) -> float | None:
+    """By which share more the server could have answered: 1/u - 1, where u is how busy its CPUs were
+    (utilisation law: throughput = u ÷ CPU per request), or its busiest thread. `by_thread` False: of the CPUs
+    alone, since a thread may be busy without serving. None where nothing was read.
     """
-    shares = (server_cpu_share(evidence), busiest_server_thread_share(evidence))
+    thread = busiest_server_thread_share(evidence) if by_thread else None
+    shares = (server_cpu_share(evidence), thread)
     busy = max((share for share in shares if share is not None), default=0.0)
     return 1 / min(busy, 1.0) - 1 if busy > 0 else None

@@ -19,7 +19,24 @@ THREADS_MOST = 2000
 WORKING_SHARE = 0.01
 """A thread with less than this share of its tree's CPU time does none of its work."""
 COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler")
-"""Threads of a JVM's JIT compiler serve no request, however busy they are."""
+COLLECTORS = (
+    "GC Thread#",
+    "G1 ",
+    "ParGC Thread#",
+    "VM Thread",
+    "ZWorker",
+    "ZDriver",
+    "ZDirector",
+    "XWorker",
+    "XDriver",
+    "XDirector",
+    "Shenandoah",
+    ".NET Server GC",
+    ".NET BGC",
+)
+"""As the kernel shows them, cut to 15 characters. VM Thread collects where the collector is Serial."""
+SERVE_NOTHING = COMPILERS + COLLECTORS
+"""Threads of a runtime that serve no request, however busy they are."""
 _UTIME, _STIME, _STARTED = 11, 12, 19
 """Places in /proc/PID/task/TID/stat after the name, see proc(5)."""
 
@@ -71,14 +88,14 @@ def _allowed(thread: int) -> frozenset[int]:
 
 
 def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
-    """The thread that used most CPU between two readings, JIT compilers aside; None when either is unknown.
-    One that ended in between is not seen.
+    """The thread that used most CPU between two readings, JIT compilers and garbage collectors aside; None
+    when either is unknown. One that ended in between is not seen.
     """
     used = _used_s(opened, closed)
     serving = {
         key: cpu_s
         for key, cpu_s in used.items()
-        if closed is not None and not closed[key].name.startswith(COMPILERS)
+        if closed is not None and not closed[key].name.startswith(SERVE_NOTHING)
     }
     if closed is None or not serving:
         return None

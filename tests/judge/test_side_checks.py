@@ -141,12 +141,31 @@ class TestClient:
             cpu_system_s=0.0,
             busiest_thread=use,
         )
-        busy = f.window(koa, threads=threads(0.93, lag_ms=0.2), clipped_turnaround_s=10.5)
-        assert client(busy, LIMITS).status is Status.VALID
+        late = f.window(koa, threads=threads(0.8, lag_ms=0.2), clipped_turnaround_s=10.5)
+        assert client(late, LIMITS).status is Status.VALID
+        assert bound_by(late, LIMITS).status is Status.VALID
         idle = f.part(koa, "server_window", busiest_thread=None)
         assert client(f.window(idle, threads=threads(0.93), clipped_turnaround_s=10.5), LIMITS).status is (
             Status.INVALID
         )
+
+    def test_a_busy_thread_beside_a_busy_client_may_have_polled(self) -> None:
+        """It clears nobody, and as it may have served, nobody is convicted."""
+        use = ThreadUse(pid=1, tid=1, name="reactor-0", cpu_s=9.9)
+        polls = f.part(self.ROOM, "server_window", granted_cpus=4, cpu_user_s=10.0, busiest_thread=use)
+        busy = f.window(polls, threads=threads(0.93, lag_ms=3), clipped_turnaround_s=10.5)
+        finding = client(busy, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.reason.startswith("the load generator may have moved throughput and latency")
+        unknown = bound_by(busy, LIMITS)
+        assert unknown.status is Status.UNKNOWN
+        assert unknown.advice.startswith("give the client more CPUs")
+        level = f.probed(busy, 1.0)
+        assert client(level, LIMITS).reason.startswith("the load generator may have moved latency:")
+        assert bound_by(level, LIMITS).status is Status.VALID
+        blocked = f.probed(busy, 1.0, client_cpu=0.97)
+        assert "throughput" in client(blocked, LIMITS).reason
+        assert bound_by(blocked, LIMITS).status is Status.UNKNOWN
 
     def test_turnaround_is_named_with_its_share_of_user_time(self) -> None:
         finding = client(f.window(self.ROOM, clipped_turnaround_s=10.5), LIMITS)
@@ -258,7 +277,6 @@ class TestBoundBy:
         ("ratio", "changes"),
         [
             (1.05, {"cv": 0.15}),
-            (1.01, {"client_cpu": 0.95}),
             (1.01, {"failed_share": 0.1}),
             (1.01, {"rates_per_s": ()}),
         ],
@@ -274,6 +292,13 @@ class TestBoundBy:
         assert finding.status is Status.UNKNOWN
         assert "CPU time for up to 25 % more is left" in finding.reason
         assert bound_by(f.healthy().model_copy(update=update), LIMITS).status is Status.VALID
+
+    @pytest.mark.parametrize("share", [0.8, 0.97])
+    def test_a_probe_by_a_busy_client_is_unknown_however_busy_the_server(self, share: float) -> None:
+        """A server that polls is at 100 % without a request, and the client could not have sent more."""
+        finding = bound_by(f.probed(idle_server(f.healthy(), share), 1.01, client_cpu=0.95), LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert "with the load generator at 95 % CPU: it could not have shown more" in finding.reason
 
     def test_an_idle_server_whose_rate_does_not_rise_waits_for_something(self) -> None:
         """It is its capacity, and nobody knows why: no word of the load generator."""

@@ -221,9 +221,12 @@ def test_the_busiest_thread_is_found_and_where_it_may_run() -> None:
     assert threads.working_cpus(None, closed) == ()
 
 
-def test_a_compiler_thread_is_not_the_busiest() -> None:
+@pytest.mark.parametrize(
+    "name", ["C2 CompilerThre", "GC Thread#0", "G1 Conc#0", "VM Thread", "ZWorkerYoung#0", "Shenandoah GC T"]
+)
+def test_a_compiler_or_a_collector_is_not_the_busiest_thread(name: str) -> None:
     def reading(cpu_s: float) -> threads.Readings:
-        one = threads.ThreadTime("C2 CompilerThre", cpu_s, frozenset({0}))
+        one = threads.ThreadTime(name, cpu_s, frozenset({0}))
         two = threads.ThreadTime("worker", cpu_s / 2, frozenset({1}))
         return {(1, 2, 0): one, (1, 3, 0): two}
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.evidence.trial import Ceiling, Evidence
-from prony.judge.check import NotNegative, Share, check
-from prony.judge.checks.client import ClientLimits, client_bound
+from prony.judge.check import Share, check
+from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
 from prony.judge.finding import Finding, Status, no_window
-from prony.judge.more_users import rise
+from prony.judge.more_users import probed
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -20,9 +20,9 @@ from prony.numbers import number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
-PROBE_FAILED_MOST = 0.01
 WAITS = "declare what it waits for as a ceiling (worker threads ÷ delay, a pool, a database)"
 MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
+MORE_CLIENT = "give the client more CPUs (--client-cpus), so that the server is the busier of the two"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
 """Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
@@ -35,10 +35,6 @@ LEAST_LEFT = 0.05
 class BoundLimits(ClientLimits):
     bound_full_min: Share = 0.90
     """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
-    bound_rise_max: NotNegative = 0.10
-    """The scaling probe shows a capacity when its rate is higher by less than this, interval included. Larger
-    batches of requests make an exhausted server some per cent faster.
-    """
     bound_tolerance: Share = 0.05
     """A rate this near to a declared ceiling, or to the offered rate, is bound by it."""
     bound_throttled_periods_min: Share = 0.5
@@ -117,45 +113,27 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """What the scaling probe showed."""
-
-    said: str
-    level: bool = False
-    """The rate does not rise with more users."""
-    rising: bool = False
-    """It does. Neither: the probe could not tell."""
-
-
-def _probed(evidence: Evidence, limits: BoundLimits) -> Probed | None:
-    """None without a probe, or with too few seconds to compare."""
-    more, probe = rise(evidence), evidence.scaling_probe
-    if more is None or probe is None:
-        return None
-    gain = f"{percent(more.gain)} ({percent(more.low)} to {percent(more.high)})"
-    said = f"{percent(more.more_users)} more users: rate up by {gain}"
-    if probe.client_cpu is not None and probe.client_cpu >= limits.client_cpu_max:
-        return Probed(f"{said}, with the load generator at {percent(probe.client_cpu)} CPU")
-    if probe.failed_share > PROBE_FAILED_MOST:
-        return Probed(f"{said}, with {percent(probe.failed_share)} of requests failed")
-    level = more.high <= limits.bound_rise_max
-    return Probed(said, level, not level and more.low > 0)
-
-
 def _shown(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[Status, str, str]:
     """Whether a busy server has no more to give: (status, why, advice). By the scaling probe where it could
-    tell; else by the CPU time that is left.
+    tell; else by the CPU time that is left, unless the load generator had none left either.
     """
-    probed = _probed(evidence, limits)
-    if probed is not None and (probed.level or probed.rising):
-        return (Status.VALID, probed.said, "") if probed.level else (Status.SUSPECT, probed.said, MORE_USERS)
+    probe = probed(evidence, limits, limits.client_cpu_max)
+    if probe is not None and (probe.level or probe.rising):
+        return (Status.VALID, probe.said, "") if probe.level else (Status.SUSPECT, probe.said, MORE_USERS)
+    if probe is not None and probe.client_busy:
+        return Status.UNKNOWN, f"{probe.said}: it could not have shown more", MORE_CLIENT
+    if found.name == SERVER_THREAD and not thread_tells(evidence, limits):
+        return (
+            Status.UNKNOWN,
+            "the load generator was not seen to have CPU left, and a thread that polls is always busy",
+            (MORE_CLIENT),
+        )
     share = found.cpu_share or 0.0
     used = max(share, busiest_server_thread_share(evidence) or 0.0) if found.name == SERVER_THREAD else share
     if used >= limits.bound_full_min or share < limits.bound_cpu_min:
         # Exhausted, or held by something beside its own use of its CPUs: a quota, a neighbour, a service.
-        return Status.VALID, probed.said if probed is not None else "", ""
-    said = probed.said if probed is not None else "not probed with more users"
+        return Status.VALID, probe.said if probe is not None else "", ""
+    said = probe.said if probe is not None else "not probed with more users"
     return Status.UNKNOWN, f"{said}; CPU time for up to {percent(1 / used - 1)} more is left", MORE_USERS
 
 
@@ -252,10 +230,14 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     elif not capacity:
         # The latency of an unsaturated server, or the re-run of a fixed protocol, is no capacity claim.
         status, advice = Status.VALID, ""
-    elif found.name == UNKNOWN and (probed := _probed(evidence, limits)) is not None and probed.level:
+    elif (
+        found.name == UNKNOWN
+        and (probe := probed(evidence, limits, limits.client_cpu_max)) is not None
+        and probe.level
+    ):
         # The server's capacity, as far as that was shown; what it waits for was not.
         status = Status.SUSPECT
-        reason += f"; {probed.said}: it waits for something that is not declared"
+        reason += f"; {probe.said}: it waits for something that is not declared"
         advice = WAITS
     else:
         status = Status.INVALID

@@ -15,6 +15,7 @@ from prony.evidence.engine import EngineThread, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import Positive, Share, always, check
 from prony.judge.finding import Finding, Status, no_window
+from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
@@ -28,7 +29,7 @@ SIGNALS_NEEDED = 2
 """Independent signals that must be readable to clear the client, and that must agree to call it saturated."""
 
 
-class ClientLimits(ServerCpuLimits):
+class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     client_cpu_max: Share = 0.85
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0
@@ -48,7 +49,7 @@ class ClientLimits(ServerCpuLimits):
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
     client_run_delay_invalid: Share = 0.10
-    """From here on, where each wait is also that share of a service time, the mean is the machine's."""
+    """From here on, where each wait is also that share of a service time, the mean is the client's."""
 
 
 class MovedFigure(Enum):
@@ -89,9 +90,7 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
     if window is None:
         return [], None
     found: list[Signal] = []
-    shares = [share for t in window.threads if (share := t.busy_share) is not None]
-    # A thread that cannot be read may be the busiest: some of them prove nothing.
-    cpu = max(shares) if shares and len(shares) == len(window.threads) else None
+    cpu = _busiest(window)
     if cpu is not None:
         found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
     lags = [t.loop_lag_p99_ns for t in window.threads if t.loop_lag_p99_ns is not None]
@@ -109,7 +108,7 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
     if share is not None:
         text = f"{percent(share)} of its ceiling (calibrated against the reference server)"
         # It is CPU per request x rate, as the first signal is: alone with it, it proves nothing more.
-        room = headroom(evidence) is not None
+        room = headroom(evidence, by_thread=True) is not None
         found.append(Signal(share >= limits.client_ceiling_max, text, counts=room))
     return found, cpu
 
@@ -159,12 +158,37 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
     gain = share / (1 - share) if share < 1 else 1.0
     text = f"{percent(share)} of user time between a response and the next request"
     only = frozenset({MovedFigure.THROUGHPUT})
-    return [Signal(gain >= limits.client_gain_max, text, only, counts=headroom(evidence) is not None)]
+    read = headroom(evidence, by_thread=True) is not None
+    return [Signal(gain >= limits.client_gain_max, text, only, counts=read)]
+
+
+def _busiest(window: Window) -> float | None:
+    """CPU share of the busiest engine thread. One that cannot be read may be the busiest: some of them prove
+    nothing.
+    """
+    shares = [share for t in window.threads if (share := t.busy_share) is not None]
+    return max(shares) if shares and len(shares) == len(window.threads) else None
+
+
+def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
+    """Whether a busy thread of the server shows that the server was busy. Threads that poll are busy without
+    a request; so the client must have had CPU left, or the rate must not have risen with more users.
+    """
+    window = measured(evidence)
+    cpu = None if window is None else _busiest(window)
+    if cpu is not None and cpu < limits.client_cpu_max:
+        return True
+    probe = probed(evidence, limits, limits.client_cpu_max)
+    return probe is not None and probe.level
+
+
+def _room(evidence: Evidence, limits: ClientLimits) -> float | None:
+    return headroom(evidence, by_thread=thread_tells(evidence, limits))
 
 
 def _claimed(evidence: Evidence, limits: ClientLimits) -> frozenset[MovedFigure]:
     """What is claimed and the client may have moved: no throughput where the server had no room for more."""
-    claimed, room = CLAIMED[evidence.load.claim], headroom(evidence)
+    claimed, room = CLAIMED[evidence.load.claim], _room(evidence, limits)
     full = room is not None and room < limits.client_room_max
     return claimed - {MovedFigure.THROUGHPUT} if full else claimed
 
@@ -233,7 +257,7 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
         reason = "; ".join(s.text for s in found)
         if not any(signal.waits for signal in found):
             reason += "; how long its threads waited for a CPU could not be read"
-        room = headroom(evidence)
+        room = _room(evidence, limits)
         if any(signal.over for signal in found) and room is not None:
             reason += (
                 f"; a client that costs nothing would have added {percent(room)} at most: the server's CPU"
