@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.evidence.engine import EngineThread, Gap
+from prony.evidence.engine import EngineThread, Gap, StepFigures
 from prony.evidence.trial import Evidence
 from prony.judge.checks.stall import stall
 from prony.judge.finding import Status
@@ -54,10 +54,18 @@ class TestOneThreadOfTheClient:
         assert stall(slower, LIMITS).status is Status.VALID
 
     def test_so_does_its_run_delay(self) -> None:
-        finding = stall(with_threads(thread(), thread(*self.STOOD, delay_s=0.15)), LIMITS)
+        finding = stall(with_threads(thread(), thread(*self.STOOD, delay_s=0.25)), LIMITS)
         assert finding.status is Status.SUSPECT
         assert "thread 2 of the load generator's 2" in finding.reason
-        assert "runnable and not running for 150 ms in all" in finding.reason
+        assert "runnable and not running for 250 ms in all" in finding.reason
+
+    def test_what_a_thread_waits_in_passing_explains_no_gap(self) -> None:
+        """0.8 % of a minute is 480 ms, more than the one gap of 400 ms that the server caused."""
+        minute = f.window(with_threads(thread(gap(42, 400), delay_s=0.48)), duration_s=60.0)
+        alone = f.window(minute, gaps=(gap(42, 400, 10),))
+        assert "load generator" not in stall(alone, LIMITS).reason
+        waiting = (thread(gap(42, 400), delay_s=1.8), thread(delay_s=1.8))
+        assert stall(f.window(minute, threads=waiting), LIMITS).status is Status.VALID
 
     def test_an_open_loop_does_not_forgive_it(self) -> None:
         stood = f.window(f.open_model(), threads=(thread(*self.STOOD, lag_ms=50.3), thread()))
@@ -118,5 +126,42 @@ class TestOnePartOfTheServer:
     def test_a_stall_of_all_users_is_not_told_as_one_of_a_part(self) -> None:
         of_all = f.window(f.healthy(), gaps=(gap(42, 500, 10),))
         finding = stall(self.frozen(10, base=of_all), LIMITS)
+        assert finding.reason.startswith("1 stall")
+        assert "while others were answered" not in finding.reason
+
+    def mixed(self, slow_rows: int) -> Evidence:
+        """0.5 % of requests to a report of 2 s beside 2 ms ones: in every second, or in some."""
+        quick, slow = 2_000_000, 2_000_000_000
+        base = f.window(f.healthy(), service_time=f.of_values([quick] * 1990 + [slow] * 10))
+        assert base.engine is not None
+        rows = [
+            row.model_copy(update={"max_ns": slow if at % 10 < slow_rows else quick})
+            for at, row in enumerate(base.engine.rows)
+        ]
+        return f.engine(base, rows=tuple(rows))
+
+    def test_a_frequent_kind_of_work_is_not_a_freeze(self) -> None:
+        finding = stall(self.mixed(10), LIMITS)
+        assert finding.status is Status.VALID
+        assert "at 0.5 % of all requests a kind of work" in finding.reason
+
+    def test_the_same_in_bursts_is_one(self) -> None:
+        assert stall(self.mixed(3), LIMITS).status is Status.SUSPECT
+
+    def test_each_step_is_held_against_its_own_p99(self) -> None:
+        quick, slow = [2_000_000] * 79_960, [2_000_000_000] * 40
+        whole = f.window(f.healthy(), service_time=f.of_values(quick + slow))
+        assert stall(whole, LIMITS).status is Status.SUSPECT
+        steps = tuple(
+            StepFigures(scenario="shop", name=name, completed=len(ns), service_time=f.of_values(ns))
+            for name, ns in (("page", quick), ("report", slow))
+        )
+        assert stall(f.window(whole, steps=steps), LIMITS).status is Status.VALID
+
+    def test_a_gap_takes_the_time_of_all_who_waited_in_it(self) -> None:
+        """Ten users who think: 500 ms of 10 s are 5 % of the window, and 40 % of the time in requests."""
+        base = f.window(f.healthy(), gaps=(gap(42, 500, 10),))
+        values = [USUAL_NS] * 6_000 + [500_000_000] * 10
+        finding = stall(f.window(base, service_time=f.of_values(values)), LIMITS)
         assert finding.reason.startswith("1 stall")
         assert "while others were answered" not in finding.reason

@@ -6,6 +6,7 @@ A closed loop hides a stall: its users send nothing while they wait, so few samp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +18,18 @@ from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
+from prony.steady.detector import full_rows
 
 CHECK = "stall"
 SOURCE = "coordinated omission (Tene)"
 WITNESSED = 0.5
 """A gap is the client's own where its thread was busy, or waited for a CPU, for at least this share of it."""
+USUAL_DELAY = 0.01
+"""Share of its time for which a thread may wait for a CPU in passing, between gaps: of no gap a witness."""
+KNOWN_SHARE = 0.0025
+"""Requests as frequent as this are a kind of work that p99.9 shows, not a freeze that percentiles hide ..."""
+BURST_ROWS = 0.5
+"""... unless no more than this share of the window's rows has any."""
 
 
 class StallLimits(DeclaredLimits):
@@ -46,9 +54,12 @@ class ClientStall:
 
 @dataclass(frozen=True, slots=True)
 class LongRequests:
-    """Requests above the limit: how many, the longest (ms), and their share of the time in requests."""
+    """Requests above the limit: how many, their share of all, the longest (ms), and what they took, beyond
+    gaps of all users, of the time in requests.
+    """
 
     count: float
+    frequency: float
     longest_ms: float
     share: float
 
@@ -79,34 +90,74 @@ def client_stalls(window: Window, found: list[Gap], least: float) -> list[Client
     stood = []
     for number_, thread in enumerate(window.threads):
         own = [gap for gap in thread.gaps if is_own(gap)]
-        witness = _witness(thread, own)
+        witness = _witness(window, thread, own)
         if own and witness:
             stood.append(ClientStall(number_, own, witness))
     return stood
 
 
-def _witness(thread: EngineThread, gaps: list[Gap]) -> str:
-    """What of the thread's own figures says that it, and not the server, caused these gaps; else nothing."""
+def _witness(window: Window, thread: EngineThread, gaps: list[Gap]) -> str:
+    """What of the thread's own figures says that it, and not the server, caused these gaps; else nothing.
+
+    Run delay is a sum over the window: what a thread waits in passing, as the others do, is not the gaps'.
+    """
     longest_ms = max((gap.duration_ms for gap in gaps), default=0.0)
     lag_ms = (thread.loop_lag_max_ns or 0) / 1e6
     if lag_ms >= WITNESSED * longest_ms > 0:
         return f"loop lag {milliseconds(lag_ms)} at most"
-    delay_ms = (thread.run_delay_s or 0.0) * 1000
-    if delay_ms >= WITNESSED * sum(gap.duration_ms for gap in gaps) > 0:
+    delay_ms, in_gaps_ms = (thread.run_delay_s or 0.0) * 1000, _sum_ms(gaps)
+    usual = max(
+        [USUAL_DELAY, *(_usual_delay(window, other) for other in window.threads if other is not thread)]
+    )
+    passing_ms = usual * max(0.0, window.duration_s * 1000 - in_gaps_ms)
+    if delay_ms - passing_ms >= WITNESSED * in_gaps_ms > 0:
         return f"runnable and not running for {milliseconds(delay_ms)} in all"
     return ""
 
 
-def long_requests(histogram: Decoded, least: float) -> LongRequests:
-    """The requests that took longer than this (ms)."""
-    long = histogram.high_ns > least * 1e6
-    time = histogram.middle_ns * histogram.counts
-    total = float(time.sum())
+def _usual_delay(window: Window, thread: EngineThread) -> float:
+    """Share of the window for which this thread waited for a CPU beyond its own gaps, at least."""
+    return max(0.0, (thread.run_delay_s or 0.0) - _sum_ms(thread.gaps) / 1000) / window.duration_s
+
+
+def _sum_ms(gaps: Sequence[Gap]) -> float:
+    return sum(gap.duration_ms for gap in gaps)
+
+
+def long_requests(kinds: Sequence[Decoded], limits: StallLimits, found: Sequence[Gap]) -> LongRequests:
+    """The requests of each kind (step) that took far longer than the p99 of their kind.
+
+    Every request in flight in a gap of all users waited for the whole of it: that time is the gap's.
+    """
+    count = longest_ms = taken_s = all_s = every = 0.0
+    for kind in kinds:
+        p99_ns = kind.percentile_ns(99)
+        if p99_ns is None:
+            continue
+        long = kind.high_ns > least_ms(p99_ns / 1e6, limits) * 1e6
+        time_s = kind.middle_ns * kind.counts / 1e9
+        count += float(kind.counts[long].sum())
+        every += kind.count
+        taken_s += float(time_s[long].sum())
+        all_s += float(time_s.sum())
+        longest_ms = max(longest_ms, kind.max_ns / 1e6 if bool(np.any(long)) else 0.0)
+    in_gaps_s = sum(gap.duration_ms / 1000 * gap.in_flight for gap in found)
     return LongRequests(
-        count=float(histogram.counts[long].sum()),
-        longest_ms=histogram.max_ns / 1e6 if bool(np.any(long)) else 0.0,
-        share=float(time[long].sum()) / total if total > 0 else 0.0,
+        count=count,
+        frequency=count / every if every else 0.0,
+        longest_ms=longest_ms,
+        share=max(0.0, taken_s - in_gaps_s) / all_s if all_s > 0 else 0.0,
     )
+
+
+def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
+    """Whether long requests are a kind of work: frequent, and not in bursts."""
+    if long.frequency < KNOWN_SHARE or evidence.engine is None or evidence.engine.window is None:
+        return False
+    window = evidence.engine.window
+    rows = full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    longest_ns = [row.max_ns for row in rows if row.max_ns is not None]
+    return sum(ns > least * 1e6 for ns in longest_ns) > BURST_ROWS * len(longest_ns) or not longest_ns
 
 
 @check(StallLimits, order=200)
@@ -125,6 +176,7 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
         return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
     try:
         histogram = decode(window.service_time)
+        of_steps = [decode(step.service_time) for step in window.steps if step.service_time is not None]
     except HistogramError as damage:
         return unknown(CHECK, f"the histogram is damaged: {damage}", limit=limit, source=SOURCE)
     p99_ns = histogram.percentile_ns(99)
@@ -135,11 +187,12 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
     # What the client caused itself need not stand out from the server's tail.
     of_threads = client_stalls(window, found, max(limits.stall_floor_ms, p99_ns / 1e6))
-    silent = sum(gap.duration_ms for gap in found) / 1000 / window.duration_s
-    long = long_requests(histogram, least)
+    silent = _sum_ms(found) / 1000 / window.duration_s
+    long = long_requests(of_steps or [histogram], limits, found)
     open_loop = evidence.load.model == "open"
     # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
-    partial = not open_loop and long.share - silent >= limits.stall_user_time
+    much = not open_loop and long.share >= limits.stall_user_time
+    partial = much and not is_usual(long, evidence, least)
     own = _of_client(window, found)
     said = _gaps(found, silent, own) + [_thread(window, one) for one in of_threads]
     if partial:
@@ -148,6 +201,9 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     if not said:
         seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
         said = [f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"]
+        if much:
+            often = percent(long.frequency)
+            said.append(f"at {often} of all requests a kind of work: name it as a step of its own")
     elif found and open_loop:
         said.append("latency, from the intended send, includes them")
     suspect = hidden or partial or bool(of_threads) or bool(own)
@@ -181,7 +237,7 @@ def _of_client(window: Window, found: list[Gap]) -> str:
     words = []
     for thread in window.threads:
         gaps = [g for g in thread.gaps if g.start_ms < end_ms and g.start_ms + g.duration_ms > begin_ms]
-        words.append(_witness(thread, gaps) if gaps else "idle")
+        words.append(_witness(window, thread, gaps) if gaps else "idle")
     said = [word for word in words if word not in {"", "idle"}]
     return said[0] if said and "" not in words else ""
 
@@ -211,7 +267,7 @@ def _advice(evidence: Evidence, histogram: Decoded, found: list[Gap], partial: b
     if partial:
         said.append(
             "look at the server's workers, event loops and locks one by one: p99 counts requests, and a user "
-            "who waits sends none"
+            "who waits sends none; requests that are meant to take so long belong into a step of their own"
         )
     if found and not clients and window is not None:
         said.append(_filled(histogram, found, window))
