@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from prony.evidence.engine import EngineThread, Gap
+from prony.evidence.engine import EngineThread, Gap, Histogram
 from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount
 from prony.judge.check import Check
@@ -73,6 +73,15 @@ def slow_row() -> Evidence:
 
 def late_sends(latency_ms: float = f.MEAN_MS) -> Evidence:
     return f.window(OPEN, send_lag=f.histogram(mean_ms=5.0), latency=f.histogram(mean_ms=latency_ms))
+
+
+def late_in_the_tail() -> Evidence:
+    """2 % of the sends are late, by half of the p99 latency."""
+
+    def tail(usual_us: int, longest_us: int) -> Histogram:
+        return f.of_values([usual_us * 1000] * 980 + [longest_us * 1000] * 20)
+
+    return f.window(OPEN, send_lag=tail(20, 5000), latency=tail(1000, 9500), service_time=tail(1000, 4500))
 
 
 def client_with(cpu_share: float = 0.4, lag_ms: float = 0.06) -> Evidence:
@@ -306,6 +315,7 @@ LIMITS: dict[str, Decides] = {
     "schedule_achieved_min": Decides(schedule, slow_row(), INVALID, 0.8, VALID),
     "schedule_lag_floor_ms": Decides(schedule, late_sends(), SUSPECT, 50, VALID),
     "schedule_lag_share": Decides(schedule, late_sends(100.0), SUSPECT, 0.5, VALID),
+    "schedule_lag_invalid": Decides(schedule, late_in_the_tail(), INVALID, 0.6, SUSPECT),
     "arrivals_alpha": Decides(arrivals, UNEVEN, SUSPECT, 0.001, VALID),
     "arrivals_resolution_us": Decides(arrivals, UNEVEN, SUSPECT, 6, VALID),
     "client_cpu_max": Decides(client, client_with(0.9), SUSPECT, 0.95, VALID),

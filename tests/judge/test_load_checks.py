@@ -386,6 +386,48 @@ class TestSchedule:
         assert finding.status is Status.INVALID
         assert "3 requests" in finding.reason
 
+    def late(self, freezes_ms: list[float], service_ms: float) -> Evidence:
+        """10 s at 1000/s; who is due in a freeze of the client is sent at its end."""
+        lags = [freeze - at for freeze in freezes_ms for at in range(int(freeze))]
+        lags += [0.02] * (10_000 - len(lags))
+        rng = np.random.default_rng(4)
+        service = service_ms * np.exp(0.3 * rng.standard_normal(10_000))
+        return f.window(
+            f.open_model(rate=1000),
+            send_lag=f.of_values([int(lag * 1e6) for lag in lags]),
+            service_time=f.of_values([int(ms * 1e6) for ms in service]),
+            latency=f.of_values([int((lag + ms) * 1e6) for lag, ms in zip(lags, service, strict=True)]),
+        )
+
+    def test_a_freeze_that_made_the_p99_is_invalid_although_it_was_caught_up(self) -> None:
+        """900 ms in 10 s: 9 % of the arrivals are late, and p99 is how long the client stood still."""
+        finding = present(schedule(self.late([900.0], 2.0), LIMITS))
+        assert finding.status is Status.INVALID
+        assert "late sends are 99.5 % of the p99 latency: 80" in finding.reason
+
+    @pytest.mark.parametrize(
+        ("freezes_ms", "service_ms", "status"),
+        [
+            ([13.0], 2.0, Status.SUSPECT),
+            ([13.0] * 7, 2.0, Status.SUSPECT),
+            ([13.0] * 20, 2.0, Status.INVALID),
+            ([13.0] * 20, 200.0, Status.VALID),
+        ],
+    )
+    def test_hiccups_are_invalid_only_where_they_made_the_p99(
+        self, freezes_ms: list[float], service_ms: float, status: Status
+    ) -> None:
+        assert present(schedule(self.late(freezes_ms, service_ms), LIMITS)).status is status
+
+    def test_late_sends_that_are_not_in_the_p99_or_cannot_be_compared_are_suspect(self) -> None:
+        frozen = self.late([900.0], 2.0)
+        unread = f.window(frozen, service_time=None, response_time=None)
+        assert present(schedule(unread, LIMITS)).status is Status.SUSPECT
+        assert frozen.engine is not None
+        assert frozen.engine.window is not None
+        equal = f.window(frozen, service_time=frozen.engine.window.latency)
+        assert present(schedule(equal, LIMITS)).status is Status.SUSPECT
+
     def test_late_sends_are_suspect(self) -> None:
         late = f.window(f.open_model(), send_lag=f.histogram(mean_ms=2.0))
         assert present(schedule(late, LIMITS)).status is Status.SUSPECT

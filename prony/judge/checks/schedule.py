@@ -20,6 +20,8 @@ ROUNDING_REQUESTS = 1
 lag.
 """
 LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
+CLAIMED_MOST = 99.0
+"""The highest percentile that every table prints."""
 LATEST_BEYOND = 5
 """The highest of these with this many requests beyond it is judged: the p99.9 of 600 requests would be the
 single latest one.
@@ -35,12 +37,16 @@ class ScheduleLimits(DeclaredLimits):
     """Send lag (p99.9) that is always allowed ..."""
     schedule_lag_share: Share = 0.10
     """... or this share of the median latency, whichever is higher."""
+    schedule_lag_invalid: Share = 0.10
+    """Part of the p99 latency that late sends made, from which on it is the client's p99: the share at which
+    run delay makes a mean the client's (`client_run_delay_invalid`).
+    """
 
 
 @check(ScheduleLimits, order=110, essential=lambda evidence: evidence.load.model == "open")
 def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
-    """Backlog at the end of every row, send lag, due and unsent, blocked arrivals. Left out in a closed
-    loop.
+    """Backlog at the end of every row, send lag and its part of the p99 latency, due and unsent, blocked
+    arrivals. Left out in a closed loop.
     """
     if evidence.load.model != "open":
         return None
@@ -48,7 +54,8 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         f"at least {percent(limits.schedule_achieved_min)} of due requests sent by the end of every row, "
         "none unsent or blocked, send lag (p99.9, or what the sample supports) up to "
         f"{number(limits.schedule_lag_floor_ms)} ms or "
-        f"{percent(limits.schedule_lag_share)} of median latency"
+        f"{percent(limits.schedule_lag_share)} of median latency, its part of p99 latency below "
+        f"{percent(limits.schedule_lag_invalid)}"
     )
     window = measured(evidence)
     if window is None or evidence.engine is None:
@@ -90,6 +97,13 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         if lag_ms > allowed_ms:
             statuses.append(Status.SUSPECT)
         said.append(f"p{percentile:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed")
+    moved = _moved(window)
+    if moved is not None and moved.lag_ms > allowed_ms and moved.share >= limits.schedule_lag_invalid:
+        statuses.append(Status.INVALID)
+        said.append(
+            f"late sends are {percent(moved.share)} of the p{moved.percentile:g} latency: "
+            f"{milliseconds(moved.latency_ms)}, and {milliseconds(moved.without_ms)} from the actual send"
+        )
     status = worst(*statuses)
     if backlog is None and status is Status.UNKNOWN:
         return unknown(CHECK, "; ".join(said), limit=limit, source=SOURCE)
@@ -168,14 +182,53 @@ def _unsent(window: Window, evidence: Evidence, limits: ScheduleLimits) -> Statu
     return Status.SUSPECT if sent_later and few else Status.INVALID
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A percentile of the latency, and what late sends have added to it."""
+
+    percentile: float
+    lag_ms: float
+    latency_ms: float
+    without_ms: float
+    """The same percentile from the actual send, connecting included."""
+
+    @property
+    def share(self) -> float:
+        """Of the latency: at most the lag at the same percentile, at most what goes when the lag goes."""
+        added_ms = min(self.lag_ms, self.latency_ms - self.without_ms)
+        return max(0.0, added_ms / self.latency_ms) if self.latency_ms > 0 else 0.0
+
+
+def _moved(window: Window) -> Moved | None:
+    """None where a histogram is missing. What the lag did to the server, which gets late requests in a
+    bunch, is not in it: that is in the time from the actual send too.
+    """
+    sent = window.response_time or window.service_time
+    if window.send_lag is None or window.latency is None or sent is None:
+        return None
+    percentile = _supported(window.send_lag.count, CLAIMED_MOST)
+    try:
+        at_ns = [decode(one).percentile_ns(percentile) for one in (window.send_lag, window.latency, sent)]
+    except HistogramError:
+        return None
+    lag, latency, without = at_ns
+    if lag is None or latency is None or without is None:
+        return None
+    return Moved(percentile, lag / 1e6, latency / 1e6, without / 1e6)
+
+
+def _supported(count: int, most: float) -> float:
+    """The highest percentile up to `most` with enough requests beyond it."""
+    fits = (p for p in LAG_PERCENTILES if p <= most and count * (100 - p) >= 100 * LATEST_BEYOND * (1 - 1e-9))
+    return next(fits, LAG_PERCENTILES[-1])
+
+
 def _lag(window: Window, limits: ScheduleLimits) -> tuple[float, float, float] | None:
     """(percentile, its send lag in ms, allowed lag in ms); None where a histogram is missing."""
     median_of = window.latency or window.service_time
     if window.send_lag is None or median_of is None:
         return None
-    count = window.send_lag.count
-    supported = [p for p in LAG_PERCENTILES if count * (100 - p) >= 100 * LATEST_BEYOND * (1 - 1e-9)]
-    percentile = supported[0] if supported else LAG_PERCENTILES[-1]
+    percentile = _supported(window.send_lag.count, LAG_PERCENTILES[0])
     try:
         lag = decode(window.send_lag).percentile_ns(percentile)
         median = decode(median_of).percentile_ns(50)
