@@ -196,7 +196,7 @@ class RunningServer(GuardedProcess):
         """The soft limit of open files of the first process."""
         return proc.descriptor_limit_soft(self.pid)
 
-    def throttle(self) -> CgroupThrottle | None:
+    def throttle(self) -> tuple[CgroupThrottle, ...] | None:
         """CPU quota counters up to now (`throttle.between` gives the difference); None when they cannot be
         read.
         """

@@ -7,13 +7,15 @@ from pathlib import Path
 from prony.evidence.server import CgroupThrottle
 
 GROUP_FILE = "/proc/{pid}/cgroup"
+Levels = tuple[CgroupThrottle, ...]
+"""Of each level with a quota, the nearest first: any of them may be the one that stops the process."""
 V1_ROOTS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu")
 V2_ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 
 
-def throttle(pid: int) -> CgroupThrottle | None:
-    """The counters since the cgroup exists, of the nearest level that has a quota; all zero when no level has
-    one.
+def throttle(pid: int) -> Levels | None:
+    """The counters since the cgroup exists, of each level that has a quota, the nearest first; one of zeros
+    when no level has one.
 
     None when they cannot be read. The difference of two readings says what happened in between, see
     `between`.
@@ -27,36 +29,44 @@ def throttle(pid: int) -> CgroupThrottle | None:
         return None
     for _, controllers, path in (row for row in rows if len(row) == 3):
         if "cpu" in controllers.split(","):
-            return _nearest(V1_ROOTS, path)
+            return _levels(V1_ROOTS, path)
     for number, _, path in (row for row in rows if len(row) == 3):
         if number == "0":
-            return _nearest(V2_ROOTS, path)
+            return _levels(V2_ROOTS, path)
     return None
 
 
-def between(first: CgroupThrottle | None, last: CgroupThrottle | None) -> CgroupThrottle | None:
-    """The difference of two readings; None when either is unknown."""
-    if first is None or last is None:
+def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
+    """The difference of two readings, of the level that was throttled longest; None when either is unknown,
+    or a level came or went.
+    """
+    if not first or not last or len(first) != len(last):
         return None
-    return CgroupThrottle(
-        periods=last.periods - first.periods,
-        throttled_periods=last.throttled_periods - first.throttled_periods,
-        throttled_s=last.throttled_s - first.throttled_s,
-    )
+    differences = [
+        CgroupThrottle(
+            periods=end.periods - begin.periods,
+            throttled_periods=end.throttled_periods - begin.throttled_periods,
+            throttled_s=end.throttled_s - begin.throttled_s,
+        )
+        for begin, end in zip(first, last, strict=True)
+    ]
+    return max(differences, key=lambda one: one.throttled_s)
 
 
-def _nearest(roots: tuple[str, ...], path: str) -> CgroupThrottle | None:
+def _levels(roots: tuple[str, ...], path: str) -> Levels | None:
     root = next((Path(name) for name in roots if (Path(name) / "cgroup.procs").exists()), None)
     if root is None:
         return None
     level = root / path.lstrip("/")
     if not level.is_dir():
         level = root  # inside a container the path is the host's, and the root is ours
-    while not _has_quota(level):
-        if level == root or root not in level.parents:
-            return CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0)
-        level = level.parent
-    return _counters(level)
+    # A path that leads out of the root (`/../x`, of another namespace's) has no level above it that is ours.
+    above = [parent for parent in level.parents if parent == root or root in parent.parents]
+    limited = [_counters(one) for one in (level, *above) if _has_quota(one)]
+    known = tuple(one for one in limited if one is not None)
+    if len(known) < len(limited):
+        return None
+    return known or (CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0),)
 
 
 def _has_quota(level: Path) -> bool:

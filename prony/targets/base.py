@@ -144,8 +144,8 @@ class RunningTarget(Protocol):
     def jvm(self) -> JvmSnapshot | None:
         """The counters of its runtime now."""
 
-    def throttle(self) -> CgroupThrottle | None:
-        """CPU quota counters of its cgroup so far."""
+    def throttle(self) -> tuple[CgroupThrottle, ...] | None:
+        """CPU quota counters so far, of each level of its cgroup with a quota."""
 
     def service_samples(self) -> Mapping[str, ProcessSample]:
         """The counters of its backing services now, by name."""

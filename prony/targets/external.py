@@ -220,7 +220,7 @@ class RunningExternal:
         """None: the agent is only in servers that Prony starts."""
         return None
 
-    def throttle(self) -> CgroupThrottle | None:
+    def throttle(self) -> tuple[CgroupThrottle, ...] | None:
         return throttle.throttle(self._holders[0]) if self._holders else None
 
     def service_samples(self) -> Mapping[str, ProcessSample]:

@@ -43,7 +43,7 @@ class ServerEdge:
     t_ms: float
     process: ProcessSample | None
     jvm: JvmSnapshot | None
-    throttle: CgroupThrottle | None
+    throttle: tuple[CgroupThrottle, ...] | None
     threads: Readings
     services: Mapping[str, ProcessSample] = field(default_factory=dict)
 

@@ -270,7 +270,7 @@ def group(root: Path, name: str, **files: str) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_nearest_group_with_a_quota_counts(
+def test_the_group_that_was_throttled_longest_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     pid = tmp_path / "cgroup"
@@ -296,10 +296,18 @@ def test_the_nearest_group_with_a_quota_counts(
         monkeypatch.setattr(throttle, "V1_ROOTS", (str(root),))
     monkeypatch.setattr(throttle, "GROUP_FILE", str(pid))
     found = throttle.throttle(1)
-    assert found == CgroupThrottle(periods=20, throttled_periods=4, throttled_s=1.5)
+    assert found is not None
+    assert found[0] == CgroupThrottle(periods=20, throttled_periods=4, throttled_s=1.5)
     more = CgroupThrottle(periods=30, throttled_periods=5, throttled_s=2.0)
-    assert throttle.between(found, more) == CgroupThrottle(periods=10, throttled_periods=1, throttled_s=0.5)
+    assert throttle.between(found, (more, *found[1:])) == CgroupThrottle(
+        periods=10, throttled_periods=1, throttled_s=0.5
+    )
     assert throttle.between(found, None) is None
+    if version == 2:
+        above = CgroupThrottle(periods=119, throttled_periods=29, throttled_s=4.000009)
+        assert throttle.between(found, (more, above)) == CgroupThrottle(
+            periods=20, throttled_periods=20, throttled_s=4.0
+        ), "the level above stopped it for longer"
 
 
 def test_a_process_that_is_gone_has_no_counters() -> None:
