@@ -7,7 +7,7 @@ import math
 import pytest
 
 from prony.judge.finding import Status
-from prony.plan.load import ClosedLoad
+from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.selftest.faults.clean_trials import (
     FAST_USERS,
     CleanTrial,
@@ -25,6 +25,9 @@ def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -
     fast, every = fast_setups(), list(every_setup())
     assert len(fast) == len(FAST_USERS) * 2 * 3
     assert {one.load.users for one in fast.values() if isinstance(one.load, ClosedLoad)} == set(FAST_USERS)
+    as_users_measure = [one for one in fast.values() if isinstance(one.measured, SteadyWindow)]
+    assert [one.load for one in as_users_measure] == [ClosedLoad(users=users) for users in FAST_USERS]
+    assert all(one.foreign and not one.tls and one.connections.keep_alive for one in as_users_measure)
     assert len(every) == len(set(every)) == len(every_setup())
     first = [fast[name] for name in every[:14] if name in fast]
     assert {one.foreign for one in first} == {one.tls for one in first} == {True, False}
@@ -55,8 +58,9 @@ def test_an_accusation_is_one_without_a_witness() -> None:
     trials += [trial(Status.SUSPECT, True), trial(Status.UNKNOWN, False), trial(Status.INVALID, False)]
     assert [one.accused for one in trials[57:]] == [False, False, True]
     table = clean_trials_table(trials)
-    assert accusation(1, 60) in table
-    assert "1 of 60 (1.7 %), which is at most 7.7 %" in table
+    assert accusation(trials) in table
+    assert "Accused: 2 of 60 (3.3 %), which is at most 10.1 %" in table
+    assert "Without a witness: 1 of 60 (1.7 %), which is at most 7.7 %" in table
 
 
 def test_many_fast_set_ups_do_not_fill_the_table() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from prony.selftest.__main__ import SECTIONS, marks
+from prony.selftest.faults.clean_run import BUSY
 from prony.selftest.faults.single_trial import markdown
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
@@ -46,3 +48,11 @@ def test_the_tables_of_the_page_have_the_columns_that_are_printed(section: str) 
     wanted = headings(printed(section))
     assert wanted
     assert headings(rest.partition(end)[0]) == wanted
+
+
+def test_the_page_lists_the_checks_that_a_busy_host_excuses() -> None:
+    listed = re.search(
+        r"checks that another process on the same CPUs can\s+trip \(([^)]+)\)", TRUTH.read_text()
+    )
+    assert listed is not None
+    assert set(re.findall(r"`(\w+)`", listed[1])) == BUSY
