@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prony.evidence.engine import EngineThread, ReadyThread
-from prony.evidence.host import CpuUse
+from prony.evidence.host import CpuUse, HostRow
 from prony.evidence.server import CgroupThrottle, ServiceUse, ThreadUse
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.checks.bound_by import SERVER_THREAD, BoundLimits, bound, bound_by
@@ -517,6 +517,23 @@ class TestHost:
     def test_fires(self, changes: dict[str, Any]) -> None:
         assert self.status(**changes) is Status.SUSPECT
 
+    def test_the_clock_of_an_idle_cpu_says_nothing(self) -> None:
+        """Powersave at 20 % load: the clock is whatever it was when last somebody asked."""
+
+        def at(busy: float) -> Evidence:
+            clock = [3400.0, 1200.0] * 5
+            rows = [
+                HostRow(t_ms=f.OPENED_MS + 1000 * (n + 1), duration_ms=1000, mhz=mhz, server_cpus_busy=busy)
+                for n, mhz in enumerate(clock)
+            ]
+            edges = f.part(f.healthy(), "host_window", mhz_close=1200.0)
+            return edges.model_copy(update={"host_rows": tuple(rows)})
+
+        assert host(at(0.97), LIMITS).status is Status.SUSPECT
+        idle = host(at(0.2), LIMITS)
+        assert idle.status is Status.UNKNOWN
+        assert "not readable: CPU clock under load" in idle.reason
+
     def test_a_clock_that_rises_is_fine(self) -> None:
         assert self.status(mhz_close=3600.0) is Status.VALID
 
@@ -550,10 +567,13 @@ class TestProxy:
 class TestSoftInterrupts:
     """Packets beyond what the load can have sent are somebody else's."""
 
-    def judged(self, *, irq: float, packets: int | None, services: bool = False) -> Finding:
+    def judged(
+        self, *, irq: float, packets: int | None, services: bool = False, owned: bool = True
+    ) -> Finding:
         base = f.window(f.healthy(), bytes_sent=8_000_000, bytes_received=14_000_000, completed=80_000)
         own = CpuUse(cpu=0, busy=0.97, steal=0.0, irq=irq, packets=packets)
         base = f.part(base, "host_window", cpus=(own, CpuUse(cpu=1, busy=0.4, steal=0.0)))
+        base = f.part(base, "server", owned=owned)
         if services:
             base = base.model_copy(update={"services": (ServiceUse(name="db"),)})
         found = isolation(base, LIMITS)
@@ -567,6 +587,13 @@ class TestSoftInterrupts:
         found = self.judged(irq=0.2, packets=5_000_000)
         assert found.status is Status.SUSPECT
         assert "soft interrupts for other traffic (network) took 18" in found.reason
+
+    def test_of_a_foreign_server_they_may_be_its_own(self) -> None:
+        found = self.judged(irq=0.4, packets=5_000_000)
+        assert found.status is Status.INVALID
+        found = self.judged(irq=0.4, packets=5_000_000, owned=False)
+        assert found.status is Status.SUSPECT
+        assert "unless they belong to the server" in found.reason
 
     def test_many_soft_interrupts_that_cannot_be_read_are_unknown_and_few_do_not_matter(self) -> None:
         assert self.judged(irq=0.2, packets=None).status is Status.UNKNOWN
@@ -590,3 +617,37 @@ def test_an_accept_queue_of_another_server_is_not_held_against_this_one() -> Non
     found = network(f.part(quick, "host_window", tcp=full), LIMITS)
     assert found is not None
     assert found.status is Status.VALID
+
+
+def test_a_connect_that_came_to_nothing_shows_whose_accept_queue_was_full() -> None:
+    assert HEALTHY.host_window is not None
+    assert HEALTHY.host_window.tcp is not None
+    full = HEALTHY.host_window.tcp.model_copy(update={"listen_overflows": 900})
+    quick = f.window(HEALTHY, connect_attempts=40_000, connect_time=f.of_values([100_000] * 100))
+    for kind in ("connect_timeout", "connect_refused"):
+        failed = f.window(quick, errors={kind: 40})
+        found = network(f.part(failed, "host_window", tcp=full), LIMITS)
+        assert found is not None
+        assert found.status is Status.INVALID
+
+
+@pytest.mark.parametrize(
+    ("segments_out", "again", "longest_ms", "status"),
+    [
+        (100_000, 900, 210, Status.SUSPECT),
+        (100_000, 900, 3, Status.VALID),
+        (2_000, 9, 210, Status.VALID),
+    ],
+    ids=["of the load", "nobody waited", "too few"],
+)
+def test_retransmissions_need_a_witness(
+    segments_out: int, again: int, longest_ms: int, status: Status
+) -> None:
+    assert HEALTHY.host_window is not None
+    assert HEALTHY.host_window.tcp is not None
+    lost = {"segments_out": segments_out, "retransmitted": again}
+    counted = HEALTHY.host_window.tcp.model_copy(update=lost)
+    waited = f.window(HEALTHY, service_time=f.of_values([1_200_000] * 9_999 + [longest_ms * 1_000_000]))
+    found = network(f.part(waited, "host_window", tcp=counted), LIMITS)
+    assert found is not None
+    assert found.status is status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from prony.evidence.host import HostRow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.finding import Finding, Status, unknown
@@ -13,6 +14,10 @@ LOW_SHARE = 0.1
 """Share of the window's seconds with a lower clock up to which nothing is said, or one second: such a reading
 may have fallen between two requests.
 """
+
+
+BUSY_SHARE = 0.75
+"""Of the server's CPUs, where that is known: the clock of an idle CPU (powersave) is not a busy one's."""
 
 
 class HostLimits(DeclaredLimits):
@@ -32,7 +37,7 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
     unread: list[str] = []
     clock = _clock(evidence, limits)
     if clock is None:
-        unread.append("CPU clock")
+        unread.append("CPU clock under load")
     elif clock:
         bad.append(clock)
     if window.swap_in_bytes is None:
@@ -63,25 +68,36 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
 
 
 def window_mhz(evidence: Evidence) -> list[float]:
-    """The clock of the server's CPUs in each full second of the window, in MHz; empty where the kernel does
-    not tell it (most virtual machines).
+    """The clock of the server's CPUs in each full second of the window in which they were busy, in MHz; empty
+    where the kernel does not tell it (most virtual machines).
     """
+    return [row.mhz for row in _window_rows(evidence) if row.mhz is not None and _is_busy(row)]
+
+
+def _window_rows(evidence: Evidence) -> list[HostRow]:
     engine = evidence.engine
     window = engine.window if engine is not None else None
     if window is None:
         return []
     end_ms = window.opened_ms + window.duration_s * 1000
     return [
-        row.mhz
+        row
         for row in evidence.host_rows
-        if row.mhz is not None and row.t_ms - row.duration_ms >= window.opened_ms and row.t_ms <= end_ms
+        if row.t_ms - row.duration_ms >= window.opened_ms and row.t_ms <= end_ms
     ]
 
 
+def _is_busy(row: HostRow) -> bool:
+    return row.server_cpus_busy is None or row.server_cpus_busy >= BUSY_SHARE
+
+
 def _clock(evidence: Evidence, limits: HostLimits) -> str | None:
-    """What is wrong with the CPU clock; empty where nothing is, None where it could not be read."""
-    window, rows = evidence.host_window, window_mhz(evidence)
+    """What is wrong with the CPU clock; empty where nothing is, None where it was not read of busy CPUs."""
+    window, rows, whole = evidence.host_window, window_mhz(evidence), _window_rows(evidence)
+    near_edges = whole[:1] + whole[-1:]
     edges = [] if window is None else [mhz for mhz in (window.mhz_open, window.mhz_close) if mhz]
+    if not all(_is_busy(row) for row in near_edges):
+        edges = []
     if len(edges) < 2 and not rows:
         return None
     level = max([*rows, *edges])

@@ -180,6 +180,9 @@ def _soft_interrupts(evidence: Evidence, limits: IsolationLimits) -> Part | None
         return None
     text = "soft interrupts for other traffic (network) took {} of the server's CPUs"
     found = _graded(irq * (1 - load / packets), limits.isolation_others, limits, text)
+    if found[0] is Status.INVALID and not evidence.server.owned:
+        # Packets to its database, or to what it forwards to, are its work.
+        found = Status.SUSPECT, found[1] + ", unless they belong to the server", found[2]
     return None if found[0] is Status.VALID else found
 
 

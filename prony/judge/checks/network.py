@@ -24,6 +24,10 @@ time is added.
 """
 SYN_AGAIN_MS = 900.0
 """A SYN without a reply is sent again after 1 s."""
+SEGMENT_AGAIN_MS = 200.0
+"""A segment without an acknowledgement is sent again after this at the earliest (TCP_RTO_MIN)."""
+LEAST_RETRANSMITTED = 10
+"""Segments; fewer are no rate."""
 AT_ONCE_MS = 20.0
 """A server that answers the preflight within this time does not need 40 ms."""
 DELAYED_PER_RESPONSE = 0.5
@@ -65,7 +69,7 @@ def network(evidence: Evidence, limits: NetworkLimits) -> Finding | None:
         part
         for part in (
             _accept_queue(window, counts, limits),
-            _retransmitted(counts, limits),
+            _retransmitted(window, counts, limits),
             _delayed(evidence, window, counts, limits),
         )
         if part is not None
@@ -104,15 +108,24 @@ def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> P
 
 
 def _waited_for_syn(window: Window) -> bool:
-    """Whether a connect took as long as a SYN that is sent again; also where that was not read."""
+    """Whether a connect took as long as a SYN that is sent again, or came to nothing; also where that was not
+    read.
+    """
+    if any(window.errors.get(kind) for kind in ("connect_timeout", "connect_refused")):
+        return True
     if window.connect_time is None or window.connect_time.max_ns is None:
         return bool(window.connect_attempts or window.connections_opened)
     return window.connect_time.max_ns >= SYN_AGAIN_MS * 1e6
 
 
-def _retransmitted(counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+def _retransmitted(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+    """The counter is of the whole namespace; that the load's segments were among them shows in responses that
+    took as long as a lost one costs.
+    """
     data = counts.retransmitted - counts.syn_retransmitted
-    if counts.segments_out <= 0 or data <= limits.network_retransmitted * counts.segments_out:
+    if data < LEAST_RETRANSMITTED or data <= limits.network_retransmitted * counts.segments_out:
+        return None
+    if not _waited_for_segment(window):
         return None
     share = percent(data / counts.segments_out)
     return (
@@ -121,6 +134,15 @@ def _retransmitted(counts: TcpCounts, limits: NetworkLimits) -> Part | None:
         "more",
         "find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
     )
+
+
+def _waited_for_segment(window: Window) -> bool:
+    """Whether a response took as long as a segment that is sent again, or timed out; also where that was not
+    read.
+    """
+    if window.errors.get("timeout") or window.service_time is None or window.service_time.max_ns is None:
+        return True
+    return window.service_time.max_ns >= SEGMENT_AGAIN_MS * 1e6
 
 
 def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
