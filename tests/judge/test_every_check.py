@@ -173,6 +173,11 @@ def refused(count: int, window: Evidence = HEALTHY, **more: int) -> Evidence:
     return f.part(connecting, "host_window", tcp=counted)
 
 
+def lossy() -> Evidence:
+    """One response in ten thousand took 210 ms, as when a segment is sent again."""
+    return f.window(HEALTHY, service_time=f.of_values([1_200_000] * 9_999 + [210_000_000]))
+
+
 def held(count: int) -> Evidence:
     """So many of 10,000 responses took 41 ms, with a delayed acknowledgement each; the preflight 1 ms."""
     times = f.of_values([1_200_000] * (10_000 - count) + [41_000_000] * count)
@@ -185,7 +190,8 @@ def held(count: int) -> Evidence:
 def growing(mib_per_s: float) -> Evidence:
     """A native server that takes so much more memory every second, from 100 MiB on."""
     rows = f.memory_rows([100 + mib_per_s * second for second in range(int(f.WINDOW_S))])
-    native = f.part(HEALTHY, "server_window", jvm_open=None, jvm_close=None)
+    native = f.part(f.part(HEALTHY, "server", runtime="native"), "server_window", jvm_open=None)
+    native = f.part(native, "server_window", jvm_close=None)
     return native.model_copy(update={"host_rows": rows})
 
 
@@ -338,7 +344,7 @@ LIMITS: dict[str, Decides] = {
         bound_by, idle(throttle=throttled(1.0, periods=40)), INVALID, 0.3, VALID
     ),
     "network_refused_connects": Decides(network, refused(900), INVALID, 0.1, SUSPECT),
-    "network_retransmitted": Decides(network, refused(0, retransmitted=900), SUSPECT, 0.01, VALID),
+    "network_retransmitted": Decides(network, refused(0, lossy(), retransmitted=900), SUSPECT, 0.01, VALID),
     "network_delayed": Decides(network, held(2000), SUSPECT, 0.5, VALID),
     "spread_factor": Decides(spread, FIRES["spread"], SUSPECT, 2.0, VALID),
     "memory_growth": Decides(memory, growing(5.0), SUSPECT, 0.6, VALID),

@@ -15,7 +15,8 @@ LIMITS = MemoryLimits()
 
 
 def native(rss_mib: Sequence[float], duration_s: float = f.WINDOW_S) -> Evidence:
-    base = f.part(f.healthy(), "server_window", jvm_open=None, jvm_close=None)
+    base = f.part(f.part(f.healthy(), "server", runtime="native"), "server_window", jvm_open=None)
+    base = f.part(base, "server_window", jvm_close=None)
     return f.window(base, duration_s=duration_s).model_copy(update={"host_rows": f.memory_rows(rss_mib)})
 
 
@@ -52,12 +53,33 @@ def test_a_slow_leak_shows_in_a_long_window() -> None:
 
 
 def test_a_jvm_may_touch_its_heap() -> None:
-    rows = f.memory_rows([300 + 60 * second for second in range(10)])
-    found = judged(f.healthy().model_copy(update={"host_rows": rows}))
+    """Of 1 GiB at most it has committed 840 MiB at the end, with 70 MiB outside the heap."""
+    server = f.healthy().server_window
+    assert server is not None
+    assert server.jvm_close is not None
+    closed = server.jvm_close.model_copy(update={"heap_committed_bytes": 840 * f.MIB})
+    jvm = f.part(f.healthy(), "server_window", jvm_close=closed)
+    found = judged(jvm.model_copy(update={"host_rows": f.memory_rows(range(300, 900, 60))}))
     assert found.status is Status.VALID
     assert "within its heap" in found.reason
-    beyond = f.memory_rows([1000 + 60 * second for second in range(10)])
-    assert judged(f.healthy().model_copy(update={"host_rows": beyond})).status is Status.SUSPECT
+    beyond = f.memory_rows(range(1000, 1600, 60))
+    assert judged(jvm.model_copy(update={"host_rows": beyond})).status is Status.SUSPECT
+
+
+def test_a_native_leak_shows_under_a_large_heap_that_is_not_used() -> None:
+    """326 MiB committed of 1 GiB: what goes from 300 to 840 MiB is not the heap."""
+    rows = f.memory_rows(range(300, 900, 60))
+    assert judged(f.healthy().model_copy(update={"host_rows": rows})).status is Status.SUSPECT
+
+
+def test_a_foreign_process_may_be_a_heap() -> None:
+    leak = native([100 + 10 * second for second in range(10)])
+    found = judged(f.part(leak, "server", owned=False, runtime=""))
+    assert found.status is Status.UNKNOWN
+    assert "unknown whether it is a heap" in found.reason
+    assert judged(f.part(leak, "server", runtime="jvm")).status is Status.UNKNOWN
+    assert judged(f.part(leak, "server", owned=False, runtime="java")).status is Status.UNKNOWN
+    assert judged(f.part(leak, "server", owned=False, runtime="nginx")).status is Status.SUSPECT
 
 
 def test_few_readings_are_unknown_and_a_protocol_from_the_start_is_left_out() -> None:

@@ -66,10 +66,14 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
     uncollected = _uncollected(opened, closed, window.duration_s, limits)
     if len(rss) < 2 * THIRDS and uncollected is None:
         return unknown(CHECK, f"{len(rss)} readings of resident memory", limit=limit, source=SOURCE)
-    grown, reason = _growth(rss, opened, window.duration_s)
+    grown, reason = _growth(rss, closed or opened, window.duration_s)
     allowed = limits.memory_growth_long
     if window.duration_s < limits.memory_long_s:
         allowed = limits.memory_growth
+    unseen = opened is None and closed is None and _may_have_a_heap(evidence)
+    if grown >= allowed and unseen:
+        reason += ", and it is unknown whether it is a heap: its runtime could not be read"
+        return unknown(CHECK, reason, limit=limit, source=SOURCE)
     parts = [reason] if grown >= allowed else []
     advice = ["measure for longer: a leak goes on, a cache or a heap levels off"] if parts else []
     if uncollected is not None:
@@ -86,17 +90,26 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
     )
 
 
+def _may_have_a_heap(evidence: Evidence) -> bool:
+    """A JVM (a foreign one goes by its program's name), or a process of which nobody said what it is."""
+    server = evidence.server
+    return server.runtime in {"jvm", "java"} or (not server.owned and not server.runtime)
+
+
 def _growth(rss: list[int], jvm: JvmSnapshot | None, duration_s: float) -> tuple[float, str]:
     """Growth ÷ where it began, 0 where it did not go on through the window; and one sentence.
 
-    A JVM touches the pages of its heap one after the other: growth up to the heap's maximum is no leak.
+    A JVM touches the pages of its heap one after the other: growth up to what it has committed is no leak.
+    Growth beyond is not the heap's, however large its maximum.
     """
     if len(rss) < 2 * THIRDS:
         return 0.0, f"{len(rss)} readings of resident memory"
     size = len(rss) // THIRDS
     levels = [median(rss[at : at + size]) for at in (0, (len(rss) - size) // 2, len(rss) - size)]
     first, last = rss[0], rss[-1]
-    begun = max(first, jvm.heap_max_bytes) if jvm is not None else first
+    begun = first
+    if jvm is not None:
+        begun = max(first, jvm.heap_committed_bytes + jvm.non_heap_used_bytes)
     whole = last - begun
     span = f"from {number(first / MIB)} to {number(last / MIB)} MiB"
     if whole < LEAST_MIB * MIB:
