@@ -85,6 +85,8 @@ class ServerIdentity(Record):
     """Who that was, as a clause."""
     owned: bool = True
     """False when Prony did not start this server (prony load URL)."""
+    forwards: bool = False
+    """Declared: it is a proxy itself, which may name itself in a header Via."""
     descriptor_limit_soft: int | None = None
 
 

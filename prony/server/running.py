@@ -266,6 +266,7 @@ def identity_of(built: Built) -> ServerIdentity:
         title=spec.title,
         versions=spec.versions | dict(built.versions) | ({"jdk": jdk.version} if jdk else {}),
         runtime=spec.runtime,
+        forwards=spec.forwards,
         build_key=built.key,
     )
 

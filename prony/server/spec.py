@@ -113,6 +113,7 @@ class Layer(Record):
     services: tuple[str, ...] | None = None
     reports: str | None = None
     counts: CountKeys | None = None
+    forwards: bool | None = None
     url: str | None = None
     deviates: dict[str, str] | None = None
 
@@ -165,6 +166,8 @@ class ServerSpec(Record):
     """
     counts: CountKeys | None = None
     """Where the server reports its request counter, which is compared with the client's."""
+    forwards: bool = False
+    """It is a proxy, and meant to be: a header Via in its responses is its own."""
     url: str | None = None
     """The server's fixed address; None: the laboratory chooses the port."""
     deviates: dict[str, str] = Field(default_factory=dict)

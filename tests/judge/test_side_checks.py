@@ -556,6 +556,20 @@ class TestProxy:
         assert "Via: 1.1 nginx" in str(self.reason(via="1.1 nginx", owned=False))
         assert "Via: 2 edge" in str(self.reason(head="HTTP/1.1 200 OK\r\nVia: 2 edge\r\n\r\n"))
 
+    def test_a_declared_proxy_is_what_is_measured(self) -> None:
+        probe = f.healthy().probes[0].model_copy(update={"via": "1.1 varnish"})
+        proxy = f.healthy().model_copy(update={"probes": (probe,)})
+        found = identity(proxy, LIMITS)
+        assert found is not None
+        assert found.status is Status.SUSPECT
+        assert "`forwards: true`" in found.advice
+        declared = identity(f.part(proxy, "server", forwards=True), LIMITS)
+        assert declared is not None
+        assert declared.status is Status.VALID
+        other = identity(f.part(proxy, "server", forwards=True, owns_port_at_end=False), LIMITS)
+        assert other is not None
+        assert other.status is Status.INVALID
+
     def test_another_program_responds_under_load(self) -> None:
         assert "Server: nginx" in str(self.reason(head="HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\n"))
 

@@ -45,7 +45,9 @@ def identity(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     elif proxy is not None:
         status = Status.SUSPECT
         reason = proxy
-        advice = "the figure is that of both together: send the load to the server itself, or say so"
+        advice = "the figure is that of both together: send the load to the server itself"
+        if server.owned:
+            advice += ", or declare that the proxy is what is measured (`forwards: true` in its server.yaml)"
     elif server.owns_port is None:
         status = Status.UNKNOWN
         reason = "the owner of the listening socket could not be read"
@@ -66,7 +68,8 @@ def _proxy(evidence: Evidence) -> str | None:
     head = evidence.engine.totals.first_head if evidence.engine is not None else None
     told = _headers(head or "")
     via = next((probe.via for probe in evidence.probes if probe.via), told.get("via"))
-    if via is not None:
+    # A declared proxy on a port that is its own names itself.
+    if via is not None and not (evidence.server.owned and evidence.server.forwards):
         return f"responses came by way of a proxy (Via: {via})"
     before, under_load = {probe.server_header for probe in evidence.probes}, told.get("server")
     if under_load is not None and before and None not in before and under_load not in before:
