@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from prony.selftest.proportion import CONFIDENCE, upper_bound
 from prony.selftest.steady_windows import FULL, QUICK, SEED, Judged, Lab, Server, simulate
 from prony.selftest.tables import Say, prose, table
 
@@ -35,7 +36,8 @@ def _intro(trials: int) -> str:
         "time constant of 10 to 300 s, both drawn evenly on the log scale; *level*: no gap. A "
         "window is *off* when its true mean is more than 3 % from the plateau. Full trials: windows "
         "of 30 s. What is not valid is *unknown* here; the change points, which make windows "
-        "suspect or invalid besides, are left out."
+        "suspect or invalid besides, are left out. *At most*: the exact one-sided binomial bound, "
+        f"{CONFIDENCE:.0%}."
     )
 
 
@@ -92,4 +94,11 @@ def _drawn(rng: np.random.Generator, noise: float, rho: float) -> Server:
 
 
 def _share(of: Sequence[Judged], hits: Sequence[Judged]) -> str:
-    return f"{100 * len(hits) / len(of):.0f} % ({len(hits)} of {len(of)})" if of else "none"
+    return share(len(hits), len(of))
+
+
+def share(hits: int, count: int) -> str:
+    """With its exact upper bound: of two windows none is at most 78 %."""
+    if not count:
+        return "none"
+    return f"{100 * hits / count:.0f} % ({hits} of {count}, at most {100 * upper_bound(hits, count):.0f} %)"

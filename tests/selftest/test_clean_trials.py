@@ -15,10 +15,10 @@ from prony.selftest.faults.clean_trials import (
     clean_trials_table,
     every_setup,
     fast_setups,
-    upper_bound,
 )
 from prony.selftest.faults.model import Setup
 from prony.selftest.faults.trial import run_setup
+from prony.selftest.proportion import upper_bound
 
 
 def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -> None:

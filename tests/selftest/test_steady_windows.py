@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prony.selftest.steady_tables import REPRODUCED, reproduced
+from prony.selftest.steady_tables import REPRODUCED, reproduced, share
 from prony.selftest.steady_windows import FULL, SEED, Lab, Server
 
 
@@ -22,3 +22,9 @@ def test_a_level_server_is_called_valid_after_the_full_warm_up() -> None:
     found = reproduced(Server(0.0, 10.0, 0.005, 0.0), FULL, 4, np.random.default_rng(SEED))
     assert sum(one.valid for one in found) >= 3
     assert not any(one.off for one in found)
+
+
+def test_every_share_has_its_upper_bound() -> None:
+    assert share(0, 2) == "0 % (0 of 2, at most 78 %)"
+    assert share(6, 6) == "100 % (6 of 6, at most 100 %)"
+    assert share(0, 0) == "none"

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from scipy import special as untyped_special
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
@@ -27,13 +24,12 @@ from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.clean_run import disturbed
 from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.trial import Silent, run_setup
+from prony.selftest.proportion import CONFIDENCE, upper_bound
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.targets import LaunchedServer
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
-
-special: Any = untyped_special
 
 SHORT = WholeRun(duration_s=3.0)
 SETUPS: dict[str, Setup] = {
@@ -64,7 +60,6 @@ WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 HEAD_LINES = 6
 AIM = 0.01
 """Of clean trials, this many may be accused without a witness, which is another process or the hypervisor."""
-CONFIDENCE = 0.95
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """For a server of the catalogue, which has to warm up."""
 
@@ -142,7 +137,7 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
 
 def accusation(trials: Sequence[CleanTrial]) -> str:
     """How many were suspect or invalid, with a witness or without, and how many without one, each with the
-    exact binomial bound: "0 of 60" is at most 4.9 % (Clopper and Pearson 1934, one-sided).
+    exact binomial bound.
     """
     fired = _bounded(sum(trial.verdict in FIRED for trial in trials), len(trials))
     alone = _bounded(sum(trial.accused for trial in trials), len(trials))
@@ -155,13 +150,6 @@ def _bounded(hits: int, count: int) -> str:
         f"{hits} of {count} ({share:.1f} %), which is at most {100 * upper_bound(hits, count):.1f} % with "
         f"{CONFIDENCE:.0%} confidence"
     )
-
-
-def upper_bound(hits: int, count: int) -> float:
-    """The share from which on so few hits would come in fewer than 1 - CONFIDENCE of the cases."""
-    if hits >= count:
-        return 1.0
-    return float(special.betaincinv(hits + 1, count - hits, CONFIDENCE))
 
 
 def clean_trials_table(trials: Sequence[CleanTrial]) -> str:

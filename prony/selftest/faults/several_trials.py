@@ -23,7 +23,7 @@ from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.other_process import another_process
 from prony.selftest.faults.other_tools import run_tools
 from prony.selftest.faults.single_trial import EntryResult
-from prony.selftest.faults.stored import averaged_percentiles, two_machines
+from prony.selftest.faults.stored import averaged_percentiles, two_hosts
 from prony.selftest.faults.trial import run_setup, spec_of
 from prony.server.build import Built
 from prony.server.launch import launch
@@ -176,6 +176,6 @@ MANY: dict[int, Callable[[bool], EntryResult]] = {
     22: start_lottery,
     23: same_twice,
     25: averaged_percentiles,
-    27: two_machines,
+    27: two_hosts,
     32: different_responses,
 }

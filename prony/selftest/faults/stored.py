@@ -194,7 +194,7 @@ def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.3g}" for value in values)
 
 
-def two_machines(_tools: bool) -> EntryResult:
+def two_hosts(_tools: bool) -> EntryResult:
     """27: results of two hosts compared."""
     trials = [
         (name, run_setup(Setup(serve=("--work", f"{work}us"), load=FEW, measured=WINDOW)))
