@@ -175,6 +175,14 @@ class TestClient:
         assert self.status(clipped_turnaround_s=4.0) is Status.VALID
         assert self.status(clipped_turnaround_s=None) is Status.VALID
 
+    def test_the_p99_of_the_turnaround_stands_beside_its_share(self) -> None:
+        """A few long ones or many short ones make the same share."""
+        each = f.of_values([100_000] * 9800 + [5_000_000] * 200)
+        finding = client(f.window(self.ROOM, clipped_turnaround_s=10.5, turnaround=each), LIMITS)
+        assert "10.5 % of user time between a response and the next request (p99 5 ms each)" in finding.reason
+        few = f.of_values([100_000] * 9)
+        assert "p99 0" not in client(f.window(self.ROOM, turnaround=few), LIMITS).reason
+
     def test_turnaround_moves_no_latency_claim_and_no_open_loop(self) -> None:
         latency = f.part(self.ROOM, "load", claim="latency")
         slow = f.window(latency, clipped_turnaround_s=30.0, threads=threads(0.9))

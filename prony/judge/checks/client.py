@@ -17,6 +17,7 @@ from prony.judge.check import Positive, Share, always, check
 from prony.judge.finding import Finding, Status, no_window
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
+from prony.judge.times import plain_times, supported
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
 
@@ -157,6 +158,9 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
     share = min(window.clipped_turnaround_s / window.users_integral_s, 1.0)
     gain = share / (1 - share) if share < 1 else 1.0
     text = f"{percent(share)} of user time between a response and the next request"
+    each = supported(plain_times(window.turnaround))
+    if "p99_ms" in each:
+        text += f" (p99 {milliseconds(each['p99_ms'].value_ms)} each)"
     only = frozenset({MovedFigure.THROUGHPUT})
     read = headroom(evidence, by_thread=True) is not None
     return [Signal(gain >= limits.client_gain_max, text, only, counts=read)]
