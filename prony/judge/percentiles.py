@@ -77,8 +77,15 @@ class Times:
         return round(self.responses.count) + self.failed
 
     def supports(self, percentile: float, confidence: float = CONFIDENCE) -> bool:
-        """Whether there are enough requests for a useful interval."""
+        """Whether there are enough requests to print it; `worth` says what its interval rests on."""
         return self.count >= useful_samples(percentile, confidence)
+
+    def worth(self, percentile: float) -> int:
+        """As many independent requests bound this percentile as well as these do; 0 without any."""
+        if self.count < 1:
+            return 0
+        threshold_ns = (self.watched or self.responses).percentile_ns(percentile)
+        return max(1, round(self.count / design_effect(self.rows, threshold_ns or 0.0, 1 - percentile / 100)))
 
     def percentile(self, percentile: float, confidence: float = CONFIDENCE) -> Percentile | None:
         """With its interval, whether or not the sample supports it; None without a request."""
@@ -96,9 +103,7 @@ class Times:
 
     def _ranks(self, percentile: float, confidence: float) -> Ranks:
         """Those of as many independent requests as these are worth, on the places of these."""
-        threshold_ns = (self.watched or self.responses).percentile_ns(percentile)
-        effect = design_effect(self.rows, threshold_ns or 0.0, 1 - percentile / 100)
-        worth = max(1, round(self.count / effect))
+        worth = self.worth(percentile)
         found = rank_interval(worth, percentile, confidence)
         low = max(1, math.floor(found.low * self.count / worth))
         high = None if found.high is None else min(self.count, math.ceil(found.high * self.count / worth))

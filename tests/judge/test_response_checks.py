@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from prony.evidence.engine import ResponseCount
@@ -14,11 +15,13 @@ from prony.judge.checks.content import content
 from prony.judge.checks.samples import SamplesLimits, samples
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Status
+from prony.judge.histogram import decode
 from prony.judge.limits import CheckLimits
 from prony.judge.verdict import judge
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
+from prony.selftest.percentile_coverage import rows_of
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
@@ -38,6 +41,19 @@ class TestSamples:
     )
     def test_enough_for_the_percentile_that_was_asked_for(self, count: int, status: Status) -> None:
         assert samples(with_samples(count), LIMITS).status is status
+
+    def test_requests_that_share_a_pause_are_worth_fewer_and_both_numbers_are_said(self) -> None:
+        evidence = with_samples(3000)
+        p99_ns = decode(f.histogram(count=3000)).percentile_ns(99.0)
+        evidence = f.window(evidence, duration_s=30.0)
+        times = np.full(3000, 0.5 * (p99_ns or 0.0))
+        times[500:530] *= 4  # one in a hundred, all in one second
+        assert samples(evidence, LIMITS).status is Status.VALID
+        rows = tuple(row.model_copy(update={"t_ms": row.t_ms + f.OPENED_MS}) for row in rows_of(times))
+        found = samples(f.engine(evidence, rows=rows), LIMITS)
+        assert found.status is Status.UNKNOWN
+        assert found.reason.startswith("3,000 requests, worth ")
+        assert "independent ones for p99" in found.reason
 
     def test_a_run_that_is_too_small_is_unknown_and_keeps_the_figures_it_has(self) -> None:
         assert (

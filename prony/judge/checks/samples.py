@@ -26,16 +26,20 @@ class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
     """Of the intervals of percentiles; one is printed when half of its tail lies above its interval."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The highest percentile that must be printable; otherwise unknown."""
+    """The highest percentile that as many requests as these are worth must support; otherwise unknown."""
 
 
 @check(SamplesLimits, order=170, essential=always)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
-    """Which percentiles the sample supports; unknown when the required one is not among them."""
+    """Which percentiles are printed; unknown where the requests, divided by their design effect, are too few
+    for the required one.
+    """
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
     needed = useful_samples(required, confidence)
-    limit = f"at least {number(needed)} requests for p{required:g} ({percent(confidence)} interval)"
+    limit = (
+        f"at least {number(needed)} independent requests for p{required:g} ({percent(confidence)} interval)"
+    )
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
@@ -44,7 +48,10 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     times = headline_times(evidence)
     count = 0 if times is None else times.count
     silent = [p for p in NAMED.values() if times is None or not times.supports(p, confidence)]
+    worth = 0 if times is None else times.worth(required)
     reason = f"{number(count)} requests"
+    if worth < count:
+        reason += f", worth {number(worth)} independent ones for p{required:g}"
     if silent:
         reason += ": not printed are " + ", ".join(
             f"p{p:g} (needs {number(useful_samples(p, confidence))})" for p in silent
@@ -65,9 +72,9 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
         status = Status.SUSPECT
         reason += f"; the window was cut short after {number(window.duration_s)} s"
         advice = "let the window run to its planned end"
-    elif count < needed:
+    elif worth < needed:
         status = Status.UNKNOWN
-        advice = f"measure longer: {needed / max(count, 1):.1f} times as many requests support p{required:g}"
+        advice = f"measure longer: {needed / max(worth, 1):.1f} times as many requests support p{required:g}"
     return Finding(
         check=CHECK,
         status=status,
