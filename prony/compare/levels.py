@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import special as untyped_special
+
+special: Any = untyped_special
 
 FEWEST_PROCESSES = 3
 MOST_WINDOWS = 100
@@ -31,6 +35,8 @@ class Levels:
     window_s: float
     process_s: float
     """What a further window costs, and what a further process costs with none: start, warm-up, stop."""
+    between_low: float = 0.0
+    """Lower end of the 95 % interval of `between`; 0 where the processes may not differ at all."""
 
     @property
     def cheapest_windows(self) -> int:
@@ -55,7 +61,8 @@ def levels(
     servers: Sequence[Sequence[Sequence[float]]], *, window_s: float, process_s: float
 ) -> Levels | None:
     """Estimates from `servers`: for each server its processes, for each process the figure of its windows (as
-    many in each; positive). One-way analysis of variance on logarithms, pooled over servers. None with fewer
+    many in each; positive). One-way analysis of variance on logarithms, pooled over servers; `between_low`
+    by the F quantile (Searle 1971, Linear Models, section 9.9). None with fewer
     than two windows, with fewer than FEWEST_PROCESSES of any server, or a cost that is not positive.
     """
     sizes = {len(process) for server in servers for process in server}
@@ -74,6 +81,7 @@ def levels(
         processes += len(server)
     mean_within = within / (processes * (windows - 1))
     mean_between = between / (processes - len(servers))
+    edge = float(special.fdtri(processes - len(servers), processes * (windows - 1), 0.975))
     return Levels(
         within=math.sqrt(mean_within),
         between=math.sqrt(max(0.0, (mean_between - mean_within) / windows)),
@@ -81,4 +89,5 @@ def levels(
         processes=processes,
         window_s=window_s,
         process_s=process_s,
+        between_low=math.sqrt(max(0.0, (mean_between / edge - mean_within) / windows)),
     )

@@ -50,14 +50,17 @@ def stretches(trial: TrialView) -> list[float]:
 def words(found: Levels) -> str:
     """Variance by level and the cheapest mix, in a line."""
     best, now = found.cheapest_windows, found.windows
-    advice = (
-        "windows of this length are the cheapest"
-        if best == now
-        else f"{best * found.window_s:.0f} s of window per process are the cheapest "
-        f"({(found.relative_time(now) - 1) * 100:.0f} % less time for the same width)"
-    )
-    return (
+    said = (
         f"Variance by level: {found.between * 100:.1f} % between processes, {found.within * 100:.1f} % "
         f"between stretches of {found.window_s:.0f} s in one process ({found.processes} processes; standard "
-        f"deviations of throughput). A process costs {found.process_s:.0f} s besides its window: {advice}."
+        f"deviations of throughput). A process costs {found.process_s:.0f} s besides its window"
+    )
+    if found.between_low <= 0:
+        return f"{said}. Too few processes to say how long a window is cheapest."
+    if best == now:
+        return f"{said}: windows of this length are the cheapest."
+    saved = 1 - 1 / found.relative_time(now)
+    return (
+        f"{said}: {best * found.window_s:.0f} s of window per process are the cheapest "
+        f"({saved * 100:.0f} % less time for the same width)."
     )

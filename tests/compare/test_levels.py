@@ -48,3 +48,20 @@ def test_the_cheapest_mix_takes_the_least_time() -> None:
 )
 def test_too_little_is_nothing(servers: list[list[list[float]]]) -> None:
     assert levels(servers, window_s=10, process_s=90) is None
+
+
+def test_the_lower_end_is_zero_where_processes_do_not_differ_and_bounds_what_does() -> None:
+    same = [levels(_few(seed, between=0.0), window_s=10, process_s=90) for seed in range(200)]
+    zero = sum(one is not None and one.between_low == 0 for one in same)
+    assert 0.94 <= zero / 200 <= 1.0
+    apart = [levels(_few(seed, between=0.03), window_s=10, process_s=90) for seed in range(200)]
+    below = sum(one is not None and one.between_low <= 0.03 for one in apart)
+    assert 0.94 <= below / 200 <= 1.0
+
+
+def _few(seed: int, between: float) -> list[list[list[float]]]:
+    rng = np.random.default_rng(seed)
+    return [
+        [[float(v) for v in np.exp(rng.normal(0, between) + rng.normal(0, 0.02, 3))] for _ in range(6)]
+        for _ in range(2)
+    ]
