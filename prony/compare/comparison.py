@@ -246,6 +246,8 @@ def _drifting(a: ServerValues, b: ServerValues, asked: _Asked) -> str:
         return ""
     if math.isinf(most):
         return f"the rows of {server} cannot tell how much is still to come"
+    if most > 1:
+        return f"how much {server} may still change cannot be bounded"
     return f"{server} may still change by {most * 100:.2g} %, too much for *equivalent*"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from prony.compare import BAND, Looks, Sample, Verdict, compare
 from prony.evidence.trial import TrialRecord
+from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import bound_of, is_asked, level_stretch
 from prony.judge.finding import Judgement, Status
 from prony.judge.outside import disturbed
@@ -69,7 +70,9 @@ class UntilClear:
         self.samples.append(made)
         self.levels.pop((record.server, record.block), None)
         if made.valid and is_asked(record.evidence):
-            self.levels[record.server, record.block] = level_stretch(record.evidence)
+            self.levels[record.server, record.block] = level_stretch(
+                record.evidence, SteadyWindowLimits.among(judgement.limits).steady
+            )
 
     def over(self) -> bool:
         """Whether every pair is clear."""

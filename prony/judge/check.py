@@ -4,8 +4,8 @@ output. Must not know any particular check.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field
 
@@ -27,6 +27,11 @@ class DeclaredLimits(Record):
         """These limits as those of one check. All limits together (`CheckLimits`) are every check's."""
         assert isinstance(self, kind), f"{type(self).__name__} does not hold the limits {kind.__name__}"
         return self
+
+    @classmethod
+    def among(cls, limits: Mapping[str, Any]) -> Self:
+        """Its own of the limits of a plan or a judgement; the others are the defaults."""
+        return cls.model_validate({key: value for key, value in limits.items() if key in cls.model_fields})
 
 
 L = TypeVar("L", bound=DeclaredLimits)

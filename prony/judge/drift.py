@@ -15,7 +15,7 @@ from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import Stretch, still_to_come, stretch
 
 
-def drift(trials: Sequence[Evidence]) -> float | None:
+def drift(trials: Sequence[Evidence], limits: SteadyLimits | None = None) -> float | None:
     """Upper bound (95 %) on plateau less window, as a share, of these trials of one cell together: pooled, as
     trends that are weak in each of them are strong in all.
 
@@ -23,7 +23,7 @@ def drift(trials: Sequence[Evidence]) -> float | None:
     own run, or there is no trial. Infinite where the rows of a trial cannot tell.
     """
     asked = [one for one in trials if is_asked(one)]
-    return bound_of([level_stretch(one) for one in asked]) if asked else None
+    return bound_of([level_stretch(one, limits) for one in asked]) if asked else None
 
 
 def bound_of(levels: Iterable[Stretch | None]) -> float:

@@ -28,9 +28,9 @@ class JudgedTrial(NamedTuple):
     evidence: Evidence
 
 
-def together(trials: Sequence[JudgedTrial]) -> tuple[Finding, ...]:
+def together(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> tuple[Finding, ...]:
     """Findings about trials that are compared with each other: those of one workload and load."""
-    found = (clock(trials), responses(trials))
+    found = (clock(trials, limits), responses(trials))
     return tuple(finding for finding in found if finding is not None)
 
 

@@ -221,6 +221,8 @@ def _drift_cell(of: CellView) -> TableCell:
         return TableCell("–")
     if math.isinf(of.drift):
         return TableCell("unknown", "too few level rows")
+    if of.drift > 1:
+        return TableCell("unknown", "cannot be bounded")
     together = f"{len(of.counting)} pooled" if len(of.counting) > 1 else ""
     return TableCell(percent(of.drift), together)
 

@@ -70,6 +70,9 @@ def heading(spreads: Iterable[Spread | None]) -> str:
     return "median [95 % interval] over trials" if intervals else "median (min–max) over trials"
 
 
+MEAN_OF = "the mean leaves out requests without a response that did not time out"
+
+
 def times_lines(trial: TrialView) -> tuple[str, ...]:
     """What the times of one trial are besides the figures: from where they count, what failed requests do to
     them, and what the service times were where the figures are others.
@@ -88,7 +91,7 @@ def times_lines(trial: TrialView) -> tuple[str, ...]:
         alone = {name: found.responses_ms for name, found in supported(times).items()}
         lines.append(
             f"{counted(times.failed, 'request')} without a response ({percent(times.failed / times.count)}) "
-            f"count as longer than any; of the responses alone {_said(alone)}"
+            f"count as longer than any; of the responses alone {_said(alone)}; {MEAN_OF}"
         )
     return tuple(lines)
 
@@ -107,7 +110,7 @@ def failed_lines(cells: Sequence[CellView]) -> list[Block]:
             middles = {name: median(one[name] or 0.0 for one in alone) for name in names}
             lines.append(
                 f"{cell.label}: {percent(share)} in {counted(len(found), 'trial')}; of the responses alone "
-                f"{_said(middles)}"
+                f"{_said(middles)}; {MEAN_OF}"
             )
     note = "longer than any response in the percentiles above"
     return [Lines("Requests without a response", tuple(lines), note=note)] if lines else []

@@ -18,6 +18,8 @@ from prony.compare.scaling import Point, Scaling, scaling
 from prony.experiment.clear import compared_figure, questions, sample
 from prony.experiment.stored import cell_of_record, plan_of, trials_of
 from prony.judge.cell_figures import cell_figures
+from prony.judge.checks.host import HostLimits
+from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import drift
 from prony.judge.finding import Finding, Status
 from prony.judge.together import JudgedTrial, together
@@ -124,7 +126,14 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
     servers = tuple(_server(address, trials) for address in dict.fromkeys(cell.server for cell in own))
     if part.shape in {"comparison", "matrix"}:
         cells = tuple(
-            replace(cell, drift=drift([trial.record.evidence for trial in cell.counting])) for cell in cells
+            replace(
+                cell,
+                drift=drift(
+                    [t.record.evidence for t in cell.counting],
+                    SteadyWindowLimits.among(_limits(cell.counting)).steady,
+                ),
+            )
+            for cell in cells
         )
     made = PartView(
         part=part,
@@ -234,6 +243,11 @@ def search_view(asked: Search, part: PartView) -> SearchView:
     return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda one: one.rate_per_s)))
 
 
+def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
+    """Those that these trials of one plan were judged by, where they are not the defaults."""
+    return trials[0].judgement.limits if trials else {}
+
+
 def _together(part: PartView) -> tuple[Finding, ...]:
     """What the trials that are compared with each other say about each other; each sentence once."""
     found: dict[tuple[str, str], Finding] = {}
@@ -244,7 +258,8 @@ def _together(part: PartView) -> tuple[Finding, ...]:
             for cell in group
             for trial in cell.counting
         ]
-        for one in together(trials):
+        judged = HostLimits.among(_limits([trial for cell in group for trial in cell.counting]))
+        for one in together(trials, judged):
             reason = f"{where}: {one.reason}" if len(groups) > 1 else one.reason
             found.setdefault((one.check, reason), one.model_copy(update={"reason": reason}))
     return tuple(found.values())

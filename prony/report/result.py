@@ -93,8 +93,7 @@ class TrialView:
     @cached_property
     def percentiles(self) -> Mapping[str, Percentile]:
         """Of its headline times, as far as its requests support them, with their intervals."""
-        own = {key: v for key, v in self.judgement.limits.items() if key in SamplesLimits.model_fields}
-        limits = SamplesLimits.model_validate(own)
+        limits = SamplesLimits.among(self.judgement.limits)
         return percentiles(self.record.evidence, limits.samples_confidence)
 
     def beyond(self, name: str) -> float | None:

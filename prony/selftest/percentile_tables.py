@@ -39,9 +39,10 @@ def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
             "the true one. Where requests are independent it holds what it says, whatever their "
             "distribution. Where they share a queue or a pause, order statistics alone fall far short (the "
             "columns *taken as independent*); the printed intervals are widened by what the seconds show of "
-            "it (an open upper end covers). They still fall short in the tail of a busy queue, and where "
-            "a second has too few requests to have a tail of its own. A longer window and fresh trials are "
-            "the remedy."
+            "it (an open upper end covers). They still fall short, to two thirds at worst, wherever a queue "
+            "is busy (the median of a short run no less than the tail) or slow requests come in groups, and "
+            "where a second has too few requests to have a tail of its own. A longer window and fresh trials "
+            "are the remedy."
         ),
         table(head, rows),
         prose(

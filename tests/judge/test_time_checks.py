@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +13,11 @@ from prony.evidence.engine import Gap, IntervalRow
 from prony.evidence.trial import Evidence, Phase
 from prony.judge.check import Check
 from prony.judge.checks.stall import stall
-from prony.judge.checks.steady import steady, whole_trial
+from prony.judge.checks.steady import _to_come, steady, whole_trial
 from prony.judge.checks.warm import warm
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
+from prony.steady.approach import Approach
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
@@ -39,6 +42,11 @@ class TestSteady:
         assert finding.status is Status.VALID
         assert "still to come (95 %, from 50 rows" in finding.reason
 
+    def test_a_bound_above_everything_is_not_printed_as_a_figure(self) -> None:
+        wild = Approach(0.0, 21.1, math.inf, 0.2, 0.9, 12)
+        assert _to_come(wild).startswith("what is still to come cannot be bounded (95 %")
+        assert _to_come(replace(wild, bound=0.02)).startswith("at most 2")
+
     def test_exact_rows_are_level(self) -> None:
         assert found_by(steady, long_window([8000.0] * 30)).status is Status.VALID
 
@@ -46,7 +54,7 @@ class TestSteady:
         """Level rows, but too few of them: nothing is found, and nothing is shown."""
         finding = found_by(steady, long_window(f.noisy(8000, 12, 0.01, seed=3)))
         assert finding.status is Status.UNKNOWN
-        assert finding.reason.startswith("no change above the limit in 12 rows; at most ")
+        assert finding.reason.startswith("no change above the limit in 12 rows; what is still to come cannot")
         assert "would not show" in finding.reason
         assert re.search(r"for about \d+ s more", finding.advice)
         longer = found_by(steady, long_window(f.noisy(8000, 150, 0.01, seed=3)))

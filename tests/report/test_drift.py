@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from prony.compare import Looks, Sample, compare
@@ -14,9 +16,11 @@ from prony.experiment.clear import UntilClear
 from prony.judge.drift import drift
 from prony.judge.finding import Judgement, Status
 from prony.judge.verdict import judge
+from prony.report import reading
 from prony.report.export import to_json
 from prony.report.result import ResultView, TrialView
 from prony.report.terminal import render
+from prony.steady.limits import SteadyLimits
 from tests.judge import factory as f
 
 from . import factory
@@ -129,3 +133,22 @@ def test_a_cell_whose_bound_does_not_hold_stays_unknown_and_prints_its_figures()
     assert text.startswith("UNKNOWN")
     assert "requests/s" in text
     assert "spring-tomcat vs spring-jetty" in text or "spring-jetty" in text
+
+
+def test_the_limits_that_trials_were_judged_by_hold_for_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+
+    def recorded(trials: Sequence[Evidence], limits: SteadyLimits | None = None) -> float | None:
+        seen.append((limits or SteadyLimits()).penalty)
+        return drift(trials, limits)
+
+    monkeypatch.setattr(reading, "drift", recorded)
+    view = result(0.008)
+    assert set(seen) == {SteadyLimits().penalty}
+    seen.clear()
+    trials = [
+        replace(t, judgement=t.judgement.model_copy(update={"limits": {"steady_penalty": 60.0}}))
+        for t in view.trials
+    ]
+    factory.experiment(trials, SERVERS, quick=False, blocks=6, published=False)
+    assert set(seen) == {60.0}

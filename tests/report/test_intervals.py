@@ -69,7 +69,8 @@ def test_where_nothing_failed_nothing_is_said_of_it() -> None:
     assert failed_lines(view.cells) == []
     assert "without a response" not in printed(view)
     (said,) = failed_lines(failing(100).cells)
-    assert "of the responses alone p50 2 ms, p99 2 ms" in str(said)
+    assert "of the responses alone p50 2 ms, p99 2 ms; the mean leaves out requests without" in str(said)
+    assert "the mean leaves out requests without a response" in times_lines(failing(100).trials[0])[-1]
 
 
 def test_the_median_over_trials_has_an_interval_from_six_on_and_a_range_below() -> None:

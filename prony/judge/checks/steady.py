@@ -129,8 +129,9 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
 def _to_come(bound: Approach | None) -> str:
     if bound is None:
         return "too few level rows to bound what is still to come"
-    most = f"at most {percent(math.expm1(bound.bound))} still to come (95 %, from {number(bound.rows)} rows"
-    return f"{most}, {percent(bound.noise)} noise)"
+    most = math.expm1(bound.bound)
+    said = "what is still to come cannot be bounded" if most > 1 else f"at most {percent(most)} still to come"
+    return f"{said} (95 %, from {number(bound.rows)} rows, {percent(bound.noise)} noise)"
 
 
 def _more(bound: Approach | None, level: Stretch | None, limits: SteadyWindowLimits) -> str:
@@ -156,7 +157,9 @@ def _cut_off(evidence: Evidence, limits: SteadyWindowLimits) -> str:
     left = warm.still_to_come
     if left is None or left <= limits.steady_remaining:
         return ""
-    return f"; the warm-up ended at its cap, with up to {percent(math.expm1(left))} to come"
+    most = math.expm1(left)
+    coming = "what was to come not bounded" if most > 1 else f"up to {percent(most)} to come"
+    return f"; the warm-up ended at its cap, with {coming}"
 
 
 LONG_S = 600.0
