@@ -65,6 +65,14 @@ def test_the_first_root_wins(root: Path, tmp_path: Path) -> None:
     assert catalogue.names() == ("apple",)
 
 
+def test_a_server_or_a_variant_of_it_may_be_a_proxy(tmp_path: Path) -> None:
+    text = "command: [x]\nvariants:\n  edge: {forwards: true}\n"
+    write(tmp_path, "plum/server.yaml", text)
+    catalogue = Catalogue.load([tmp_path])
+    assert not catalogue.resolve("plum").forwards
+    assert catalogue.resolve("plum:edge").forwards
+
+
 @pytest.mark.parametrize(
     ("address", "message"),
     [
