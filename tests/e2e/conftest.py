@@ -35,6 +35,9 @@ isolation_invalid_factor: 1000
 client_cpu_max: 1
 client_lag_max_ms: 1000000
 client_ceiling_max: 1
+client_gain_max: 1
+client_run_delay_max: 1
+client_run_delay_invalid: 1
 little_deviation: 1
 bound_cpu_min: 0.001
 bound_full_min: 0.001
@@ -44,6 +47,12 @@ steady_change_invalid: 1
 steady_remaining: 1000
 schedule_achieved_min: 0
 schedule_lag_floor_ms: 1000000
+schedule_lag_invalid: 1
+tail_change: 1000
+tail_change_invalid: 1000
+network_retransmitted: 1
+memory_growth: 1000
+memory_growth_long: 1000
 stall_floor_ms: 1000000
 host_frequency_drop: 1
 """
