@@ -63,7 +63,6 @@ class RunningServer(GuardedProcess):
     _own_sockets: frozenset[int] = frozenset()
     """The listening sockets that were all its own when they were last looked at."""
     _other: str | None = None
-    _connections: tuple[int, ...] | None = ()
     _limit_at_ready: int | None = None
 
     @property
@@ -114,7 +113,7 @@ class RunningServer(GuardedProcess):
 
         The log never tells that a server is ready, only the port and the response do. Its own figures are
         awaited before the first request, because that request loads classes. `probe` gives None while nobody
-        responses. The agent is asked after the first right response. Raises EnvironmentFault when the server
+        answers. The agent is asked after the first right response. Raises EnvironmentFault when the server
         exits, when another process answers on its port, or after `timeout_s` since it was executed, with its
         last lines.
         """
@@ -141,20 +140,9 @@ class RunningServer(GuardedProcess):
         )
 
     def look(self) -> None:
-        """Each second under load and at its end: who listens on the port, and how many connections each
-        process has. Another listener, once seen, is not forgotten.
-        """
-        self._check_port()
-        counts = connections_by_process(self.pids(), self.host, self.port)
-        if counts is None or sum(counts) >= sum(self._connections or ()):
-            self._connections = counts  # at the end of a run they are closed one by one
-
-    def connections_by_process(self) -> tuple[int, ...] | None:
-        return self._connections
-
-    def _check_port(self) -> None:
-        """Another process may have come to listen on the same port, and the kernel gives it its share of the
-        new connections (SO_REUSEPORT). Descriptors are read only when a socket is new.
+        """Each second under load and at its end: another process may have come to listen on the same port,
+        and the kernel gives it its share of the new connections (SO_REUSEPORT). Once seen, it is not
+        forgotten. Descriptors are read only when a socket is new.
         """
         if self._owned_under_load is False:
             return
@@ -167,6 +155,10 @@ class RunningServer(GuardedProcess):
             self._own_sockets = inodes
         elif owned is not None:
             self._other = self._other_listener() or None
+
+    def connections_by_process(self) -> tuple[int, ...] | None:
+        """Those that are established now."""
+        return connections_by_process(self.pids(), self.host, self.port)
 
     @staticmethod
     def _ask(probe: Callable[[], Probe | None]) -> Probe | None:
@@ -211,8 +203,8 @@ class RunningServer(GuardedProcess):
         return cpu_quota(pid=self.pid)
 
     def thread_times(self) -> Readings:
-        """CPU time of each thread of all its processes."""
-        return thread_times(self.pids())
+        """CPU time of each thread of all its processes; not where they may run, which Prony chose."""
+        return thread_times(self.pids(), where=False)
 
     def request_count(self) -> int | None:
         """The requests that it has read so far; None when it does not count, or cannot be asked."""

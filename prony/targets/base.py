@@ -166,12 +166,13 @@ class RunningTarget(Protocol):
 
     def look(self) -> None:
         """Each second under load and at its end: who listens on its port (another process may have come, and
-        the kernel gives it its share of the new connections), and how its connections are spread over its
-        processes. Must cost next to nothing.
+        the kernel gives it its share of the new connections). Must cost next to nothing.
         """
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        """As last seen by `look`, most first; empty for a single process, None when not known."""
+        """Of each of its processes now, most first; empty for a single process, None when not known. Reads
+        all its descriptors, so it must not be asked in a window.
+        """
 
     def stop(self) -> bool | None:
         """End it; whether it was gone then. None: it is not ours to stop. May be called twice."""

@@ -27,6 +27,8 @@ LOOK_EVERY_S = 0.25
 WINDOW_GRACE_S = 30.0
 READY_GRACE_S = 30.0
 """Long enough for a host that others keep busy; an engine that is well needs milliseconds."""
+FIRST_ROWS = 3
+"""In which the connections of a run without a window are counted."""
 INTERRUPTED = "interrupted: what had been measured until then was kept and judged"
 WORTH_KEEPING_S = 60.0
 """What was measured for less than this before an interrupt is dropped."""
@@ -54,6 +56,8 @@ class WindowEdges:
 
     opened: ServerEdge
     closed: ServerEdge
+    connections_by_process: tuple[int, ...] | None = None
+    """Of the server, before the window opened; in a run without one, in its first rows."""
 
 
 class LoadRun:
@@ -71,6 +75,8 @@ class LoadRun:
         self._listener = listener
         self._worth_keeping_s = worth_keeping_s
         self._precise: Callable[[IntervalRow], bool] | None = None
+        self._rows_to_count = 0
+        self._connections: tuple[int, ...] | None = ()
         self.interrupted = False
         """Whether the user ended the measured part; what was measured until then is whole."""
 
@@ -100,6 +106,9 @@ class LoadRun:
                 self._listener.row(self.engine.last_row)
                 self._still_alive()
                 self.server.look()
+                if self._rows_to_count > 0:
+                    self._rows_to_count -= 1
+                    self._count_connections()
                 self._end_when_precise()
             return event
 
@@ -129,17 +138,27 @@ class LoadRun:
         """Open a window of this length and read the server at both of its edges. `precise`: asked after each
         row of the window whether it may end there.
         """
+        self._count_connections()
         self.engine.open_window(window_s)
         opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
         self._precise = precise
-        return WindowEdges(opened, self._end(opened, "window_closed", "t_ms", window_s))
+        closed = self._end(opened, "window_closed", "t_ms", window_s)
+        return WindowEdges(opened, closed, self._connections)
 
     def follow(self, bound_s: float) -> WindowEdges:
         """Follow a run that is measured from its first request and ends by itself; the server is read at both
         ends.
         """
+        self._rows_to_count = FIRST_ROWS
         opened = self._edge({"t_ms": 0.0})
-        return WindowEdges(opened, self._end(opened, "finished", "elapsed_ms", bound_s))
+        closed = self._end(opened, "finished", "elapsed_ms", bound_s)
+        return WindowEdges(opened, closed, self._connections)
+
+    def _count_connections(self) -> None:
+        """Reads every descriptor of the server, so never in a window. The reading with most is kept."""
+        counts = self.server.connections_by_process()
+        if counts is None or sum(counts) >= sum(self._connections or ()):
+            self._connections = counts
 
     def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
         """The edge at which the measured part ends. An interrupt of one that has lasted for a while ends it
@@ -191,7 +210,7 @@ def over_window(edges: WindowEdges, server: RunningTarget, *, placed: bool) -> S
         cpus=cpus,
         busiest_thread=busiest(opened.threads, closed.threads),
         processes=closed.process.processes,
-        connections_by_process=server.connections_by_process(),
+        connections_by_process=edges.connections_by_process,
         cpu_user_s=closed.process.cpu_user_s - opened.process.cpu_user_s,
         cpu_system_s=closed.process.cpu_system_s - opened.process.cpu_system_s,
         peak_rss_bytes=closed.process.peak_rss_bytes,

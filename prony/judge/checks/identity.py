@@ -1,5 +1,5 @@
 """identity: did the launched process send the responses, and did it survive. Must not know what the
-responses$ were.
+responses were.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ with them.
 
 from __future__ import annotations
 
+import math
+
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
 from prony.judge.finding import Finding, Status
@@ -11,8 +13,8 @@ from prony.numbers import number
 
 CHECK = "spread"
 SOURCE = "socket(7), SO_REUSEPORT: a hash of the connection's addresses chooses the socket"
-LEAST_EXTRA = 3
-"""Connections above the mean: a process of one connection each is never uneven."""
+FAIR_SHARE = 0.01
+"""So often at most a fair hash is called uneven."""
 
 
 class SpreadLimits(DeclaredLimits):
@@ -33,17 +35,38 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
         return None
     mean = sum(counts) / len(counts)
     factor = counts[0] / mean if mean else 1.0
-    uneven = factor >= limits.spread_factor and counts[0] >= mean + LEAST_EXTRA
     total = sum(counts)
+    by_chance = by_fair_hash(counts[0], total, len(counts))
+    uneven = factor >= limits.spread_factor and by_chance < FAIR_SHARE
     return Finding(
         check=CHECK,
         status=Status.SUSPECT if uneven else Status.VALID,
         value=factor,
         limit=f"the fullest process has less than {number(limits.spread_factor)} times the mean",
         reason=f"{counts[0]} of {total} connections are in one of {len(counts)} processes"
-        + (f", {counts[-1]} in the emptiest" if uneven else ""),
+        + (f", {counts[-1]} in the emptiest" if uneven else "")
+        + (
+            f"; a fair hash does that in up to {number(100 * by_chance)} % of the draws"
+            if factor >= limits.spread_factor and not uneven
+            else ""
+        ),
         advice="use more connections, or let the processes share one listening socket; then repeat"
         if uneven
         else "",
         source=SOURCE,
     )
+
+
+def by_fair_hash(fullest: int, connections: int, processes: int) -> float:
+    """At most so often some process gets `fullest` connections or more where each connection goes to any
+    process with the same probability: the binomial tail of one, times the processes (Bonferroni).
+    """
+    if fullest <= 0 or processes < 2:
+        return 1.0
+
+    def logarithm(k: int) -> float:
+        ways = math.lgamma(connections + 1) - math.lgamma(k + 1) - math.lgamma(connections - k + 1)
+        return ways - k * math.log(processes) + (connections - k) * math.log1p(-1 / processes)
+
+    one = math.fsum(math.exp(logarithm(k)) for k in range(fullest, connections + 1))
+    return min(1.0, processes * one)
