@@ -103,7 +103,7 @@ pub struct Machine {
     /// Connections of this thread that were given a worker just now.
     pub granted: VecDeque<u64>,
     /// Requests need neither a worker nor a look at stalls.
-    pub(super) responses_at_once: bool,
+    pub(super) answers_at_once: bool,
 }
 
 impl HttpState {
@@ -127,7 +127,7 @@ impl Machine {
             random: Random::new(behaviour.seed, thread as u64),
             timers: Timers::default(),
             granted: VecDeque::new(),
-            responses_at_once: behaviour.workers.is_none() && behaviour.stall.is_none(),
+            answers_at_once: behaviour.workers.is_none() && behaviour.stall.is_none(),
             shared,
         }
     }

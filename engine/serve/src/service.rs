@@ -35,7 +35,7 @@ impl Machine {
                 pending.outcome = Outcome::Normal;
             }
         }
-        let at_once = self.responses_at_once && handler.immediate;
+        let at_once = self.answers_at_once && handler.immediate;
         if at_once || (pending.outcome == Outcome::Error && handler.settings.errors_fast) {
             return self.answer(http, key, pending, out);
         }

@@ -432,7 +432,13 @@ impl Recorder {
         }
     }
 
-    /// Ends the segment at an instant not before the last change, and begins the next.
+    /// A cut commanded for an instant that this thread has passed is made here: what has been
+    /// recorded belongs before it.
+    pub fn earliest_cut_ns(&self) -> u64 {
+        self.changed_ns.max(self.users_changed_ns).max(self.from_ns)
+    }
+
+    /// Ends the segment, and begins the next, at [`Self::earliest_cut_ns`] where that is later.
     pub fn cut(
         &mut self,
         cut: Cut,
@@ -441,7 +447,7 @@ impl Recorder {
         cpu_ns: u64,
         wall_ns: u64,
     ) -> Segment {
-        let at_ns = at_ns.max(self.changed_ns).max(self.from_ns);
+        let at_ns = at_ns.max(self.earliest_cut_ns());
         self.integrate(at_ns);
         self.integrate_users(at_ns);
         self.push_quiet(at_ns);

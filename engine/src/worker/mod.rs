@@ -217,6 +217,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             && let Some((at_ns, cut)) = self.schedule.take(now_ns)
         {
             self.record.cut_passed_marks(self.now_ns);
+            // A command may come late. All that is told of an edge is of the same instant.
+            let at_ns = at_ns.max(self.record.recorder.earliest_cut_ns());
             if let Some(open) = &mut self.open {
                 self.record.recorder.counters.offered += open.count_due(at_ns);
             }

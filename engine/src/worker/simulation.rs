@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -61,6 +61,9 @@ std::thread_local! {
     static SEND_REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
     /// The time that each send takes the client.
     static SEND_NS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    /// A command of the coordinator, and when it reaches the thread (after the start).
+    static COMMAND: std::cell::Cell<Option<(u64, WorkerCommand)>> = const { std::cell::Cell::new(None) };
+    static COORDINATOR: std::cell::RefCell<Option<Sender<WorkerCommand>>> = const { std::cell::RefCell::new(None) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,6 +150,13 @@ impl Driver for Simulated {
             self.looks + 1
         };
         self.now_ns = next_ns.max(self.now_ns + if self.looks > 2 { 100 } else { 0 });
+        if let Some((reaches_ns, command)) = COMMAND.get()
+            && self.now_ns >= START_NS + reaches_ns
+        {
+            COMMAND.set(None);
+            COORDINATOR.with_borrow(|commands| commands.as_ref().unwrap().send(command).unwrap());
+            self.batch.push_back(NetEvent::Woken);
+        }
         while let Some(Reverse((at_ns, due))) = self.due.peek().copied()
             && at_ns <= self.now_ns
         {
@@ -252,6 +262,7 @@ fn simulate_thread(
         window: Some(span),
     };
     commands.send(command).unwrap();
+    COORDINATOR.set(Some(commands));
     SERVICE.set(service);
     start::<Simulated>(&job, &link).unwrap();
     let mut recorded = Recorded {

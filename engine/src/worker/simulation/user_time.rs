@@ -161,6 +161,25 @@ fn a_freeze_over_the_end_of_the_window_is_in_the_ages_of_what_is_in_flight() {
 }
 
 #[test]
+fn a_window_that_is_closed_late_is_told_of_one_instant() {
+    // The command is for 590 ms and comes at 600, where a row has ended: so does the window.
+    let at_ns = START_NS + 590 * MS;
+    let command = WorkerCommand::CloseWindow { id: 1, at_ns };
+    COMMAND.set(Some((600 * MS, command)));
+    let recorded = simulate(
+        |sent_ns| sent_ns + 7 * MS,
+        (100, 900),
+        |plan| plan["load"]["ramp_up_ms"] = 8.into(),
+    );
+    let near = |ns: u64, expected_ns: u64| ns.abs_diff(expected_ns) <= 4 * 2048;
+    let cycle_ns = recorded.spent(LifePart::Cycle);
+    assert!(near(cycle_ns, 4 * 500 * MS), "{cycle_ns}");
+    // Sent at 593, 595, 596 and 598 ms.
+    let age_ns = recorded.edges.in_flight_age_close_ns as u64;
+    assert!(near(age_ns, (7 + 5 + 4 + 2) * MS), "{age_ns}");
+}
+
+#[test]
 fn pauses_of_iterations_that_send_nothing_are_user_time() {
     let recorded = simulate(
         |sent_ns| sent_ns + 5 * MS,
