@@ -90,7 +90,7 @@ HIDDEN_FACTOR = 3.0
 
 def _open_loop_shows(closed: SetupResult) -> ExtraCase:
     """The same server in an open loop: p99 from the intended send shows the stall."""
-    outcome = run_setup(Setup(serve=STALLS, load=_open(200), measured=WholeRun(duration_s=5.0)))
+    outcome = run_setup(Setup(serve=STALLS, load=_open(350), measured=WholeRun(duration_s=5.0)))
     hidden, shown = closed.figures.get("p99_ms"), outcome.figures.get("p99_ms")
     if hidden is None or shown is None:
         return ExtraCase("", "p99 of one of the loops is missing")
