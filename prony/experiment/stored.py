@@ -45,9 +45,14 @@ _OLD_CROSS_CHECK = frozenset(
 """Of a part's `cross_check`, from when the tools' runs were kept in the plan and not in the trials."""
 
 
+def _parts(spec: Spec) -> Sequence[Spec]:
+    """The parts of a stored plan; of schema 1 there are none, and `parts` was a flag of a load."""
+    return spec.get("parts", ()) if spec.get("schema") == 2 else ()
+
+
 def trials_of(row: ExperimentRow, trials: Sequence[StoredTrial]) -> list[StoredTrial]:
     """The trials of an experiment, with the runs of other tools that an old cross-check kept in its plan."""
-    for part in row.spec.get("parts", ()):
+    for part in _parts(row.spec):
         old = part.get("cross_check") or {}
         if old.keys() & _OLD_CROSS_CHECK:
             trials = [_with_old_tools(one, old) for one in trials]
@@ -89,7 +94,7 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
             f"{row.id} was stored by Prony {row.prony_version}, which did not record the workload of "
             "a sweep, a search or a load; run it again"
         )
-    if any((part.get("cross_check") or {}).keys() & _OLD_CROSS_CHECK for part in row.spec.get("parts", ())):
+    if any((part.get("cross_check") or {}).keys() & _OLD_CROSS_CHECK for part in _parts(row.spec)):
         raise UsageError(
             f"{row.id} was stored by Prony {row.prony_version}, whose trials did not say which other tools "
             "run; run it again"
