@@ -15,6 +15,10 @@ from prony.judge.finding import Status
 from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.trial import run_setup
 
+TOO_SHORT = ("steady", "samples")
+"""Unknown in a window of seconds, which accuses nobody: too few rows to show a level, too few requests (or
+requests that come in waves) for the interval of a p99.
+"""
 PAUSES_S = (1.0, 3.0, 6.0)
 """Before each repeat; the disturbance may be gone by then."""
 BUSY = frozenset(
@@ -104,15 +108,14 @@ def conclude(seen: list[SetupResult]) -> CleanResult:
     last = problems(seen[-1])
     every = {check: reason for check, reason in last.items() if all(check in problems(s) for s in seen)}
     explainable = set(BUSY) if all(disturbed(outcome) for outcome in seen) else set()
-    too_short = all(outcome.status("steady") is Status.UNKNOWN for outcome in seen)
-    ignored = {"steady"} if too_short else set()
+    ignored = {c for c in TOO_SHORT if all(outcome.status(c) is Status.UNKNOWN for outcome in seen)}
     every = {check: reason for check, reason in every.items() if check not in ignored}
     return CleanResult(
         attempts=len(seen),
         false_alarms={check: reason for check, reason in every.items() if check not in explainable},
         explained={check: reason for check, reason in every.items() if check in explainable},
         gone=tuple(sorted({check for s in seen for check in problems(s)} - every.keys() - ignored)),
-        too_short=too_short,
+        too_short="steady" in ignored,
     )
 
 
