@@ -2,8 +2,8 @@
 
 The rule: a finding that is gone in a repeat was caused by this host, and is reported. A finding present in
 every attempt is a false alarm, with one exception: a check in `BUSY`, when the host's own readings show
-another process on its CPUs in every attempt. `steady` that is unknown accuses nobody: a window of a few
-seconds cannot show that it is level, which the finding says itself.
+another process on its CPUs in every attempt. `steady` and `samples` that are unknown accuse nobody: a window
+of a few seconds shows neither a level nor, of few requests, a p99; both findings say so themselves.
 """
 
 from __future__ import annotations
