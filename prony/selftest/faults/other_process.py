@@ -30,11 +30,11 @@ PATIENCE_S = 20.0
 
 
 @contextmanager
-def other_process(port: int) -> Iterator[None]:
+def other_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
     """A process that Prony did not launch answers on this port."""
     process = subprocess.Popen([*SHARED, HOST, str(port)])
     try:
-        yield
+        yield process
     finally:
         process.kill()
         process.wait()
@@ -74,15 +74,13 @@ VISIT_S = 1.5
 def _visits(running: RunningSetup) -> Iterator[None]:
     """Joins the port when the window opens and leaves before it closes."""
     assert running.port is not None
-    process = subprocess.Popen([*SHARED, HOST, str(running.port)])
-    leaves = threading.Timer(VISIT_S, process.kill)
-    leaves.start()
-    try:
-        yield
-    finally:
-        leaves.cancel()
-        process.kill()
-        process.wait()
+    with other_process(running.port) as process:
+        leaves = threading.Timer(VISIT_S, process.kill)
+        leaves.start()
+        try:
+            yield
+        finally:
+            leaves.cancel()
 
 
 FORWARDS = (sys.executable, "-I", "-S", str(Path(forwarder.__file__).resolve()))
