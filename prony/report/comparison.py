@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
+from prony.judge.times import NAMED
 from prony.numbers import percent
 from prony.report import aa, levels
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
@@ -111,7 +112,9 @@ def value(trial: TrialView, figure: str) -> float | None:
 def spread_of(cell: CellView, figure: str) -> Spread | None:
     """Median, its interval and the range of a figure over the trials that count."""
     return spread(
-        (value(trial, figure) for trial in cell.counting), (trial.beyond(figure) for trial in cell.counting)
+        (value(trial, figure) for trial in cell.counting),
+        (trial.beyond(figure) for trial in cell.counting),
+        percentile=figure in NAMED,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
+from statistics import median_high
 
 from prony.judge.percentiles import Times
 from prony.judge.times import headline, headline_times, supported, without_response
@@ -107,7 +107,7 @@ def failed_lines(cells: Sequence[CellView]) -> list[Block]:
             share = sum(one.failed for one in found) / sum(one.count for one in found)
             alone = [{name: p.responses_ms for name, p in supported(one).items()} for one in found]
             names = [name for name in SAID if all(one.get(name) is not None for one in alone)]
-            middles = {name: median(one[name] or 0.0 for one in alone) for name in names}
+            middles = {name: median_high(one[name] or 0.0 for one in alone) for name in names}
             lines.append(
                 f"{cell.label}: {percent(share)} in {counted(len(found), 'trial')}; of the responses alone "
                 f"{_said(middles)}; {MEAN_OF}"

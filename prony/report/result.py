@@ -128,9 +128,12 @@ class Spread:
         return self.bound is not None and value >= self.bound
 
 
-def spread(values: Iterable[float | None], beyond: Iterable[float | None] = ()) -> Spread | None:
+def spread(
+    values: Iterable[float | None], beyond: Iterable[float | None] = (), *, percentile: bool = False
+) -> Spread | None:
     """Median with its interval, smallest and largest; None without a finite value. `beyond`: lower bounds of
-    values that are longer than all others.
+    values that are longer than all others. `percentile`: of an even number the longer one of the two in the
+    middle, because the average of two percentiles is the percentile of nothing.
     """
     known = sorted(value for value in values if value is not None and math.isfinite(value))
     bounds = sorted(max([value, *known[-1:]]) for value in beyond if value is not None)
@@ -138,9 +141,8 @@ def spread(values: Iterable[float | None], beyond: Iterable[float | None] = ()) 
     if not found:
         return None
     middle = len(found) // 2
-    median = found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
-    if len(known) <= middle:
-        median = found[middle]
+    alone = percentile or len(found) % 2 or len(known) <= middle
+    median = found[middle] if alone else (found[middle - 1] + found[middle]) / 2
     low, high = median_interval(found) or (None, None)
     return Spread(median, found[0], found[-1], len(found), low, high, bounds[0] if bounds else None)
 
@@ -224,7 +226,9 @@ class CellView:
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""
         return spread(
-            (trial.figure(name) for trial in self.counting), (trial.beyond(name) for trial in self.counting)
+            (trial.figure(name) for trial in self.counting),
+            (trial.beyond(name) for trial in self.counting),
+            percentile=name in NAMED,
         )
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_high
 
 from prony.evidence.engine import Histogram, ScriptReport
 from prony.evidence.trial import Evidence, PopulationFacts
@@ -122,7 +122,7 @@ def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
 def _step_row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:
     def middle(values: Sequence[float | None]) -> str:
         known = [value for value in values if value is not None]
-        return significant(median(known), 3) if len(known) == len(values) else ABSENT
+        return significant(median_high(known), 3) if len(known) == len(values) else ABSENT
 
     return (
         name,

@@ -80,6 +80,14 @@ def test_spread_is_median_and_range_and_knows_no_nan() -> None:
     assert spread([float("inf")]) is None
 
 
+def test_two_percentiles_are_never_averaged() -> None:
+    found = spread([6.27, 5.82], percentile=True)
+    assert found is not None
+    assert found.median == 6.27
+    assert (middle := spread([6.27, 5.82])) is not None
+    assert middle.median == pytest.approx(6.045)
+
+
 def test_the_steady_figure_stands_beside_the_published_protocols() -> None:
     trial = factory.experiment().trials[0]
     assert value(trial, "steady_over_published") == pytest.approx(
