@@ -13,6 +13,7 @@ from pydantic import AliasChoices, Field
 from prony.evidence.base import Record
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
+from prony.evidence.hosts import HostEvidence
 from prony.evidence.server import Probe, ServerIdentity, ServerWindow, ServiceUse, StartUp
 
 
@@ -222,14 +223,18 @@ class Evidence(Record):
 
     load: LoadFacts
     engine: EngineReport | None = None
+    """On several hosts the sum of their engines."""
     server: ServerIdentity
     start_up: StartUp | None = None
     server_window: ServerWindow | None = None
     services: tuple[ServiceUse, ...] = ()
     """Backing services."""
     host_window: HostWindow | None = None
+    """On several hosts the server's CPUs of the server's host, and the client's of the busiest load host."""
     host_rows: tuple[HostRow, ...] = ()
     """The host second by second over the whole trial, in the engine's time."""
+    hosts: tuple[HostEvidence, ...] = ()
+    """Empty: everything on one machine."""
     partition: CpuPartition | None = None
     limits: Limits | None = None
     probes: tuple[Probe, ...] = ()
