@@ -24,6 +24,21 @@ LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
 
 
+class Share(Record):
+    """The part of an engine that offers a load together with others: of every `of` things in a row (users,
+    arrivals, numbers of a sequence, rows of a feeder, requests of a total) those with these slots.
+    """
+
+    slots: tuple[int, ...]
+    """Rising, each below `of`."""
+    of: int
+
+    def count(self, things: int) -> int:
+        """How many of so many things are this engine's."""
+        rounds, rest = divmod(things, self.of)
+        return rounds * len(self.slots) + sum(slot < rest for slot in self.slots)
+
+
 class EngineLoad(Record):
     """A load for the engine. It ends at the first bound that is set: time, requests, iterations, or the
     schedule of an open load.
@@ -60,6 +75,10 @@ class EngineLoad(Record):
     """Names of captured values that the engine reports."""
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have, for the self-test (docs/engine.md)."""
+    share: Share | None = None
+    """What is this engine's, of a load that several offer together: everything else here is of the whole."""
+    start: Literal["at_once", "commanded"] = "at_once"
+    """Commanded: it gets ready and waits to be told the instant at which the load begins."""
 
 
 def engine_load(
@@ -133,6 +152,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "interval_ms": 1000,
         "marks": list(load.marks),
         **_script(load),
+        **_together(load),
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
@@ -148,6 +168,16 @@ def _script(load: EngineLoad) -> dict[str, Any]:
         plan["script"] = load.script.model_dump(mode="json")
     if load.rate_groups is not None:
         plan["rates"] = {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": RATE_SPAN_MS}
+    return plan
+
+
+def _together(load: EngineLoad) -> dict[str, Any]:
+    """What only an engine among several is told."""
+    plan: dict[str, Any] = {}
+    if load.share is not None:
+        plan["share"] = load.share.model_dump(mode="json")
+    if load.start != "at_once":
+        plan["start"] = load.start
     return plan
 
 

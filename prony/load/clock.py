@@ -1,0 +1,162 @@
+"""Two clocks side by side: how far a host's monotonic clock is from the laboratory's, from many round trips.
+Pure: times come in. Must not know how they were taken.
+
+A round trip is three readings: the laboratory's clock, the host's, the laboratory's again. The host's was
+read somewhere between the other two, so the offset is known to within half of the round trip, whatever the
+two ways take (RFC 5905, section 8). Short round trips say more than long ones: of each stretch of time only
+the shortest counts (a minimum filter), and a line through them gives offset and drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from prony.evidence.hosts import Clock
+
+STRETCHES = 32
+"""The time so far is cut into so many stretches, and the shortest round trip of each is kept: more of them
+make the drift no better and cost memory over days.
+"""
+SHORT_SPAN_S = 2.0
+"""Over less than this the drift of two clocks (below 100 ppm, as a rule below 20) is smaller than what the
+round trips can tell: it is taken to be 0.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """Three readings in nanoseconds: the laboratory's clock, the host's, the laboratory's."""
+
+    asked_ns: int
+    host_ns: int
+    answered_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """There and back."""
+        return self.answered_ns - self.asked_ns
+
+    @property
+    def middle_ns(self) -> float:
+        """On the laboratory's clock, when the host's was read if both ways took equally long."""
+        return self.asked_ns + self.length_ns / 2
+
+    @property
+    def offset_ns(self) -> float:
+        """Host minus laboratory, to within half of the length."""
+        return self.host_ns - self.middle_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEstimate:
+    """A line: the offset at one instant, and its change."""
+
+    at_ns: float
+    """On the laboratory's clock."""
+    offset_ns: float
+    """Host minus laboratory at that instant."""
+    drift: float
+    """Change of the offset per time of the laboratory's clock; no unit."""
+    uncertainty_ns: float
+    round_trips: int
+
+    def offset_at_ns(self, lab_ns: float) -> float:
+        """Host minus laboratory at an instant of the laboratory's clock."""
+        return self.offset_ns + self.drift * (lab_ns - self.at_ns)
+
+    def host_ns(self, lab_ns: float) -> int:
+        """The reading of the host's clock at an instant of the laboratory's."""
+        return round(lab_ns + self.offset_at_ns(lab_ns))
+
+    def lab_ns(self, host_ns: float) -> int:
+        """The reading of the laboratory's clock at an instant of the host's."""
+        return round(self.at_ns + (host_ns - self.at_ns - self.offset_ns) / (1 + self.drift))
+
+    def evidence(self, *used: ClockEstimate, between_ns: tuple[float, float] | None = None) -> Clock:
+        """As it is stored. `used`: estimates by which instants were put on this clock while the load ran; how
+        far they were off at most `between` two instants of the laboratory's clock counts as skew.
+        """
+        ends = between_ns or (self.at_ns, self.at_ns)
+        off = [abs(one.offset_at_ns(end) - self.offset_at_ns(end)) for one in used for end in ends]
+        return Clock(
+            offset_s=self.offset_ns * 1e-9,
+            uncertainty_s=self.uncertainty_ns * 1e-9,
+            drift_per_s=self.drift,
+            round_trips=self.round_trips,
+            skew_s=(max(off, default=0.0) + self.uncertainty_ns) * 1e-9,
+        )
+
+
+@dataclass(slots=True)
+class ClockEstimator:
+    """Takes round trips as they come and keeps the shortest of each stretch of time."""
+
+    _kept: list[RoundTrip] = field(default_factory=list)
+    _stretch_ns: float = 1e9
+    _first_ns: float | None = None
+    _count: int = 0
+
+    def add(self, trip: RoundTrip) -> None:
+        """Take one more; one in which the laboratory's clock goes backwards is left out."""
+        if trip.length_ns < 0:
+            return
+        self._count += 1
+        if self._first_ns is None:
+            self._first_ns = trip.middle_ns
+        self._keep(trip)
+        while len(self._kept) > STRETCHES:
+            self._stretch_ns *= 2
+            kept, self._kept = self._kept, []
+            for one in kept:
+                self._keep(one)
+
+    def _keep(self, trip: RoundTrip) -> None:
+        here = self._stretch_of(trip)
+        for place, one in enumerate(self._kept):
+            if self._stretch_of(one) == here:
+                if trip.length_ns < one.length_ns:
+                    self._kept[place] = trip
+                return
+        self._kept.append(trip)
+
+    def _stretch_of(self, trip: RoundTrip) -> int:
+        return int((trip.middle_ns - (self._first_ns or 0.0)) // self._stretch_ns)
+
+    def estimate(self) -> ClockEstimate:
+        """The line through what was kept. Raises ValueError without a round trip."""
+        return fitted(self._kept, count=self._count)
+
+
+def fitted(trips: Iterable[RoundTrip], *, count: int | None = None) -> ClockEstimate:
+    """The line of least squares through the offsets, each weighted by 1 ÷ length² (its error is bounded by
+    half of its length). Raises ValueError without a round trip.
+
+    The uncertainty is half of the shortest round trip, and the farthest that a round trip lies outside of its
+    own bound about the line: clocks that were set, or whose drift changed, do not fit a line.
+    """
+    kept = sorted(trips, key=lambda trip: trip.middle_ns)
+    if not kept:
+        raise ValueError("a clock is compared by round trips, and there is none")
+    best = min(kept, key=lambda trip: trip.length_ns)
+    origin, base = best.middle_ns, best.offset_ns
+    drift, level = 0.0, 0.0
+    if kept[-1].middle_ns - kept[0].middle_ns >= SHORT_SPAN_S * 1e9:
+        weights = [(best.length_ns + 1.0) ** 2 / (trip.length_ns + 1.0) ** 2 for trip in kept]
+        whole = sum(weights)
+        times = [trip.middle_ns - origin for trip in kept]
+        offsets = [trip.offset_ns - base for trip in kept]
+        mean_time = sum(w * t for w, t in zip(weights, times, strict=True)) / whole
+        mean_offset = sum(w * o for w, o in zip(weights, offsets, strict=True)) / whole
+        spread = sum(w * (t - mean_time) ** 2 for w, t in zip(weights, times, strict=True))
+        if spread > 0:
+            cross = (
+                w * (t - mean_time) * (o - mean_offset)
+                for w, t, o in zip(weights, times, offsets, strict=True)
+            )
+            drift = sum(cross) / spread
+            level = mean_offset - drift * mean_time
+    line = ClockEstimate(origin, base + level, drift, 0.0, len(kept) if count is None else count)
+    outside = (abs(trip.offset_ns - line.offset_at_ns(trip.middle_ns)) - trip.length_ns / 2 for trip in kept)
+    uncertainty_ns = best.length_ns / 2 + max(0.0, *outside)
+    return ClockEstimate(line.at_ns, line.offset_ns, drift, uncertainty_ns, line.round_trips)
