@@ -14,7 +14,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.errors import expectations_missed
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.percentiles import CONFIDENCE, Percentile, Times
-from prony.judge.window import measured
+from prony.judge.window import measured, request_times
 from prony.steady.detector import full_rows
 
 NAMED: dict[str, float] = {
@@ -33,7 +33,7 @@ def headline(window: Window, model: str) -> Histogram | None:
     """What the figures' times are: from the intended send in an open load; else from the start of the connect
     where requests opened connections; else from the actual send.
     """
-    return window.latency if model == "open" else window.response_time or window.service_time
+    return window.latency if model == "open" else request_times(window)
 
 
 def headline_times(evidence: Evidence) -> Times | None:
@@ -69,8 +69,7 @@ def step_times(step: StepFigures, window: Window) -> Times | None:
     none; then those that timed out count.
     """
     known = not expectations_missed(window) and step in window.steps
-    times = step.response_time or step.service_time
-    return _times(times, step.completed, step.failed if known else 0)
+    return _times(request_times(step), step.completed, step.failed if known else 0)
 
 
 def plain_times(histogram: Histogram | None) -> Times | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.evidence.engine import Window
+from prony.evidence.engine import Histogram, StepFigures, Window
 from prony.evidence.trial import Evidence
 
 SHORTEST_S = 1e-6
@@ -16,3 +16,11 @@ def measured(evidence: Evidence) -> Window | None:
         return None
     window = evidence.engine.window
     return window if window.duration_s >= SHORTEST_S else None
+
+
+def request_times(of: Window | StepFigures) -> Histogram | None:
+    """From where a request begins: the start of its connect where it opened a connection, else its send.
+
+    Not from the intended send, which the load generator decides: for what the server made users wait.
+    """
+    return of.response_time or of.service_time

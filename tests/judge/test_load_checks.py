@@ -211,6 +211,11 @@ class TestLittle:
         )
         assert little(short, LIMITS).status is Status.VALID
         assert little(f.window(short, clipped_cycle_s=18.0), LIMITS).status is Status.INVALID
+        connected = f.of_values([10_000_000] * 1599 + [400_000_000])  # the last one connected for 300 ms
+        assert (
+            little(f.window(short, clipped_cycle_s=18.0, response_time=connected), LIMITS).status
+            is Status.VALID
+        )
 
 
 def simulated_window(

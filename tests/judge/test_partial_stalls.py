@@ -140,10 +140,41 @@ class TestOnePartOfTheServer:
         ]
         return f.engine(base, rows=tuple(rows))
 
-    def test_a_frequent_kind_of_work_is_not_a_freeze(self) -> None:
+    def test_a_frequent_kind_of_work_is_not_told_from_a_regular_freeze(self) -> None:
+        """A worker of four that stops for 100 ms in every second holds as many requests as slow work does."""
         finding = stall(self.mixed(10), LIMITS)
-        assert finding.status is Status.VALID
-        assert "at 0.5 % of all requests a kind of work" in finding.reason
+        assert finding.status is Status.UNKNOWN
+        assert (
+            "0.5 % of all requests, in most seconds: a kind of work, or a part of the server that freezes"
+            in (finding.reason)
+        )
+        assert "a step of their own" in finding.advice
+
+    def test_that_decides_where_latency_is_claimed(self) -> None:
+        assert not stall.essential(self.mixed(10))
+        assert stall.essential(f.part(self.mixed(10), "load", claim="latency"))
+
+    def test_where_connections_are_opened_their_times_count(self) -> None:
+        """Eight connects of a second among 80,000 requests, as of a full accept queue: 7 % of user time."""
+        slow_connects = f.of_values([USUAL_NS] * 79_992 + [1_000_000_000] * 8)
+        finding = stall(f.window(f.healthy(), response_time=slow_connects), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "spent in 8 requests far above p99 (longest 1 s)" in finding.reason
+        step = StepFigures(
+            scenario="main",
+            name="1",
+            service_time=f.of_values([USUAL_NS] * 80_000),
+            response_time=slow_connects,
+        )
+        of_step = f.window(f.healthy(), steps=(step,), response_time=slow_connects)
+        assert stall(of_step, LIMITS).status is Status.SUSPECT
+
+    def test_a_gap_is_held_against_the_times_that_are_printed(self) -> None:
+        """Handshakes of 30 ms: a pause of 200 ms is not ten times the p99 that users see."""
+        paused = f.window(f.healthy(), gaps=(gap(42, 200, 10),))
+        assert stall(paused, LIMITS).status is Status.SUSPECT
+        connecting = f.window(paused, response_time=f.histogram(count=3000, mean_ms=30, sigma=0.02))
+        assert stall(connecting, LIMITS).status is Status.VALID
 
     def test_the_same_in_bursts_is_one(self) -> None:
         assert stall(self.mixed(3), LIMITS).status is Status.SUSPECT

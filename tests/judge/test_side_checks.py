@@ -221,6 +221,9 @@ class TestClient:
         )
         slow = f.window(self.ROOM, threads=(waiting,), service_time=f.histogram(800, mean_ms=100.0))
         assert client(slow, LIMITS).status is Status.SUSPECT
+        # The same where the 100 ms are a handshake: what is printed has it in it.
+        handshakes = f.window(slow, service_time=f.histogram(), response_time=f.histogram(800, mean_ms=100.0))
+        assert client(handshakes, LIMITS).status is Status.SUSPECT
 
     def test_one_thread_whose_waiting_cannot_be_read_is_no_pass_for_it(self) -> None:
         both = (EngineThread(cpu=1, cpu_s=1, wall_s=10, run_delay_s=0.0, timeslices=1), EngineThread(cpu=2))

@@ -18,7 +18,7 @@ from prony.judge.finding import Finding, Status, no_window
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
 from prony.judge.times import plain_times, supported
-from prony.judge.window import measured
+from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 
 CHECK = "client"
@@ -123,7 +123,8 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
         return []
     share, thread = max(waited, key=lambda one: one[0])
     each_s = (thread.run_delay_s or 0.0) / max(1, thread.timeslices or 0)
-    mean_s = (window.service_time.mean_ns or 0.0) / 1e9 if window.service_time is not None else 0.0
+    times = request_times(window)
+    mean_s = (times.mean_ns or 0.0) / 1e9 if times is not None else 0.0
     certain = min(share, each_s / mean_s) if mean_s > 0 else 0.0
     which = "its thread" if len(waited) == 1 else "one of its threads"
     text = f"{which} was runnable and not running for {percent(share)} of the window"

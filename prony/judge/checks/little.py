@@ -14,7 +14,7 @@ from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.finding import Finding, Status, no_window, worst
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.window import measured
+from prony.judge.window import measured, request_times
 from prony.numbers import number, percent
 
 CHECK = "little"
@@ -156,16 +156,18 @@ def _last_responses(window: Window, evidence: Evidence) -> float:
     response.
     """
     ended = [one.users for one in evidence.load.populations if one.end_s is not None]
-    if not ended or window.service_time is None or window.service_time.max_ns is None:
-        return 0.0
-    return sum(ended) * window.service_time.max_ns * 1e-9 / window.duration_s
+    return sum(ended) * _longest_s(window) / window.duration_s
 
 
 def _tail_allowance(window: Window, report: EngineReport) -> float:
     """With an exact total of requests the last user may still be busy while the others have none left."""
-    if report.reason != "total_requests" or window.service_time is None or window.service_time.max_ns is None:
-        return 0.0
-    return window.service_time.max_ns * 1e-9 / window.duration_s
+    return _longest_s(window) / window.duration_s if report.reason == "total_requests" else 0.0
+
+
+def _longest_s(window: Window) -> float:
+    """The longest time that a user was busy with one request, connecting included; 0 when not known."""
+    times = request_times(window)
+    return (times.max_ns or 0) * 1e-9 if times is not None else 0.0
 
 
 def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> FormResult:

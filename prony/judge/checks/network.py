@@ -137,12 +137,14 @@ def _retransmitted(window: Window, counts: TcpCounts, limits: NetworkLimits) -> 
 
 
 def _waited_for_segment(window: Window) -> bool:
-    """Whether a response took as long as a segment that is sent again, or timed out; also where that was not
-    read.
+    """Whether a response or a TLS handshake took as long as a segment that is sent again, or timed out; also
+    where that was not read.
     """
     if window.errors.get("timeout") or window.service_time is None or window.service_time.max_ns is None:
         return True
-    return window.service_time.max_ns >= SEGMENT_AGAIN_MS * 1e6
+    # The time to connect is left out: a SYN that is sent again is counted apart.
+    every = (window.service_time, window.tls_time)
+    return any(times is not None and (times.max_ns or 0) >= SEGMENT_AGAIN_MS * 1e6 for times in every)
 
 
 def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:

@@ -9,7 +9,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown, worst
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.window import measured
+from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
 
@@ -203,7 +203,7 @@ def _moved(window: Window) -> Moved | None:
     """None where a histogram is missing. What the lag did to the server, which gets late requests in a
     bunch, is not in it: that is in the time from the actual send too.
     """
-    sent = window.response_time or window.service_time
+    sent = request_times(window)
     if window.send_lag is None or window.latency is None or sent is None:
         return None
     percentile = _supported(window.send_lag.count, CLAIMED_MOST)

@@ -16,7 +16,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
-from prony.judge.window import measured
+from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
 
@@ -27,9 +27,10 @@ WITNESSED = 0.5
 USUAL_DELAY = 0.01
 """Share of its time for which a thread may wait for a CPU in passing, between gaps: of no gap a witness."""
 KNOWN_SHARE = 0.0025
-"""Requests as frequent as this are a kind of work that p99.9 shows, not a freeze that percentiles hide ..."""
+"""Long requests as frequent as this may be a kind of work: then it is not known whether a part froze ..."""
 BURST_ROWS = 0.5
-"""... unless no more than this share of the window's rows has any."""
+"""... unless no more than this share of the window's rows has any: work comes in every second."""
+OWN_STEP = "name requests that are meant to take so long as a step of their own: each step has its own p99"
 
 
 class StallLimits(DeclaredLimits):
@@ -151,7 +152,7 @@ def long_requests(kinds: Sequence[Decoded], limits: StallLimits, found: Sequence
 
 
 def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
-    """Whether long requests are a kind of work: frequent, and not in bursts."""
+    """Whether long requests may be a kind of work: frequent, not in bursts. A regular freeze is that, too."""
     if long.frequency < KNOWN_SHARE or evidence.engine is None or evidence.engine.window is None:
         return False
     window = evidence.engine.window
@@ -160,7 +161,11 @@ def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
     return sum(ns > least * 1e6 for ns in longest_ns) > BURST_ROWS * len(longest_ns) or not longest_ns
 
 
-@check(StallLimits, order=200)
+def _claims_latency(evidence: Evidence) -> bool:
+    return evidence.load.claim == "latency"
+
+
+@check(StallLimits, order=200, essential=_claims_latency)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client;
     user time in requests far above p99; and percentiles with the gaps filled in.
@@ -172,11 +177,12 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    if window.service_time is None:
+    times = request_times(window)
+    if times is None:
         return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
     try:
-        histogram = decode(window.service_time)
-        of_steps = [decode(step.service_time) for step in window.steps if step.service_time is not None]
+        histogram = decode(times)
+        of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
     except HistogramError as damage:
         return unknown(CHECK, f"the histogram is damaged: {damage}", limit=limit, source=SOURCE)
     p99_ns = histogram.percentile_ns(99)
@@ -192,7 +198,8 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     open_loop = evidence.load.model == "open"
     # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
     much = not open_loop and long.share >= limits.stall_user_time
-    partial = much and not is_usual(long, evidence, least)
+    usual = much and is_usual(long, evidence, least)
+    partial = much and not usual
     own = _of_client(window, found)
     said = _gaps(found, silent, own) + [_thread(window, one) for one in of_threads]
     if partial:
@@ -201,19 +208,23 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     if not said:
         seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
         said = [f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"]
-        if much:
-            often = percent(long.frequency)
-            said.append(f"at {often} of all requests a kind of work: name it as a step of its own")
+        if usual:
+            said.append(_usual(long))
     elif found and open_loop:
         said.append("latency, from the intended send, includes them")
     suspect = hidden or partial or bool(of_threads) or bool(own)
+    status = Status.SUSPECT if suspect else Status.UNKNOWN if usual else Status.VALID
     return Finding(
         check=CHECK,
-        status=Status.SUSPECT if suspect else Status.VALID,
+        status=status,
         value=longest_ms,
         limit=limit,
         reason="; ".join(said),
-        advice=_advice(evidence, histogram, found, partial, bool(of_threads or own)) if suspect else "",
+        advice=_advice(evidence, histogram, found, partial, bool(of_threads or own))
+        if suspect
+        else OWN_STEP
+        if usual
+        else "",
         source=SOURCE,
     )
 
@@ -256,6 +267,13 @@ def _part(long: LongRequests) -> str:
         f"{percent(long.share)} of user time was spent in {number(long.count)} requests far above p99 "
         f"(longest {milliseconds(long.longest_ms)}) while others were answered: a part of the connections "
         "waited, as when one of several workers freezes"
+    )
+
+
+def _usual(long: LongRequests) -> str:
+    return (
+        f"they are {percent(long.frequency)} of all requests, in most seconds: a kind of work, or a part of "
+        "the server that freezes regularly"
     )
 
 
