@@ -19,6 +19,7 @@ from prony.experiment.conforming import conformance_of
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge import outside
+from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
@@ -74,7 +75,8 @@ class Trials:
             conformance = conformance_of(target.built, trial, server_cpus, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = Surroundings(self.testbed.partition, target.limits(self.testbed.limits))
-        outcome = run_trial(trial, target, surroundings, self.progress, seed=seed)
+        steady = SteadyWindowLimits.among(cell.limits).steady
+        outcome = run_trial(trial, target, surroundings, self.progress, seed=seed, steady=steady)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise outcome.fault
         ended_at = datetime.now(UTC)

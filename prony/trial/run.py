@@ -25,6 +25,7 @@ from prony.load.engine import EngineRun
 from prony.plan.load import DRAIN_S, WholeRun
 from prony.plan.trial import TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
+from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
 from prony.trial import beside
@@ -77,14 +78,16 @@ def run_trial(
     listener: TrialObserver,
     *,
     seed: int = 1,
+    steady: SteadyLimits | None = None,
 ) -> TrialOutcome:
-    """Measure `server` once; it is stopped however the trial ends, if Prony started it.
+    """Measure `server` once; it is stopped however the trial ends, if Prony started it. The warm-up waits for
+    what `steady` asks of the window, by default what the check of that name asks.
 
     An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
     that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
     be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
     """
-    return _Trial(plan, server, surroundings, listener, seed).run()
+    return _Trial(plan, server, surroundings, listener, seed, steady or SteadyLimits()).run()
 
 
 def usual_bytes(evidence: Evidence) -> int | None:
@@ -114,6 +117,7 @@ class _Trial:
     surroundings: Surroundings
     listener: TrialObserver
     seed: int
+    steady: SteadyLimits
     _server: RunningTarget | None = None
     _preparation: Preparation | None = None
     _engine: EngineRun | None = None
@@ -265,7 +269,7 @@ class _Trial:
                 self._measure(run, sampler)
                 return None
             own = self.under_test.owned
-            warming = Warming(self.plan, self.surroundings, own, self.listener, self._phases)
+            warming = Warming(self.plan, self.surroundings, own, self.listener, self._phases, self.steady)
             if self.plan.published_requests:
                 warming.published(run)
             self._warm_up = warming.warm(run)

@@ -33,10 +33,10 @@ class ComingWindow:
     other_cpus: Sequence[IntervalRow] = ()
     """... or others."""
 
-    def still_to_come(self, rows: Sequence[IntervalRow]) -> float | None:
+    def still_to_come(self, rows: Sequence[IntervalRow], limits: SteadyLimits) -> float | None:
         """The bound to expect for the window (0.03 is 3 %), should it open now; None with too few rows."""
         own = full_rows([*self.same_cpus, *rows])
-        level = stretch(own, full_rows(self.other_cpus), by_p50=self.by_p50)
+        level = stretch(own, full_rows(self.other_cpus), by_p50=self.by_p50, limits=limits)
         found = still_to_come([level.ahead(self.length_s)]) if level is not None else None
         return None if found is None else found.bound
 
@@ -53,6 +53,8 @@ class SteadyWatch:
     hold_rows: int
     """This many of the newest rows must be level."""
     coming: ComingWindow | None = None
+    limits: SteadyLimits = field(default_factory=SteadyLimits)
+    """Those that the window is judged by."""
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)
     state: SteadyState | None = None
@@ -69,17 +71,17 @@ class SteadyWatch:
         elapsed_s = (row.t_ms - self.start_ms) / 1000
         if elapsed_s < self.min_s:
             return False
-        self.state = steady_state(self.rows, self.jvm, hold_rows=self.hold_rows)
+        self.state = steady_state(self.rows, self.jvm, self.limits, self.hold_rows)
         if self.coming is None:
             return self.state.steady or elapsed_s >= self.cap_s
         capped = elapsed_s >= self.cap_s
         if self.state.steady or capped:
-            self.still_to_come = self.coming.still_to_come(self.rows)
+            self.still_to_come = self.coming.still_to_come(self.rows, self.limits)
         return capped or (self.state.steady and self._shown)
 
     @property
     def _shown(self) -> bool:
-        most = MARGIN * SteadyLimits().remaining
+        most = MARGIN * self.limits.remaining
         return self.still_to_come is not None and self.still_to_come <= most
 
     @property
@@ -98,4 +100,4 @@ def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -
         return first.state.since_ms if first.state else None
     if not (same_cpus and last.steady):
         return None
-    return steady_state([*first.rows, *last.rows], last.jvm, hold_rows=last.hold_rows).since_ms
+    return steady_state([*first.rows, *last.rows], last.jvm, last.limits, last.hold_rows).since_ms

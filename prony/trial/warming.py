@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from prony.evidence.trial import Phase, WarmUp
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
+from prony.steady.limits import SteadyLimits
 from prony.trial.load_run import LoadRun
 from prony.trial.observer import TrialObserver
 from prony.trial.steady_watch import ComingWindow, SteadyWatch, steady_since_ms
@@ -45,6 +46,7 @@ class Warming:
     """Whether the server's CPUs are ours to choose."""
     listener: TrialObserver
     phases: Phases
+    limits: SteadyLimits = field(default_factory=SteadyLimits)
 
     def published(self, run: LoadRun) -> None:
         """The server on its own CPUs, as a published run finds it, until the mark or the cap."""
@@ -112,6 +114,6 @@ class Warming:
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
-        watch = run.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming))
+        watch = run.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming, self.limits))
         self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
         return watch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -36,6 +36,22 @@ def test_trials_run_in_the_order_of_the_plan_and_controls_last(bench: Bench) -> 
     assert [one.record.kind for one in found] == ["trial"] * 6 + ["control"] * 2
     assert [one.record.seed for one in found] == [3 + index for index in range(8)]
     assert bench.store.experiments()[0].status == "finished"
+
+
+def test_a_trial_warms_up_by_the_limits_of_its_own_cell(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    run_trial = trials.__dict__["run_trial"]
+
+    def remembering(*given: Any, **named: Any) -> Any:
+        asked.append(named["steady"].remaining)
+        return run_trial(*given, **named)
+
+    monkeypatch.setattr(trials, "run_trial", remembering)
+    strict = cell("a").model_copy(update={"limits": {"steady_remaining": 0.01}})
+    bench.run(plan(strict, cell("b")))
+    assert sorted(asked) == [0.01, 0.03]
 
 
 def test_a_sweep_measures_every_number_in_each_round_in_an_order_of_its_own(bench: Bench) -> None:

@@ -46,6 +46,15 @@ def test_a_tail_that_triples_is_invalid_for_latency_and_suspect_for_capacity() -
     assert found(window_of(drifting(3.0), claim="capacity")).status is Status.SUSPECT
 
 
+def test_the_penalty_of_a_plan_decides_what_is_a_step() -> None:
+    """Half of the window at 1.5 times the p99, with a wobble: a step, unless steps must be far plainer."""
+    steps = [ms * (1.5 if at >= 8 else 1.0) for at, ms in enumerate(drifting(1.0, rows=16))]
+    assert "stepped" in found(window_of(steps)).reason
+    stricter = tail(window_of(steps), CheckLimits.model_validate({"steady_penalty": 1e6}))
+    assert stricter is not None
+    assert "stepped" not in stricter.reason
+
+
 def test_steady_sees_nothing_of_it() -> None:
     finding = steady(window_of(drifting(3.0, rows=30)), LIMITS)
     assert finding is not None

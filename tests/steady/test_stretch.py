@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import Stretch, still_to_come, stretch
 from prony.trial.steady_watch import ComingWindow, SteadyWatch
 from tests.judge import factory as f
@@ -93,6 +94,34 @@ def test_a_watch_waits_until_the_window_can_be_expected_to_be_shown() -> None:
     earlier = tuple(f.rows(f.noisy(8000, 60, 0.01, seed=3)))
     later = [row.model_copy(update={"t_ms": row.t_ms - 60_000}) for row in earlier]
     assert length_s(ComingWindow(30.0, same_cpus=later)) < waited
+
+
+def test_the_watch_waits_by_the_limits_that_the_window_is_judged_by() -> None:
+    """One that may be 10 % off is not waited for until 3 % is shown, nor one opened there that may be 1 %."""
+
+    def length_s(remaining: float, change: float = 0.02) -> int:
+        limits = SteadyLimits(change=change, remaining=remaining)
+        watch = SteadyWatch(6, 150, 0.0, 6, ComingWindow(30.0), limits)
+        for row in f.rows(f.noisy(8000, 200, 0.01)):
+            if watch.row(row, None):
+                break
+        return len(watch.rows)
+
+    assert length_s(0.10) < length_s(0.03) < length_s(0.01)
+
+
+def test_the_watch_calls_level_what_the_plan_does() -> None:
+    climbing = [8000 * 1.006**second for second in range(60)]
+
+    def steady(change: float) -> bool:
+        watch = SteadyWatch(6, 20, 0.0, 10, None, SteadyLimits(change=change))
+        for row in f.rows(climbing):
+            if watch.row(row, None):
+                break
+        return watch.steady
+
+    assert not steady(0.02)
+    assert steady(0.10)
 
 
 def test_a_rising_server_is_waited_for_until_the_cap_and_what_is_cut_off_is_known() -> None:

@@ -13,21 +13,21 @@ from typing import Annotated
 from pydantic import Field
 
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, Positive, check
+from prony.judge.check import Positive, check
+from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import level_rows
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.window import measured
 from prony.numbers import percent
 from prony.steady.changes import TREND_CONFIDENCE, Changes, find_changes, log_levels
 from prony.steady.detector import full_rows
-from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
 
 CHECK = "tail"
 SOURCE = "trend and change points of steady, on p99; Killick et al. 2012 (PELT)"
 
 
-class TailLimits(DeclaredLimits):
+class TailLimits(SteadyWindowLimits):
     tail_change: Positive = 0.25
     """Change of p99 over the window, or between two levels of it, that may not be exceeded: ten times what
     `steady` allows p50, since the p99 of a second is that much noisier.
@@ -64,7 +64,7 @@ def tail(evidence: Evidence, limits: TailLimits) -> Finding | None:
         return unknown(CHECK, reason, limit=limit, source=SOURCE)
     changes = find_changes(
         log_levels([p99_ns for _, p99_ns in usable]),
-        penalty=SteadyLimits().penalty,
+        penalty=limits.steady_penalty,
         least=math.log1p(limits.tail_change),
     )
     moved = math.expm1(changes.largest)
