@@ -59,7 +59,21 @@ class CpuPartition(Record):
     services: tuple[int, ...] = ()
     """Set apart for backing services; empty: they share the server's."""
     shared: bool = False
+    apart: bool = False
+    """On different hosts: the same number is not the same CPU."""
     note: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many CPUs both sides have together."""
+        if self.apart:
+            return len(self.server) + len(self.client)
+        return len({*self.server, *self.client})
+
+    @property
+    def common(self) -> tuple[int, ...]:
+        """CPUs that both sides may use."""
+        return () if self.apart else tuple(sorted(set(self.server) & set(self.client)))
 
 
 class CpuUse(Record):

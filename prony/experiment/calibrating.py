@@ -87,7 +87,7 @@ def _server_cpus(evidence: Evidence) -> tuple[int, ...] | None:
         theirs = () if window is None else window.cpus
         if not theirs:
             return None
-    return () if set(theirs) & set(sides.client) else theirs
+    return () if not sides.apart and set(theirs) & set(sides.client) else theirs
 
 
 def _over(found: Calibration, evidence: Evidence) -> bool:

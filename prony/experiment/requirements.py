@@ -167,7 +167,7 @@ def _needs(needs: NeedKeys, testbed: Testbed) -> list[str]:
             f"the plan needs {needs.ports:,} ephemeral ports and there are {size:,} "
             '(sysctl -w net.ipv4.ip_local_port_range="1024 65535")'
         )
-    cpus = len({*testbed.partition.server, *testbed.partition.client})
+    cpus = testbed.partition.count
     if needs.cpus is not None and cpus < needs.cpus:
         missing.append(f"the plan needs {needs.cpus} CPUs and there are {cpus} (a larger host)")
     return missing

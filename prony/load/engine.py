@@ -123,6 +123,11 @@ class EngineRun:
         """The engine's process id."""
         return self._process.pid
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """Its one process."""
+        return frozenset({self.pid})
+
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
         """The next event as the engine wrote it; None at the timeout or after the last one.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.base import Record
 from prony.evidence.trial import Calibration
 from prony.host.affinity import granted_cpus, pin_process
+from prony.load.base import Engine, StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
@@ -64,17 +65,27 @@ class Certificate:
     key: Path
 
 
+StartReference = Callable[[Sequence[str], tuple[int, ...], Certificate | None], AbstractContextManager[str]]
+"""`reference_server`, here or on another host."""
+
+
 def calibrate(
-    asked: ReferenceLoad, certificate: Certificate | None = None, measured_s: float = MEASURED_S
+    asked: ReferenceLoad,
+    certificate: Certificate | None = None,
+    measured_s: float = MEASURED_S,
+    *,
+    start: StartEngine = EngineRun,
+    server: StartReference | None = None,
 ) -> Calibration:
     """The rate that the engine reaches with this load against the reference server, and what it cost it.
-    With TLS the server needs a `certificate`. Raises EnvironmentFault.
+    With TLS the server needs a `certificate`. `start`, `server`: where they run, this host by default. Raises
+    EnvironmentFault.
     """
     options = ["--body-bytes", str(asked.body_bytes)]
     if asked.closes_after is not None:
         options += ["--close-after", str(asked.closes_after)]
-    with reference_server(options, asked.server_cpus, certificate) as url:
-        run = EngineRun(
+    with (server or reference_server)(options, asked.server_cpus, certificate) as url:
+        run = start(
             EngineLoad(
                 url=url,
                 tls=TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca),
@@ -130,7 +141,7 @@ def _for_reference(workload: Workload) -> Workload:
     return given.knowing(workload, prepared).with_steps(step, pausing=False)
 
 
-def _measure(run: EngineRun, body_bytes: int, measured_s: float) -> Calibration:
+def _measure(run: Engine, body_bytes: int, measured_s: float) -> Calibration:
     while run.ready is None and not run.finished:
         run.next_event(5.0)
     run.next_event(WARM_S) if WARM_S else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, Window
+from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan import given
@@ -47,6 +48,7 @@ def run_short(
     tls: TlsOptions | None = None,
     seed: int = 1,
     report: tuple[str, ...] = (),
+    start: StartEngine = EngineRun,
 ) -> EngineReport:
     """`users` users, each of whom walks its scenario `iterations` times, on any CPU. Raises EnvironmentFault
     when the engine fails.
@@ -63,7 +65,7 @@ def run_short(
         seed=seed,
         report=report,
     )
-    return EngineRun(load).run_to_end(bound_s + GRACE_S)
+    return start(load).run_to_end(bound_s + GRACE_S)
 
 
 def complaint(report: EngineReport, expected: int | None = None) -> str | None:
@@ -103,6 +105,7 @@ def walk_once(
     tls: TlsOptions | None = None,
     bound_s: float = 600.0,
     values: Mapping[str, str] | None = None,
+    start: StartEngine = EngineRun,
 ) -> WalkedOnce:
     """One user walks these steps once: a preparation or clean-up of this workload, with its feeders and
     cookies, and with these values.
@@ -114,7 +117,7 @@ def walk_once(
         update={"steps": tuple(steps), "scenarios": (), "loops": 1, "variables": known}
     )
     try:
-        report = run_short(url, once, bound_s=bound_s, tls=tls, report=given.captured(steps))
+        report = run_short(url, once, bound_s=bound_s, tls=tls, report=given.captured(steps), start=start)
     except EnvironmentFault as fault:
         return WalkedOnce(str(fault))
     return WalkedOnce(complaint(report, sum(step.repeat for step in steps)), report.values)

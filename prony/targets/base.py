@@ -28,8 +28,19 @@ from prony.server.threads import Readings
 
 OnLine = Callable[[str, str], None]
 """Called with the name of a server and a line of its build."""
-ReadyProbe = Callable[[], Probe | None]
-"""Sends one request; None while nobody answers."""
+
+
+class ReadyProbe(Protocol):
+    """Asks whether a server answers rightly."""
+
+    probes: tuple[Probe, ...]
+    """The latest responses."""
+
+    def __call__(self) -> Probe | None:
+        """The first wrong response, else the last; None while nobody answers."""
+
+    def here(self) -> ReadyProbe:
+        """The same, to be sent to the server's host: there it is nearer than this one."""
 
 
 class ServerUnderTest(Protocol):

@@ -15,7 +15,7 @@ from typing import Any
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
-from prony.load.engine import EngineRun
+from prony.load.base import Engine
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
@@ -36,6 +36,10 @@ WORTH_KEEPING_S = 60.0
 
 class ServerDied(Exception):
     """The server or one of its backing services ended under load; `str()` says how."""
+
+
+class HostLost(ServerDied):
+    """A host of the trial is gone or late; `str()` says which, and what was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +69,17 @@ class LoadRun:
 
     def __init__(
         self,
-        engine: EngineRun,
+        engine: Engine,
         server: RunningTarget,
         listener: TrialObserver,
         worth_keeping_s: float = WORTH_KEEPING_S,
+        failed: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.engine = engine
         self.server = server
         self._listener = listener
         self._worth_keeping_s = worth_keeping_s
+        self._failed = failed
         self._precise: Callable[[IntervalRow], bool] | None = None
         self._rows_to_count = 0
         self._connections: tuple[int, ...] | None = ()
@@ -185,6 +191,9 @@ class LoadRun:
         )
 
     def _still_alive(self) -> None:
+        lost = self._failed()
+        if lost is not None:
+            raise HostLost(lost)
         end = self.server.exit_description()
         if end is not None:
             raise ServerDied(f"the server ended under load: {end}")

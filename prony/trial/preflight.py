@@ -11,7 +11,7 @@ import hashlib
 import json
 import mmap
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,10 @@ PROBE_TIMEOUT_S = 2.0
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
+Probing = Callable[[Address, Workload, Mapping[str, str] | None], tuple[Probe, ...] | None]
+"""Sends every step once: `probe_workload`, here or on another host."""
+
+
 @dataclass(slots=True)
 class Preflight:
     """What a server answers to each step before the load, asked as often as it takes."""
@@ -39,6 +43,8 @@ class Preflight:
     """Where to ask; None: not known yet, or it takes no single requests (a Unix socket)."""
     probes: tuple[Probe, ...] = ()
     """The latest responses, by step."""
+    probing: Probing | None = None
+    """Who sends the requests, where it is not this process."""
 
     @property
     def possible(self) -> bool:
@@ -49,11 +55,19 @@ class Preflight:
     def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
         """Every step once: the first wrong response, else the last; None before it answers at all."""
         assert self.address is not None
-        probes = probe_workload(self.address, self.plan.workload, known)
+        probes = (self.probing or probe_workload)(self.address, self.plan.workload, known)
         if not probes:
             return None
         self.probes = probes
         return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
+
+    def __call__(self) -> Probe | None:
+        """The same, as a server that is starting is asked."""
+        return self.ask()
+
+    def here(self) -> Preflight:
+        """One that sends its requests itself, to be used on another host."""
+        return Preflight(self.plan, self.address)
 
     @property
     def wrong(self) -> str | None:

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.server import ServerWindow, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
-from prony.host.sampler import HostSampler
+from prony.load.base import Engine
 from prony.load.contract import EngineLoad, engine_load
-from prony.load.engine import EngineRun
 from prony.plan.load import DRAIN_S, WholeRun
+from prony.plan.stage import Stage
 from prony.plan.trial import TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
@@ -39,6 +39,7 @@ from prony.trial.load_run import (
     over_window,
 )
 from prony.trial.observer import TrialObserver
+from prony.trial.places import Sampler
 from prony.trial.precise import PreciseEnough
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
@@ -102,7 +103,7 @@ def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The CPU sets to sample. Of CPUs that both sides may use nobody can say whose they are: both then have
     all of them.
     """
-    if not set(sides.server) & set(sides.client):
+    if not sides.common:
         return sides.server, sides.client
     both = tuple(sorted({*sides.server, *sides.client}))
     return both, both
@@ -120,7 +121,7 @@ class _Trial:
     steady: SteadyLimits
     _server: RunningTarget | None = None
     _preparation: Preparation | None = None
-    _engine: EngineRun | None = None
+    _engine: Engine | None = None
     _phases: Phases = field(default_factory=lambda: Phases(()))
     _preflight: Preflight = field(init=False)
     _start_up: StartUp | None = None
@@ -139,7 +140,7 @@ class _Trial:
     _interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self._preflight = Preflight(self.plan)
+        self._preflight = Preflight(self.plan, probing=self.surroundings.places.probe)
         if self.under_test.owned:
             self._sides = self.surroundings.partition
 
@@ -164,7 +165,9 @@ class _Trial:
             self.listener.phase("start", START_ESTIMATE_S)
             self._phases = Phases(self.surroundings.partition.server)
         server = self._server = self.under_test.start(self.surroundings.partition)
-        self._preparation = Preparation(self.plan.workload, server.url, server.tls)
+        self._preparation = Preparation(
+            self.plan.workload, server.url, server.tls, self.surroundings.places.single
+        )
         self._preflight.address = server.address
         self._get_ready(server)
         self._prepare(server)
@@ -181,7 +184,7 @@ class _Trial:
         if self.plan.workload.prepare or not preflight.possible:
             self._start_up = server.wait_ready(None, self.plan.start_timeout_s)
             return
-        self._start_up = server.wait_ready(preflight.ask, self.plan.start_timeout_s)
+        self._start_up = server.wait_ready(preflight, self.plan.start_timeout_s)
         request = preflight.wrong_request
         if request is not None:
             raise EnvironmentFault(
@@ -205,7 +208,7 @@ class _Trial:
                 raise EnvironmentFault(f"the preparation of {self.plan.workload.name} failed: {wrong}")
         if self.plan.before is not None:
             self.listener.phase("prepare", None)
-            self._stages += (offer_stage(self._load(server), self.plan.before, "before"),)
+            self._stages += (self._stage(server, self.plan.before, "before"),)
 
     def _made(self) -> Preparation:
         assert self._preparation is not None, "the server has been started"
@@ -223,13 +226,15 @@ class _Trial:
             client = self.surroundings.partition.client
             self._sides = CpuPartition(server=theirs, client=client) if theirs else None
         before, after = beside.around(self.plan.beside, self.seed)
-        with HostSampler(*_sampled(self._sides or self.surroundings.partition), self._own_pids) as sampler:
+        places = self.surroundings.places
+        sampled = _sampled(self._sides or self.surroundings.partition)
+        with places.sampler(*sampled, self._own_pids) as sampler:
             sampler.watch("server", server.sample)
             self._warm_beforehand(server)
             self._others(server, before)
             counted = server.request_count()
-            engine = self._engine = EngineRun(self._load(server))
-            run = LoadRun(engine, server, self.listener, self._worth_keeping_s())
+            engine = self._engine = places.engine(self._load(server))
+            run = LoadRun(engine, server, self.listener, self._worth_keeping_s(), places.failed)
             failure = self._under_load(run, sampler)
             if run.interrupted:
                 self._interrupted = True
@@ -261,7 +266,7 @@ class _Trial:
         whole = isinstance(self.plan.measured, WholeRun)
         return min(WORTH_KEEPING_S, self.plan.deadline_s / 2) if whole else WORTH_KEEPING_S
 
-    def _under_load(self, run: LoadRun, sampler: HostSampler) -> str | None:
+    def _under_load(self, run: LoadRun, sampler: Sampler) -> str | None:
         """Everything between the first and the last request; a sentence when the server ended in it."""
         try:
             run.start()
@@ -290,12 +295,11 @@ class _Trial:
             "iterations_per_user": None,
             "log": None,
         }
-        EngineRun(self._load(server).model_copy(update=bounds)).run_to_end(
-            whole.warm_up_s + DRAIN_S, self.listener.row
-        )
+        load = self._load(server).model_copy(update=bounds)
+        self.surroundings.places.engine(load).run_to_end(whole.warm_up_s + DRAIN_S, self.listener.row)
         self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
 
-    def _measure(self, run: LoadRun, sampler: HostSampler) -> None:
+    def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""
         self.listener.phase("window", self.plan.measured_s)
         sampler.mark()
@@ -319,7 +323,9 @@ class _Trial:
             return
         self.listener.phase("probe", self.plan.probe_s)
         try:
-            self._scaling_probe = scaling_probe(self._load(server), self.plan.probe_s)
+            self._scaling_probe = scaling_probe(
+                self._load(server), self.plan.probe_s, self.surroundings.places.engine
+            )
         except EnvironmentFault as fault:
             self._note(f"the scaling probe after the window failed: {fault}")
 
@@ -328,12 +334,15 @@ class _Trial:
         if self.plan.after is not None and server.exit_description() is None:
             self.listener.phase("clean-up", None)
             try:
-                self._stages += (offer_stage(self._load(server), self.plan.after, "after"),)
+                self._stages += (self._stage(server, self.plan.after, "after"),)
             except EnvironmentFault as fault:
                 self._note(f"the load after the measured one failed: {fault}")
         self._clean_up()
         for note in stage_notes(self._stages):
             self._note(note)
+
+    def _stage(self, server: RunningTarget, stage: Stage, name: Literal["before", "after"]) -> StageReport:
+        return offer_stage(self._load(server), stage, name, self.surroundings.places.engine)
 
     def _clean_up(self) -> None:
         """Take back what was prepared; what goes wrong there is noted."""
@@ -359,7 +368,7 @@ class _Trial:
     def _own_pids(self) -> set[int]:
         server, engine = self._server, self._engine
         pids = set() if server is None else {*server.pids(), *server.service_pids()}
-        return pids if engine is None else pids | {engine.pid}
+        return pids if engine is None else pids | engine.pids
 
     def _load(self, server: RunningTarget) -> EngineLoad:
         return engine_load(
@@ -430,4 +439,5 @@ class _Trial:
             stages=self._stages,
             beside=self._beside,
             clean_stop=clean_stop,
+            hosts=self.surroundings.places.evidence(),
         )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from prony.evidence.engine import EngineReport
 from prony.evidence.trial import LoadFacts, ScalingProbe
+from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
-from prony.load.engine import EngineRun
 from prony.load.short import GRACE_S
 from prony.plan.load import ClosedLoad
 from prony.plan.trial import TrialPlan
@@ -24,7 +24,7 @@ def probed(plan: TrialPlan, facts: LoadFacts, *, owned: bool) -> bool:
     return owned and facts.claim == "capacity" and plan.probe_s > 0
 
 
-def scaling_probe(load: EngineLoad, seconds: float) -> ScalingProbe:
+def scaling_probe(load: EngineLoad, seconds: float, start: StartEngine) -> ScalingProbe:
     """Run it; the rows from the second one on count, as connections are opened in the first. Raises
     EnvironmentFault when the engine cannot do it.
     """
@@ -41,7 +41,7 @@ def scaling_probe(load: EngineLoad, seconds: float) -> ScalingProbe:
         "parts": False,
         "log": None,
     }
-    report = EngineRun(load.model_copy(update=bounds)).run_to_end(seconds + GRACE_S)
+    report = start(load.model_copy(update=bounds)).run_to_end(seconds + GRACE_S)
     rows = full_rows(report.rows)[1:]
     return ScalingProbe(
         users=users,

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 from prony.evidence.trial import StageReport
+from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.short import GRACE_S, complaint
 from prony.plan.stage import Stage
 
 
-def offer_stage(around: EngineLoad, stage: Stage, name: Literal["before", "after"]) -> StageReport:
+def offer_stage(
+    around: EngineLoad, stage: Stage, name: Literal["before", "after"], start: StartEngine = EngineRun
+) -> StageReport:
     """Run it to its end, towards the same server and over connections of the same kind as the load that it
     stands beside. Raises EnvironmentFault when the engine cannot do it.
     """
@@ -33,7 +36,7 @@ def offer_stage(around: EngineLoad, stage: Stage, name: Literal["before", "after
             "log": None if around.log is None else stage_log(around.log, name),
         }
     )
-    return StageReport(name=name, report=EngineRun(load).run_to_end(stage.bound_s + GRACE_S))
+    return StageReport(name=name, report=start(load).run_to_end(stage.bound_s + GRACE_S))
 
 
 def stage_log(log: Path, name: str) -> Path:

@@ -68,7 +68,7 @@ Part = tuple[Status, str, float | None]
 def _sets(partition: CpuPartition | None) -> Part:
     if partition is None:
         return Status.UNKNOWN, "CPU sets not known", None
-    common = sorted(set(partition.server) & set(partition.client))
+    common = list(partition.common)
     if partition.shared or not partition.server or not partition.client:
         return (
             Status.SUSPECT,
@@ -86,7 +86,7 @@ def _where_it_may_run(partition: CpuPartition | None) -> Part | None:
     """
     if partition is None:
         return None
-    common = sorted(set(partition.server) & set(partition.client))
+    common = list(partition.common)
     if common:
         text = f"the server may run on the client's CPU {', '.join(map(str, common))}"
         return Status.UNKNOWN, text, None
@@ -106,7 +106,7 @@ def _pinned(evidence: Evidence) -> Part | None:
     """Where the engine's threads run; an unpinned thread may run anywhere."""
     if evidence.engine is None or evidence.partition is None or evidence.partition.shared:
         return None
-    if not evidence.server.owned and set(evidence.partition.server) & set(evidence.partition.client):
+    if not evidence.server.owned and evidence.partition.common:
         return None  # said already
     threads = evidence.engine.ready.threads
     if not threads or any(thread.pinned is None for thread in threads):
@@ -114,7 +114,8 @@ def _pinned(evidence: Evidence) -> Part | None:
     loose = sum(not thread.pinned for thread in threads)
     if loose:
         return Status.SUSPECT, f"{loose} client threads could not be pinned", None
-    strays = sorted({t.cpu for t in threads if t.cpu is not None and t.cpu in evidence.partition.server})
+    theirs = () if evidence.partition.apart else evidence.partition.server
+    strays = sorted({t.cpu for t in threads if t.cpu is not None and t.cpu in theirs})
     if strays:
         return Status.INVALID, f"client threads run on the server's CPU {', '.join(map(str, strays))}", None
     return None
