@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from prony.errors import EnvironmentFault
 from prony.load.clock import ClockEstimate
 
 
-class HostLost(Exception):
+class HostLost(EnvironmentFault):
     """An engine that cannot be reached any more; its text is one sentence with the reason."""
 
 

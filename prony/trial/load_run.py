@@ -16,6 +16,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
 from prony.load.base import Engine
+from prony.load.handle import HostLost
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
@@ -36,10 +37,6 @@ WORTH_KEEPING_S = 60.0
 
 class ServerDied(Exception):
     """The server or one of its backing services ended under load; `str()` says how."""
-
-
-class HostLost(ServerDied):
-    """A host of the trial is gone or late; `str()` says which, and what was seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from prony.evidence.server import ServerWindow, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad, engine_load
+from prony.load.handle import HostLost
 from prony.plan.load import DRAIN_S, WholeRun
 from prony.plan.stage import Stage
 from prony.plan.trial import TrialPlan
@@ -149,6 +150,8 @@ class _Trial:
         fault: EnvironmentFault | None = None
         try:
             failure = self._measure_once()
+        except HostLost as lost:
+            failure = str(lost)
         except EnvironmentFault as found:
             failure, fault = str(found), found
         except KeyboardInterrupt:
