@@ -102,6 +102,19 @@ class TcpCounts(Record):
     """Acknowledgements that a timer sent, after 40 ms or more."""
 
 
+class InterfaceCounts(Record):
+    """What went through a network interface since it exists."""
+
+    received_bytes: int
+    received_packets: int
+    received_errors: int
+    received_dropped: int
+    sent_bytes: int
+    sent_packets: int
+    sent_errors: int
+    sent_dropped: int
+
+
 class HostWindow(Record):
     """The host over the measured window."""
 

@@ -9,12 +9,23 @@ from pathlib import Path
 
 from prony.host.proc import ROOT, read_text
 
-PROCESSED, CPU = 0, 12
-"""Columns: packets handled; the CPU (Linux 5.10 and newer; before, the row's number)."""
+PROCESSED, DROPPED, CPU = 0, 1, 12
+"""Columns: packets handled; packets that its backlog had no room for; the CPU (Linux 5.10 and newer; before,
+the row's number).
+"""
 
 
 def packets_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
     """CPU -> packets handled since boot (a counter of 32 bits that wraps); None when it cannot be read."""
+    return _by_cpu(root, PROCESSED)
+
+
+def dropped_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
+    """CPU -> packets dropped since boot for want of backlog, as `packets_by_cpu`."""
+    return _by_cpu(root, DROPPED)
+
+
+def _by_cpu(root: Path, column: int) -> dict[int, int] | None:
     text = read_text(root / "proc/net/softnet_stat")
     if not text:
         return None
@@ -22,7 +33,7 @@ def packets_by_cpu(root: Path = ROOT) -> dict[int, int] | None:
         rows = [[int(word, 16) for word in line.split()] for line in text.splitlines()]
     except ValueError:
         return None
-    return {row[CPU] if len(row) > CPU else at: row[PROCESSED] for at, row in enumerate(rows) if row}
+    return {row[CPU] if len(row) > CPU else at: row[column] for at, row in enumerate(rows) if row}
 
 
 def rise(before: dict[int, int] | None, after: dict[int, int] | None, cpu: int) -> int | None:
