@@ -1,23 +1,25 @@
 //! A checked plan made ready to run: addresses resolved, requests written, expectations compiled.
 //! Shared by all threads and never changed while the load runs.
 
+mod quota;
+mod shape;
+mod step;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::check::{PlanError, ms_to_ns, refuse};
-use crate::fault::{Fault, Faults};
+use crate::fault::Faults;
 use crate::http::expect::Expectation;
 use crate::log::Log;
-use crate::measure::counters::ErrorKind;
 use crate::net::address::Address;
-use crate::pace::arrivals::{Share, Spacing};
+use crate::pace::arrivals::Share;
 use crate::pace::ramp::Ramp;
-use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
-use crate::plan::{ArrivalSpacing, Ending, Load, Plan, RatesPlan, Reuse, Session, Think};
+use crate::plan::{Plan, RatesPlan, Reuse};
 use crate::population::Populations;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::Scenarios;
@@ -28,88 +30,14 @@ use crate::script::{Language, Script};
 use crate::sources;
 use crate::target::{MOST_ADDRESSES, ResolvedTarget};
 use crate::tls::config::ClientTls;
+use shape::LoadShape;
+
+pub use quota::Quota;
+pub use shape::OpenJob;
+pub use step::{StepJob, WRITTEN_ANEW};
 
 /// The longest body over TLS: it is encrypted in memory before it is sent.
 const MAX_SEALED_BYTES: u64 = 64 * 1024 * 1024;
-
-/// One step, ready to be sent.
-#[derive(Debug)]
-pub struct StepJob {
-    /// Index of the request's bytes for a connection that stays.
-    staying: u32,
-    /// The same as the last request of a connection.
-    closing: u32,
-    pub head_request: bool,
-    pub expectation: Expectation,
-    /// Whether something of the response is kept to look at.
-    pub looks: bool,
-    /// Also of its body.
-    pub looks_at_body: bool,
-    /// Whether more is made of its responses than what is seen while they come.
-    pub judges: bool,
-    /// Its response gives the user values that a later request or a block may depend on, or is held
-    /// against some.
-    pub captures: bool,
-    /// It goes out by itself, with nothing before or behind it: its body follows later, or is read
-    /// while it goes out.
-    pub alone: bool,
-    /// What comes next goes out after its response: it may end the iteration or lead elsewhere, or
-    /// a pause of its own follows it.
-    pub ends_group: bool,
-    /// The longest service time that is right.
-    pub most_ns: Option<u64>,
-    /// So many are followed, one after the other.
-    pub most_redirects: u32,
-    /// What ends the iteration.
-    pub end_on: Vec<Ending>,
-    /// The pause after it.
-    pub think: ThinkTime,
-}
-
-/// In place of an index: the request is written for every send.
-pub const WRITTEN_ANEW: u32 = u32::MAX;
-
-impl StepJob {
-    /// Index of the bytes to send.
-    #[inline]
-    pub fn request(&self, last_on_connection: bool) -> u32 {
-        if last_on_connection {
-            self.closing
-        } else {
-            self.staying
-        }
-    }
-
-    /// Whether the iteration ends when a request of it fails so.
-    pub fn ends(&self, kind: ErrorKind) -> bool {
-        let ending = match kind {
-            ErrorKind::Capture => Ending::Capture,
-            ErrorKind::ExpectRedirect => Ending::Redirect,
-            ErrorKind::ExpectBody => Ending::Body,
-            ErrorKind::ExpectStatus
-            | ErrorKind::ExpectHeader
-            | ErrorKind::ExpectSize
-            | ErrorKind::ExpectDuration => return false,
-            _ => Ending::Unanswered,
-        };
-        self.end_on.contains(&ending)
-    }
-}
-
-/// What only an open load has.
-#[derive(Debug)]
-pub struct OpenJob {
-    pub rate: Arc<Rate>,
-    pub spacing: Spacing,
-    pub connections: u32,
-    /// By phase: when it ends after the start, and how many may be under way for its arrivals;
-    /// empty when no phase says so.
-    pub caps: Vec<(u64, Option<u32>)>,
-    /// An arrival is a user who walks the scenario, and such walks are timed.
-    pub walks: bool,
-    /// After the intended send.
-    pub deadline_ns: Option<u64>,
-}
 
 /// A plan that is ready to run.
 #[derive(Debug)]
@@ -379,153 +307,4 @@ fn one_step_per_thread(plan: &Plan, script: &Script) -> Plan {
     let step = plan.scenarios[0].steps[0].clone();
     plan.scenarios[0].steps = vec![step; script.threads()];
     plan
-}
-
-/// The load's part of a job.
-struct LoadShape {
-    think: Think,
-    ramp_down: Ramp,
-    open: Option<OpenJob>,
-}
-
-impl LoadShape {
-    fn new(load: &Load, faults: Faults) -> Self {
-        match *load {
-            Load::Closed {
-                think,
-                ramp_down_ms,
-                ramp_down_steps,
-                ..
-            } => Self {
-                think,
-                ramp_down: Ramp {
-                    span_ns: ms_to_ns(ramp_down_ms),
-                    steps: ramp_down_steps,
-                },
-                open: None,
-            },
-            Load::Open {
-                arrivals,
-                ref phases,
-                session,
-                think,
-                connections,
-                deadline_ms,
-                ..
-            } => {
-                let mut ends_ns = 0u64;
-                let caps = phases.iter().map(|phase| {
-                    ends_ns = ends_ns.saturating_add(ms_to_ns(phase.duration_ms));
-                    (ends_ns, phase.max_users)
-                });
-                let caps: Vec<_> = caps.collect();
-                let capped = caps.iter().any(|(_, cap)| cap.is_some());
-                let phases: Vec<RateStretch> = phases
-                    .iter()
-                    .map(|phase| RateStretch {
-                        duration_ns: ms_to_ns(phase.duration_ms),
-                        from_per_s: phase.from_per_s,
-                        to_per_s: phase.to_per_s,
-                    })
-                    .collect();
-                Self {
-                    think,
-                    ramp_down: Ramp::default(),
-                    open: Some(OpenJob {
-                        rate: Arc::new(Rate::new(&phases)),
-                        spacing: match arrivals {
-                            ArrivalSpacing::Constant => Spacing::Constant,
-                            ArrivalSpacing::Poisson if faults.has(Fault::EvenArrivals) => {
-                                Spacing::Even
-                            }
-                            ArrivalSpacing::Poisson => Spacing::Poisson,
-                        },
-                        connections,
-                        caps: if capped { caps } else { Vec::new() },
-                        walks: session == Session::User,
-                        deadline_ns: deadline_ms.map(ms_to_ns),
-                    }),
-                }
-            }
-        }
-    }
-}
-
-/// The requests that may still be sent. Threads take them in portions that shrink towards the end,
-/// so that the total is exact and no thread sits on a share that others wait for; without a total
-/// nothing is shared at all.
-#[derive(Debug)]
-pub struct Quota {
-    left: Option<AtomicU64>,
-    threads: u64,
-}
-
-const LARGEST_PORTION: u64 = 256;
-
-impl Quota {
-    pub fn new(total: Option<u64>, threads: u64) -> Self {
-        Self {
-            left: total.map(AtomicU64::new),
-            threads: threads.max(1),
-        }
-    }
-
-    /// Takes a portion; 0 when none is left.
-    pub fn take(&self) -> u64 {
-        let Some(left) = &self.left else {
-            return u64::MAX;
-        };
-        let mut now = left.load(Ordering::Relaxed);
-        while now > 0 {
-            let portion = (now / (16 * self.threads)).clamp(1, LARGEST_PORTION);
-            match left.compare_exchange_weak(
-                now,
-                now - portion,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return portion,
-                Err(changed) => now = changed,
-            }
-        }
-        0
-    }
-
-    pub fn is_used_up(&self) -> bool {
-        self.left
-            .as_ref()
-            .is_some_and(|left| left.load(Ordering::Relaxed) == 0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn portions_add_up_to_the_total_over_threads() {
-        let quota = Quota::new(Some(100_003), 4);
-        let taken: u64 = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut mine = 0;
-                        loop {
-                            match quota.take() {
-                                0 => break mine,
-                                portion => mine += portion,
-                            }
-                        }
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .sum()
-        });
-        assert_eq!(taken, 100_003);
-        assert!(quota.is_used_up());
-        assert_eq!(Quota::new(None, 1).take(), u64::MAX);
-    }
 }

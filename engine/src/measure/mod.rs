@@ -13,6 +13,7 @@ pub mod recorder;
 pub mod responses;
 pub mod schedule;
 pub mod scheduled;
+pub mod segment;
 pub mod steps;
 pub mod uniformity;
 pub mod user_time;

@@ -2,7 +2,7 @@
 //! the stop. Every thread has the same schedule, so that all cut at the same instants. Pure: times
 //! come in.
 
-use super::recorder::Cut;
+use super::segment::Cut;
 
 /// A measured window, in monotonic nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

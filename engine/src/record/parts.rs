@@ -2,7 +2,7 @@
 //! first byte, until its last. Only for plans that ask for them, since they cost readings of the
 //! clock, and with io_uring a call to the kernel, per request.
 
-use crate::measure::recorder::PartTimes;
+use crate::measure::segment::PartTimes;
 
 /// Not yet.
 const NOT: u64 = 0;

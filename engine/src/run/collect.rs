@@ -11,7 +11,7 @@ use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::Edges;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::rates::RateCounts;
-use crate::measure::recorder::{Cut, Segment};
+use crate::measure::segment::{Cut, Segment};
 use crate::report::{
     CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::Receiver;
 
-use crate::measure::recorder::Segment;
 use crate::measure::schedule::Span;
+use crate::measure::segment::Segment;
 use crate::net::sys::Waker;
 use crate::record::Notice;
 

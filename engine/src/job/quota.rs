@@ -1,0 +1,82 @@
+//! The total of requests, shared by all threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The requests that may still be sent. Threads take them in portions that shrink towards the end,
+/// so that the total is exact and no thread sits on a share that others wait for; without a total
+/// nothing is shared at all.
+#[derive(Debug)]
+pub struct Quota {
+    left: Option<AtomicU64>,
+    threads: u64,
+}
+
+const LARGEST_PORTION: u64 = 256;
+
+impl Quota {
+    pub fn new(total: Option<u64>, threads: u64) -> Self {
+        Self {
+            left: total.map(AtomicU64::new),
+            threads: threads.max(1),
+        }
+    }
+
+    /// Takes a portion; 0 when none is left.
+    pub fn take(&self) -> u64 {
+        let Some(left) = &self.left else {
+            return u64::MAX;
+        };
+        let mut now = left.load(Ordering::Relaxed);
+        while now > 0 {
+            let portion = (now / (16 * self.threads)).clamp(1, LARGEST_PORTION);
+            match left.compare_exchange_weak(
+                now,
+                now - portion,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return portion,
+                Err(changed) => now = changed,
+            }
+        }
+        0
+    }
+
+    pub fn is_used_up(&self) -> bool {
+        self.left
+            .as_ref()
+            .is_some_and(|left| left.load(Ordering::Relaxed) == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_add_up_to_the_total_over_threads() {
+        let quota = Quota::new(Some(100_003), 4);
+        let taken: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut mine = 0;
+                        loop {
+                            match quota.take() {
+                                0 => break mine,
+                                portion => mine += portion,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
+        });
+        assert_eq!(taken, 100_003);
+        assert!(quota.is_used_up());
+        assert_eq!(Quota::new(None, 1).take(), u64::MAX);
+    }
+}

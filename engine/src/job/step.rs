@@ -1,0 +1,70 @@
+//! One step of the scenarios, ready to be sent.
+
+use crate::http::expect::Expectation;
+use crate::measure::counters::ErrorKind;
+use crate::pace::think::ThinkTime;
+use crate::plan::Ending;
+
+/// One step, ready to be sent.
+#[derive(Debug)]
+pub struct StepJob {
+    /// Index of the request's bytes for a connection that stays.
+    pub(super) staying: u32,
+    /// The same as the last request of a connection.
+    pub(super) closing: u32,
+    pub head_request: bool,
+    pub expectation: Expectation,
+    /// Whether something of the response is kept to look at.
+    pub looks: bool,
+    /// Also of its body.
+    pub looks_at_body: bool,
+    /// Whether more is made of its responses than what is seen while they come.
+    pub judges: bool,
+    /// Its response gives the user values that a later request or a block may depend on, or is held
+    /// against some.
+    pub captures: bool,
+    /// It goes out by itself, with nothing before or behind it: its body follows later, or is read
+    /// while it goes out.
+    pub alone: bool,
+    /// What comes next goes out after its response: it may end the iteration or lead elsewhere, or
+    /// a pause of its own follows it.
+    pub ends_group: bool,
+    /// The longest service time that is right.
+    pub most_ns: Option<u64>,
+    /// So many are followed, one after the other.
+    pub most_redirects: u32,
+    /// What ends the iteration.
+    pub end_on: Vec<Ending>,
+    /// The pause after it.
+    pub think: ThinkTime,
+}
+
+/// In place of an index: the request is written for every send.
+pub const WRITTEN_ANEW: u32 = u32::MAX;
+
+impl StepJob {
+    /// Index of the bytes to send.
+    #[inline]
+    pub fn request(&self, last_on_connection: bool) -> u32 {
+        if last_on_connection {
+            self.closing
+        } else {
+            self.staying
+        }
+    }
+
+    /// Whether the iteration ends when a request of it fails so.
+    pub fn ends(&self, kind: ErrorKind) -> bool {
+        let ending = match kind {
+            ErrorKind::Capture => Ending::Capture,
+            ErrorKind::ExpectRedirect => Ending::Redirect,
+            ErrorKind::ExpectBody => Ending::Body,
+            ErrorKind::ExpectStatus
+            | ErrorKind::ExpectHeader
+            | ErrorKind::ExpectSize
+            | ErrorKind::ExpectDuration => return false,
+            _ => Ending::Unanswered,
+        };
+        self.end_on.contains(&ending)
+    }
+}
