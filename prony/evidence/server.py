@@ -82,7 +82,11 @@ class ServerIdentity(Record):
     was not looked at, could not be told, or nobody listened.
     """
     other_listener: str | None = None
-    """Who that was, as a clause."""
+    """Who that was."""
+    listeners: int | None = None
+    """Sockets that listened there at the same time under load, at most; None: not watched ..."""
+    listeners_gone: int | None = None
+    """... and how many of those were closed later, at most."""
     owned: bool = True
     """False when Prony did not start this server (prony load URL)."""
     forwards: bool = False

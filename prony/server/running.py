@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,6 +31,7 @@ from prony.server.address import Address
 from prony.server.agent import AgentClient
 from prony.server.build import Built
 from prony.server.guarded import GuardedProcess
+from prony.server.listening import ListenerWatch
 from prony.server.probe import request_count, status_probe
 from prony.server.service import RunningService
 from prony.server.spread import connections_by_process
@@ -59,11 +60,14 @@ class RunningServer(GuardedProcess):
     services: Sequence[RunningService] = ()
     """Its backing services: started before it and stopped after it; they are not among its processes."""
     _owned_at_ready: bool | None = None
-    _owned_under_load: bool | None = None
-    _own_sockets: frozenset[int] = frozenset()
-    """The listening sockets that were all its own when they were last looked at."""
-    _other: str | None = None
+    _watch: ListenerWatch = field(init=False)
     _limit_at_ready: int | None = None
+
+    def __post_init__(self) -> None:
+        self._watch = ListenerWatch(self._listeners, self.pids)
+
+    def _listeners(self) -> frozenset[int]:
+        return frozenset(one.inode for one in sockets.listeners(self.port, self.host))
 
     @property
     def address(self) -> Address:
@@ -88,7 +92,7 @@ class RunningServer(GuardedProcess):
     @property
     def identity(self) -> ServerIdentity:
         """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
-        own limit), `owns_port_at_end` and `other_listener` are those of `look`.
+        own limit), those of listeners under load are what `look` saw.
         """
         return identity_of(self.built).model_copy(
             update={
@@ -96,8 +100,10 @@ class RunningServer(GuardedProcess):
                 "pid": self.pid,
                 "port": self.port,
                 "owns_port": self._owned_at_ready,
-                "owns_port_at_end": self._owned_under_load,
-                "other_listener": self._other,
+                "owns_port_at_end": self._watch.owned,
+                "other_listener": self._watch.other,
+                "listeners": self._watch.most or None,
+                "listeners_gone": self._watch.gone if self._watch.most else None,
                 "descriptor_limit_soft": self._limit_at_ready,
             }
         )
@@ -140,25 +146,12 @@ class RunningServer(GuardedProcess):
         )
 
     def look(self) -> None:
-        """Each second under load and at its end: another process may have come to listen on the same port,
-        and the kernel gives it its share of the new connections (SO_REUSEPORT). Once seen, it is not
-        forgotten. Descriptors are read only when a socket is new.
-        """
-        if self._owned_under_load is False:
-            return
-        inodes = frozenset(one.inode for one in sockets.listeners(self.port, self.host))
-        if not inodes or inodes == self._own_sockets:
-            return
-        owned = sockets.owned_by(inodes, self.pids())
-        self._owned_under_load = None if owned is None else len(owned) == len(inodes)
-        if self._owned_under_load:
-            self._own_sockets = inodes
-        elif owned is not None:
-            self._other = self._other_listener() or None
+        """Each second under load and at its end: another process may have come to listen on the same port."""
+        self._watch.look()
 
     def connections_by_process(self) -> tuple[int, ...] | None:
         """Those that are established now."""
-        return connections_by_process(self.pids(), self.host, self.port)
+        return connections_by_process(self.pids(), self._listeners(), (self.port,))
 
     @staticmethod
     def _ask(probe: Callable[[], Probe | None]) -> Probe | None:

@@ -36,22 +36,31 @@ class Listener:
     uid: int
     inode: int
 
-    def takes(self, host: str) -> bool:
-        """Whether a connection to `host` (an address or a name) could end here."""
-        if self.address.is_unspecified:
-            return True
-        try:
-            return str(self.address) in {
-                str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            }
-        except OSError:
-            return False
+    def takes(self, addresses: Collection[str]) -> bool:
+        """Whether a connection to one of these addresses could end here."""
+        return self.address.is_unspecified or str(self.address) in addresses
 
 
 def listeners(port: int, host: str) -> list[Listener]:
     """The sockets that listen on `port` for connections to `host`, of all processes, in this network
     namespace.
     """
+    everywhere = _on(port)
+    if all(listener.address.is_unspecified for listener in everywhere):
+        return everywhere
+    addresses = resolved(host)
+    return [listener for listener in everywhere if listener.takes(addresses)]
+
+
+def resolved(host: str) -> frozenset[str]:
+    """The addresses of a name, which may ask a resolver, or of an address; none where it is not known."""
+    try:
+        return frozenset(str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    except OSError:
+        return frozenset()
+
+
+def _on(port: int) -> list[Listener]:
     found = []
     for table in ("tcp", "tcp6"):
         try:
@@ -59,19 +68,16 @@ def listeners(port: int, host: str) -> list[Listener]:
                 found += [listener for listener in _listening(rows) if listener.port == port]
         except OSError:
             continue
-    return [listener for listener in found if listener.takes(host)]
+    return found
 
 
-def answering(port: int, host: str) -> list[Listener]:
-    """Those of the `listeners` that a connection to `host` reaches: none where `host` is not this host, and
-    of several the ones with the most specific address, as the kernel chooses. A connection that the kernel
-    redirects (NAT) is not seen.
+def answering(port: int, asked: Collection[str]) -> list[Listener]:
+    """Those of the `listeners` that a connection to these addresses of a host (`resolved`) reaches: none
+    where it is not this host, and of several the ones with the most specific address, as the kernel chooses.
+    A connection that the kernel redirects (NAT) is not seen.
     """
-    try:
-        asked = {str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-    except OSError:
-        return []
-    found = listeners(port, host) if all(_is_local(address) for address in asked) else []
+    here = bool(asked) and all(_is_local(address) for address in asked)
+    found = [listener for listener in _on(port) if listener.takes(asked)] if here else []
     versions = {ipaddress.ip_address(address.partition("%")[0]).version for address in asked}
 
     def distance(listener: Listener) -> int:

@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from prony.host.diag import established_inodes
-from prony.server.sockets import listeners
 
 MOST_DESCRIPTORS = 2_000
 """Beyond this many the reading would cost too much of the client's CPU: 9 µs each."""
+MOST_PROCESSES = 256
+"""So would so many directories."""
 
 
-def connections_by_process(pids: Iterable[int], host: str, port: int) -> tuple[int, ...] | None:
-    """Established connections of each process that serves, most first: it holds one, or a listening socket on
-    the port that no other process has. One that holds a shared socket and no connection may be the primary,
-    which accepts none. None where they cannot be read, or there are too many; empty for a single process.
+def connections_by_process(
+    pids: Iterable[int], listening: Collection[int], ports: Iterable[int]
+) -> tuple[int, ...] | None:
+    """Established connections to `ports` of each process that serves, most first: it holds one, or a socket
+    of `listening` (inodes) that no other process has. One that holds a shared socket and no connection may be
+    the primary, which accepts none. None where they cannot be read, or there are too many; empty for a
+    single process.
     """
     pids = tuple(pids)
     if len(pids) < 2:
         return ()
-    established = established_inodes(port)
-    if established is None:
+    if len(pids) > MOST_PROCESSES:
         return None
-    listening = {one.inode for one in listeners(port, host)}
+    established: set[int] = set()
+    for port in ports:
+        found = established_inodes(port)
+        if found is None:
+            return None
+        established |= found
     held: list[tuple[set[int], int]] = []
     looked = 0
     for pid in pids:
@@ -40,7 +48,7 @@ def connections_by_process(pids: Iterable[int], host: str, port: int) -> tuple[i
         if looked > MOST_DESCRIPTORS:
             return None
         inodes = {inode for name in names if (inode := _inode(pid, name)) is not None}
-        held.append((inodes & listening, len(inodes & established)))
+        held.append((inodes & set(listening), len(inodes & established)))
     holders = Counter(inode for sockets, _ in held for inode in sockets)
     counts = [count for sockets, count in held if count or any(holders[inode] == 1 for inode in sockets)]
     return tuple(sorted(counts, reverse=True)) if len(counts) > 1 else ()

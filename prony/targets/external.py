@@ -21,7 +21,9 @@ from prony.plan.target import TlsOptions, Url
 from prony.plan.trial import TrialPlan
 from prony.server import proc, sockets, throttle
 from prony.server.address import Address
+from prony.server.listening import ListenerWatch
 from prony.server.probe import request_count
+from prony.server.spread import connections_by_process
 from prony.server.threads import Readings, thread_times
 from prony.targets.base import OnLine, ReadyProbe
 
@@ -102,7 +104,10 @@ class RunningExternal:
     def __init__(self, at: Url) -> None:
         self._at = at
         self._host, self._port = at.first_address
+        # A name is asked for once: its resolver is no part of what is watched each second.
+        self._asked = [(port, sockets.resolved(host)) for host, port in at.all_addresses]
         self._holders = self._find()
+        self._watch = ListenerWatch(lambda: self._listeners() or frozenset(), self._tree)
 
     @property
     def url(self) -> str:
@@ -122,23 +127,27 @@ class RunningExternal:
 
     def _find(self) -> tuple[int, ...]:
         """Parents before children, so that the first one is the server's main process."""
-        if self._at.unix is not None:
-            inodes = sockets.unix_listeners(self._at.unix)
-        else:
-            found = [sockets.answering(port, host) for host, port in self._at.all_addresses]
-            if not all(found):
-                return ()  # a part of the server is somewhere else: what can be read is not the whole
-            inodes = {listener.inode for listeners in found for listener in listeners}
+        inodes = self._listeners()
+        if inodes is None:
+            return ()  # a part of the server is somewhere else: what can be read is not the whole
         holders = sockets.holders(inodes)
         if not inodes <= (sockets.owned_by(inodes, holders) or set()):
             return ()  # one of them belongs to a process that may not be inspected
         holders -= {INIT}  # it opened the socket for a service (systemd), which holds it too
         return tuple(sorted(holders, key=lambda pid: (proc.parent_of(pid) in holders, pid)))
 
+    def _listeners(self) -> frozenset[int] | None:
+        """Inodes of the sockets that listen there now; None where nobody does at one of the addresses."""
+        if self._at.unix is not None:
+            return frozenset(sockets.unix_listeners(self._at.unix))
+        found = [sockets.answering(port, asked) for port, asked in self._asked]
+        return frozenset(one.inode for each in found for one in each) if all(found) else None
+
     @property
     def identity(self) -> ServerIdentity:
         """What can be told from outside; the versions are not known."""
         pid = self._holders[0] if self._holders else None
+        watched = pid is not None and self._watch.most > 0
         return ServerIdentity(
             name=f"{self._host}:{self._port}" if self._at.unix is None else f"unix:{self._at.unix}",
             runtime="" if pid is None else proc.program(pid),
@@ -146,6 +155,10 @@ class RunningExternal:
             pid=pid,
             port=self._port,
             owned=False,
+            owns_port_at_end=self._watch.owned,
+            other_listener=self._watch.other,
+            listeners=self._watch.most if watched else None,
+            listeners_gone=self._watch.gone if watched else None,
             descriptor_limit_soft=None if pid is None else proc.descriptor_limit_soft(pid),
         )
 
@@ -200,13 +213,17 @@ class RunningExternal:
         """Those that can be found; empty when it runs elsewhere or cannot be seen. Never Prony's own, whose
         ancestor may be the server.
         """
+        found = dict.fromkeys(self._tree())
+        if (own := os.getpid()) in found:
+            for pid in (own, *proc.descendants(own)):
+                found.pop(pid, None)
+        return tuple(found)
+
+    def _tree(self) -> tuple[int, ...]:
         found: dict[int, None] = {}
         for holder in self._holders:
             if proc.alive(holder):
                 found |= dict.fromkeys((holder, *proc.descendants(holder)))
-        if (own := os.getpid()) in found:
-            for pid in (own, *proc.descendants(own)):
-                found.pop(pid, None)
         return tuple(found)
 
     def service_pids(self) -> set[int]:
@@ -249,10 +266,21 @@ class RunningExternal:
         return None
 
     def look(self) -> None:
-        """Who owned the port when it was found is all that is known."""
+        """Does anybody else listen there by now, or did a listener leave? Not known where the processes that
+        listened at the beginning could not be read.
+        """
+        if self._holders:
+            self._watch.look()
 
-    def connections_by_process(self) -> None:
-        """Not read: another's processes may be any number."""
+    def connections_by_process(self) -> tuple[int, ...] | None:
+        """Those that are established now; None where its processes cannot be read or are too many, and of a
+        Unix socket, whose ends have no port.
+        """
+        pids = self.pids()
+        if not pids or (self._at.unix is not None and len(pids) > 1):
+            return None
+        ports = {port for port, _ in self._asked}
+        return connections_by_process(pids, self._listeners() or frozenset(), ports)
 
     def stop(self) -> None:
         """Not ours to stop."""

@@ -58,8 +58,29 @@ class TestIdentity:
     def test_quiet(self) -> None:
         assert self.status(f.healthy()) is Status.VALID
 
-    def test_left_out_for_a_foreign_server(self) -> None:
-        assert identity(f.by_url(), LIMITS) is None
+    def test_of_a_foreign_server_that_cannot_be_read_nothing_is_known(self) -> None:
+        finding = identity(f.by_url(), LIMITS)
+        assert finding is not None
+        assert finding.status is Status.UNKNOWN
+        assert "was not watched" in finding.reason
+        assert not identity.essential(f.by_url())
+
+    def test_listeners_of_a_foreign_server_that_come_or_go_are_suspect(self) -> None:
+        watched = f.part(f.by_url(), "server", owns_port_at_end=True, listeners=4, listeners_gone=0)
+        assert self.status(watched) is Status.VALID
+        joined = identity(
+            f.part(watched, "server", owns_port_at_end=False, other_listener="PID 7 (x)"), LIMITS
+        )
+        assert joined is not None
+        assert joined.status is Status.SUSPECT
+        assert joined.reason.endswith("listened on port 8080 under load: PID 7 (x)")
+        left = identity(f.part(watched, "server", listeners_gone=1), LIMITS)
+        assert left is not None
+        assert left.status is Status.SUSPECT
+        assert left.reason == "1 of 4 listening sockets were closed under load"
+
+    def test_a_worker_of_our_own_that_left_is_suspect(self) -> None:
+        assert self.status(f.part(f.healthy(), "server", listeners=4, listeners_gone=2)) is Status.SUSPECT
 
     def test_another_process_on_the_port(self) -> None:
         assert self.status(f.part(f.healthy(), "server", owns_port=False)) is Status.INVALID

@@ -34,6 +34,15 @@ def test_only_what_a_fair_hash_seldom_does_is_suspect(counts: tuple[int, ...], e
     assert status_of(*counts) is expected
 
 
+def test_connections_that_were_not_read_are_unknown_not_even() -> None:
+    several = f.part(HEALTHY, "server_window", connections_by_process=None, processes=4)
+    finding = spread(several, SpreadLimits())
+    assert finding is not None
+    assert finding.status is Status.UNKNOWN
+    assert "the connections of its 4 processes were not read" in finding.reason
+    assert spread(f.part(several, "server_window", processes=1), SpreadLimits()) is None
+
+
 @pytest.mark.parametrize("connections", [16, 32, 64])
 def test_a_fair_hash_over_four_processes_is_hardly_ever_suspect(connections: int) -> None:
     draw = random.Random(1)

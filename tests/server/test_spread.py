@@ -11,7 +11,9 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from prony.server import spread
+from prony.plan.target import Url
+from prony.server import sockets, spread
+from prony.targets import RunningExternal
 
 HOST = "127.0.0.1"
 PATIENCE_S = 20.0
@@ -49,6 +51,10 @@ def _told(ours: Connection) -> None:
     ours.recv()
 
 
+def listening(port: int) -> set[int]:
+    return {one.inode for one in sockets.listeners(port, HOST)}
+
+
 def test_a_primary_that_accepts_nothing_does_not_count() -> None:
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((HOST, 0)))
@@ -62,7 +68,7 @@ def test_a_primary_that_accepts_nothing_does_not_count() -> None:
         pids = [pid for pid, _ in workers]
         primary = stack.enter_context(_process(listener, port, 0))
         _told(primary[1])
-        assert spread.connections_by_process([primary[0], *pids], HOST, port) == (2, 2)
+        assert spread.connections_by_process([primary[0], *pids], listening(port), (port,)) == (2, 2)
 
 
 def test_a_process_with_a_listening_socket_of_its_own_counts_without_connections() -> None:
@@ -78,9 +84,60 @@ def test_a_process_with_a_listening_socket_of_its_own_counts_without_connections
         _told(busy[1])
         idle = stack.enter_context(_process(None, port, 0))
         _told(idle[1])
-        assert spread.connections_by_process([busy[0], idle[0]], HOST, port) == (3, 0)
+        assert spread.connections_by_process([busy[0], idle[0]], listening(port), (port,)) == (3, 0)
+
+
+def test_the_listeners_of_a_url_are_watched_and_their_connections_counted() -> None:
+    """Two workers of somebody else's, each with a socket of its own; a third joins, then one leaves."""
+    with ExitStack() as stack:
+        held = stack.enter_context(socket.socket())
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind((HOST, 0))  # keeps the port; it does not listen
+        port = held.getsockname()[1]
+        leaves = ExitStack()
+        for _ in range(2):
+            _told(leaves.enter_context(_process(None, port, 0))[1])
+        seen = RunningExternal(Url(url=f"http://{HOST}:{port}"))
+        for _ in range(6):
+            stack.enter_context(socket.create_connection((HOST, port)))
+        seen.look()
+        assert (seen.identity.owns_port_at_end, seen.identity.listeners, seen.identity.listeners_gone) == (
+            True,
+            2,
+            0,
+        )
+        # The workers accept nothing: their connections belong to no process yet.
+        assert seen.connections_by_process() == (0, 0)
+        joined, ours = stack.enter_context(_process(None, port, 0))
+        _told(ours)
+        seen.look()
+        assert seen.identity.owns_port_at_end is False
+        assert (seen.identity.other_listener or "").startswith(f"PID {joined}")
+        leaves.close()
+        seen.look()
+        assert (seen.identity.listeners, seen.identity.listeners_gone) == (3, 2)
+
+
+def test_connections_of_somebody_elses_workers_are_counted() -> None:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server((HOST, 0)))
+        port = listener.getsockname()[1]
+        workers = [stack.enter_context(_process(listener, port, accepts)) for accepts in (3, 1)]
+        seen = RunningExternal(Url(url=f"http://{HOST}:{port}"))
+        for _ in range(4):
+            stack.enter_context(socket.create_connection((HOST, port)))
+        for _, ours in workers:
+            _told(ours)
+        # This process holds the socket, too, and runs the tests: it is never taken for the server.
+        assert seen.connections_by_process() is None
+        assert spread.connections_by_process([pid for pid, _ in workers], listening(port), (port,)) == (3, 1)
+
+
+def test_too_many_processes_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "MOST_PROCESSES", 1)
+    assert spread.connections_by_process([os.getpid(), os.getppid()], set(), (1,)) is None
 
 
 def test_too_many_descriptors_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread, "MOST_DESCRIPTORS", 1)
-    assert spread.connections_by_process([os.getpid(), os.getppid()], HOST, 1) is None
+    assert spread.connections_by_process([os.getpid(), os.getppid()], set(), (1,)) is None

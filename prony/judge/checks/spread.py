@@ -8,7 +8,7 @@ import math
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Status, unknown
 from prony.numbers import number
 
 CHECK = "spread"
@@ -26,11 +26,16 @@ class SpreadLimits(DeclaredLimits):
 
 @check(SpreadLimits, order=145)
 def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
-    """Connections of the fullest process ÷ their mean. Left out for a server of one process, and where its
-    processes' connections cannot be read.
+    """Connections of the fullest process ÷ their mean. Left out for a server of which one process serves, or
+    none is known.
     """
     window = evidence.server_window
+    limit = f"the fullest process has less than {number(limits.spread_factor)} times the mean"
     counts = window.connections_by_process if window is not None else None
+    if window is not None and counts is None and (window.processes or 1) > 1:
+        why = "another user's, too many, of a Unix socket, or a run that was too short"
+        reason = f"the connections of its {window.processes} processes were not read ({why})"
+        return unknown(CHECK, reason, limit=limit, source=SOURCE)
     if not counts:
         return None
     mean = sum(counts) / len(counts)
@@ -42,7 +47,7 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
         check=CHECK,
         status=Status.SUSPECT if uneven else Status.VALID,
         value=factor,
-        limit=f"the fullest process has less than {number(limits.spread_factor)} times the mean",
+        limit=limit,
         reason=f"{counts[0]} of {total} connections are in one of {len(counts)} processes"
         + (f", {counts[-1]} in the emptiest" if uneven else "")
         + (
