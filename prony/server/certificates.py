@@ -1,13 +1,14 @@
-"""A certificate authority and a server certificate for one run, made anew each time. Must not know who uses
-them.
+"""Certificate authorities (`Authority`), and a server certificate for one run, made anew each time (`make`).
+Must not know who uses them.
 
-ECDSA on P-256, valid for a few days, for the loopback names; never stored beyond the run, so the password of
-the keystore protects nothing.
+Those of one run are valid for a few days, for the loopback names, and never stored beyond the run, so the
+password of the keystore protects nothing.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
 
 PASSWORD = "for-this-run"
 VALID_DAYS = 3
@@ -43,33 +45,62 @@ class Certificates:
         }
 
 
-def make(folder: Path, host: str = LOOPBACK[0]) -> Certificates:
-    """Create them in `folder` (created) for `localhost`, the loopback addresses and `host`."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import pkcs12
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+class Authority:
+    """A certificate authority and what it signs: ECDSA on P-256."""
 
-    def named(text: str) -> x509.Name:
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+    def __init__(self, name: str, days: int, *, key: ec.EllipticCurvePrivateKey | None = None) -> None:
+        from cryptography.hazmat.primitives.asymmetric import ec
 
-    now = datetime.now(UTC)
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+        self._name, self._days = name, days
+        self.key = key or ec.generate_private_key(ec.SECP256R1())
+        self.cert = self._signed(self._begun(name, self.key.public_key(), authority=True))
 
-    def begun(subject: str, public: ec.EllipticCurvePublicKey, authority: bool) -> x509.CertificateBuilder:
+    def issue(
+        self, subject: str, names: Sequence[x509.GeneralName], *, client: bool = False
+    ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+        """A new key and its certificate for a server that has these names, with `client` also for one that
+        connects.
+        """
+        from cryptography import x509
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if client else [])]
+        begun = self._begun(subject, key.public_key(), authority=False).add_extension(
+            x509.ExtendedKeyUsage(usages), critical=False
+        )
+        if names:
+            begun = begun.add_extension(x509.SubjectAlternativeName([*names]), critical=False)
+        return key, self._signed(begun)
+
+    def _signed(self, begun: x509.CertificateBuilder) -> x509.Certificate:
+        from cryptography.hazmat.primitives import hashes
+
+        return begun.sign(self.key, hashes.SHA256())
+
+    def _begun(
+        self, subject: str, public: ec.EllipticCurvePublicKey, *, authority: bool
+    ) -> x509.CertificateBuilder:
+        from cryptography import x509
+        from cryptography.x509.oid import NameOID
+
+        def named(text: str) -> x509.Name:
+            return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+        now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(named(subject))
-            .issuer_name(named("Test authority of one run"))
+            .issuer_name(named(self._name))
             .public_key(public)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=VALID_DAYS))
+            .not_valid_after(now + timedelta(days=self._days))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False
             )
             .add_extension(
                 x509.KeyUsage(
@@ -81,24 +112,34 @@ def make(folder: Path, host: str = LOOPBACK[0]) -> Certificates:
             )
         )  # fmt: skip
 
-    ca = begun("Test authority of one run", ca_key.public_key(), True).sign(ca_key, hashes.SHA256())
-    cert = (
-        begun("localhost", key.public_key(), False)
-        .add_extension(x509.SubjectAlternativeName([*_names(host)]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(ca_key, hashes.SHA256())
+
+def pem_of(what: x509.Certificate | ec.EllipticCurvePrivateKey) -> bytes:
+    """A certificate, or a key without a password, as PEM."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
+    if isinstance(what, x509.Certificate):
+        return what.public_bytes(serialization.Encoding.PEM)
+    return what.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    pem = serialization.Encoding.PEM
+
+
+def make(folder: Path, host: str = LOOPBACK[0]) -> Certificates:
+    """Create them in `folder` (created) for `localhost`, the loopback addresses and `host`."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    authority = Authority("Test authority of one run", VALID_DAYS)
+    key, cert = authority.issue("localhost", _names(host))
     files = Certificates(folder / "ca.pem", folder / "cert.pem", folder / "key.pem", folder / "store.p12")
     folder.mkdir(mode=0o700, parents=True)
-    files.ca.write_bytes(ca.public_bytes(pem))
-    files.cert.write_bytes(cert.public_bytes(pem) + ca.public_bytes(pem))
-    files.key.write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
+    files.ca.write_bytes(pem_of(authority.cert))
+    files.cert.write_bytes(pem_of(cert) + pem_of(authority.cert))
+    files.key.write_bytes(pem_of(key))
     files.keystore.write_bytes(
         pkcs12.serialize_key_and_certificates(
-            b"server", key, cert, [ca], serialization.BestAvailableEncryption(PASSWORD.encode())
+            b"server", key, cert, [authority.cert], serialization.BestAvailableEncryption(PASSWORD.encode())
         )
     )
     return files

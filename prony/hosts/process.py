@@ -1,0 +1,199 @@
+"""The scheduler and the worker as processes: their settings come as one line of JSON on standard input, they
+say one line when they are ready, and end on SIGTERM, when told, or with standard input.
+
+Must not know ssh or hosts.yaml.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from prony.errors import EnvironmentFault, PronyError, UsageError
+from prony.hosts.certificates import Identity
+
+if TYPE_CHECKING:
+    from distributed import Security
+    from distributed.core import Server
+
+Lives = Literal["stdin", "scheduler", "ever"]
+"""How long: until standard input ends, while the scheduler is there, or until somebody ends it."""
+FIRST_CONTACT_S = 30.0
+AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Of a scheduler or, with a name, of a worker."""
+
+    scheduler: str
+    lives: Lives
+    identity: Identity | None
+    """None: plain TCP."""
+    name: str = ""
+    role: str = ""
+    listen: str = ""
+    """The address a worker listens on; empty: the one from which it reaches the scheduler."""
+    port: int = 0
+
+    def line(self) -> str:
+        """As the process reads it."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @staticmethod
+    def read(line: str) -> Settings:
+        """The settings of a line. Raises UsageError."""
+        try:
+            found: dict[str, Any] = json.loads(line)
+            own = found.pop("identity")
+            return Settings(**found, identity=Identity(**own) if own else None)
+        except (ValueError, TypeError, KeyError, AttributeError) as fault:
+            raise UsageError(
+                f"the settings on standard input cannot be read ({fault}); prony hosts up and the "
+                "commands with --hosts write them"
+            ) from fault
+
+    @property
+    def security(self) -> Security | None:
+        """For Dask."""
+        return self.identity.security() if self.identity else None
+
+
+def own_address(scheduler: str) -> str:
+    """The address of this host from which the scheduler is reached. Raises EnvironmentFault."""
+    parts = urlsplit(scheduler)
+    try:
+        kind, *_, target = socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+            probe.connect(target)  # sends nothing
+            return str(probe.getsockname()[0])
+    except OSError as fault:
+        raise EnvironmentFault(
+            f"there is no way to {parts.hostname} from this host ({fault.strerror}); "
+            "check the scheduler's address and the routes"
+        ) from fault
+
+
+def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Runs the scheduler or the worker until its end; `ready` gets its address. Raises EnvironmentFault."""
+    from prony.hosts.extra import require
+
+    require()
+    from prony.hosts.node import prepare
+
+    prepare()
+    asyncio.run(_worker(settings, ready) if settings.name else _scheduler(settings, ready))
+
+
+async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
+    from prony.hosts.node import LabScheduler
+
+    parts = urlsplit(settings.scheduler)
+    assert parts.hostname is not None
+    scheduler = LabScheduler(
+        host=parts.hostname, port=parts.port or 0, protocol=parts.scheme, security=settings.security
+    )
+    try:
+        await scheduler
+    except OSError as fault:
+        raise EnvironmentFault(
+            f"the scheduler cannot listen on {settings.scheduler}: {fault.strerror or fault}; is the address "
+            "one of this host, and is the port free?"
+        ) from fault
+    _ends(scheduler, settings.lives)
+    ready(scheduler.address)
+    await scheduler.finished()
+
+
+async def _worker(settings: Settings, ready: Callable[[str], None]) -> None:
+    """One worker after the other, as schedulers come and go, where it lives for ever."""
+    while True:
+        worker = _new_worker(settings)
+        ended = _ends(worker, settings.lives)
+        try:
+            await asyncio.wait_for(_started(worker), FIRST_CONTACT_S if settings.lives != "ever" else None)
+        except TimeoutError as fault:
+            await worker.close()
+            raise EnvironmentFault(
+                f"no scheduler at {settings.scheduler} within {FIRST_CONTACT_S:g} s; is it running there, "
+                "and does a firewall let its port through?"
+            ) from fault
+        if worker.status.name == "running":
+            ready(worker.address)
+            await worker.finished()
+        if settings.lives != "ever" or ended.is_set():
+            return
+        await asyncio.sleep(AGAIN_S)
+
+
+def _new_worker(settings: Settings) -> Any:
+    from prony.hosts.facts import facts
+    from prony.hosts.node import HostWorker
+
+    return HostWorker(
+        settings.scheduler,
+        name=settings.name,
+        role=settings.role,
+        host=settings.listen or own_address(settings.scheduler),
+        port=settings.port,
+        security=settings.security,
+        facts=facts().model_dump(),
+    )
+
+
+async def _started(worker: Any) -> None:
+    await worker
+
+
+def _ends(server: Server, lives: Lives) -> asyncio.Event:
+    """Ends the server on SIGTERM and SIGINT and, where it lives by it, with standard input. The event says
+    that it was told to.
+    """
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    kept: set[asyncio.Task[Any]] = set()
+
+    def end() -> None:
+        if not told.is_set():
+            told.set()
+            kept.add(loop.create_task(server.close()))
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, end)
+    if lives == "stdin":
+
+        def wait() -> None:
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
+            loop.call_soon_threadsafe(end)
+
+        threading.Thread(target=wait, daemon=True, name="stdin").start()
+    return told
+
+
+def main() -> int:
+    """A process of its own: settings in, `ready` or the fault out, as JSON lines."""
+    from prony.errors import ExitCode
+
+    def say(**what: str) -> None:
+        print(json.dumps(what), flush=True)
+
+    try:
+        serve(Settings.read(sys.stdin.readline()), lambda address: say(ready=address))
+    except PronyError as fault:
+        say(fault=str(fault))
+        return fault.exit_code
+    return ExitCode.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())
