@@ -53,7 +53,7 @@ def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
             rows.append(
                 (
                     f"{noise * 100:g} %",
-                    rho,
+                    f"{rho}",
                     _share(level, [one for one in level if one.valid]),
                     *_risks(rising),
                     f"{np.mean([one.warm_up_s for one in level]):.0f} s",
