@@ -48,7 +48,7 @@ def test_a_foreign_server_is_not_unknown_for_what_nobody_can_read() -> None:
     judgement = judge(f.by_url())
     found = statuses(judgement)
     assert found["bound_by"] is found["isolation"] is found["warm"] is Status.UNKNOWN
-    assert "identity" not in found
+    assert found["identity"] is Status.UNKNOWN, "who listens there cannot be read, and that decides nothing"
     assert judgement.verdict is Status.VALID
     assert judgement.worst is None
     assert judgement.bound_by == "unknown"
