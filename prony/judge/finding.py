@@ -48,8 +48,8 @@ class Judgement(Record):
     verdict: Status
     findings: tuple[Finding, ...]
     bound_by: str = "unknown"
-    """The bottleneck: server-cpu, server-thread, service-cpu, client, a ceiling's name, offered-load or
-    unknown.
+    """The bottleneck: server-cpu, server-thread, service-cpu, client, network, a ceiling's name, offered-load
+    or unknown.
     """
     limits: dict[str, float] = Field(default_factory=dict)
     """The limits that were not the defaults, by key."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
@@ -25,6 +25,7 @@ from prony.evidence.engine import (
     Window,
 )
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange, TcpCounts
+from prony.evidence.hosts import Clock, HostEvidence, Link, NetworkUse
 from prony.evidence.server import (
     CgroupThrottle,
     JvmSnapshot,
@@ -140,6 +141,84 @@ def counters(requests: int) -> dict[str, Any]:
         "eaddrnotavail": 0,
         "emfile": 0,
     }
+
+
+def on_hosts(loads: int = 2) -> Evidence:
+    """`healthy`, with its load offered by so many equal hosts to a server on another one."""
+    whole = healthy()
+    assert whole.engine is not None
+    assert whole.engine.window is not None
+    assert whole.host_window is not None
+    assert whole.partition is not None
+    requests = int(RATE * WINDOW_S) // loads
+    own = whole.engine.window.model_copy(
+        update={
+            **counters(requests),
+            "service_time": histogram(requests),
+            "users_integral_s": USERS * WINDOW_S / loads,
+            "clipped_turnaround_s": USERS * WINDOW_S * 0.001 / loads,
+        }
+    )
+    engine = whole.engine.model_copy(update={"window": own})
+    clock = Clock(offset_s=1234.5, uncertainty_s=0.0001, round_trips=200, skew_s=0.0002)
+    link = Link(
+        interface="eth0", speed_bits_per_s=1e9, mtu=1500, round_trip_idle_ms=0.2, round_trip_load_ms=0.4
+    )
+
+    def one(name: str, role: Literal["server", "load"]) -> HostEvidence:
+        share = 1 if role == "server" else loads
+        return HostEvidence(
+            name=name,
+            role=role,
+            engine=engine if role == "load" else None,
+            host_window=whole.host_window,
+            clock=clock,
+            link=link,
+            network=NetworkUse(
+                received_bytes_per_s=1e6 / share,
+                sent_bytes_per_s=11e6 / share,
+                received_packets_per_s=10_000 / share,
+                sent_packets_per_s=20_000 / share,
+                dropped=0,
+                errors=0,
+                backlog_dropped=0,
+                segments_sent=300_000 // share,
+                retransmitted=0,
+                softirq_share=0.1,
+                busiest_queue_share=0.5,
+                queues=2,
+            ),
+            opened_late_s=0.0,
+            row_late_first_s=0.1,
+            row_late_last_s=0.1,
+        )
+
+    hosts = (one("server", "server"), *(one(f"load{at + 1}", "load") for at in range(loads)))
+    apart = whole.partition.model_copy(update={"apart": True})
+    return whole.model_copy(update={"hosts": hosts, "partition": apart})
+
+
+def host(evidence: Evidence, name: str, **changes: Any) -> Evidence:
+    """One of its hosts with these fields; a dict changes fields of the record of that name."""
+    changed = []
+    for one in evidence.hosts:
+        if one.name == name:
+            fields = {
+                key: getattr(one, key).model_copy(update=value) if isinstance(value, dict) else value
+                for key, value in changes.items()
+            }
+            one = one.model_copy(update=fields)
+        changed.append(one)
+    return evidence.model_copy(update={"hosts": tuple(changed)})
+
+
+def host_engine(evidence: Evidence, name: str, **window: Any) -> Evidence:
+    """The window of one load host's engine with these fields."""
+    own = next(one.engine for one in evidence.hosts if one.name == name)
+    assert own is not None
+    assert own.window is not None
+    engine = own.model_copy(update={"window": own.window.model_copy(update=window)})
+    return host(evidence, name, engine=engine)
 
 
 def healthy() -> Evidence:

@@ -24,6 +24,7 @@ from prony.judge.checks.content import content
 from prony.judge.checks.descriptors import DescriptorsLimits, descriptors, forecast_descriptors
 from prony.judge.checks.errors import errors
 from prony.judge.checks.host import host
+from prony.judge.checks.hosts import hosts
 from prony.judge.checks.isolation import isolation
 from prony.judge.checks.little import little
 from prony.judge.checks.memory import memory
@@ -44,6 +45,7 @@ from tests.judge import factory as f
 
 VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID, Status.UNKNOWN
 HEALTHY, OPEN, POISSON = f.healthy(), f.open_model(), f.open_model("poisson")
+HOSTS = f.on_hosts()
 ROOM = f.part(
     f.window(HEALTHY, users_integral_s=f.USERS * f.WINDOW_S),
     "server_window",
@@ -69,6 +71,12 @@ def slow_row() -> Evidence:
     assert OPEN.engine is not None
     rows = [r.model_copy(update={"sent": 7000}) if r.t_ms == 45_000 else r for r in OPEN.engine.rows]
     return f.engine(OPEN, rows=tuple(rows))
+
+
+def far_apart() -> Evidence:
+    """Service times of one load host are 1.5 times those of the other, in a trial that claims a latency."""
+    base = f.part(HOSTS, "load", claim="latency")
+    return f.host_engine(base, "load2", service_time=f.histogram(40_000, mean_ms=f.MEAN_MS * 1.5))
 
 
 def late_sends(latency_ms: float = f.MEAN_MS) -> Evidence:
@@ -233,6 +241,7 @@ FIRES: dict[str, Evidence] = {
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
     "isolation": steal(0.2),
     "host": SLOW_CLOCK,
+    "hosts": f.host(HOSTS, "load2", lost="no sign of life for 5 s"),
     "network": refused(900),
     "ports": f.totals(HEALTHY, eaddrnotavail=3),
     "descriptors": f.totals(HEALTHY, emfile=3),
@@ -256,6 +265,7 @@ FIRES: dict[str, Evidence] = {
 SAYS_NOTHING = {"injected_faults"}
 """Of evidence that gives no reason to speak; the others say *valid*."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
+    "hosts": HOSTS,
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),
     "spread": f.part(HEALTHY, "server_window", connections_by_process=(13, 11)),
     "think": thinking(),
@@ -345,6 +355,22 @@ LIMITS: dict[str, Decides] = {
     ),
     "network_refused_connects": Decides(network, refused(900), INVALID, 0.1, SUSPECT),
     "network_retransmitted": Decides(network, refused(0, lossy(), retransmitted=900), SUSPECT, 0.01, VALID),
+    "network_link_max": Decides(
+        network, f.host(HOSTS, "server", link={"speed_bits_per_s": 92e6}), SUSPECT, 0.99, VALID
+    ),
+    "network_dropped": Decides(
+        network, f.host(HOSTS, "load1", network={"dropped": 100}), SUSPECT, 0.01, VALID
+    ),
+    "network_softirq_max": Decides(
+        network, f.host(HOSTS, "server", network={"softirq_share": 0.95}), SUSPECT, 1.0, VALID
+    ),
+    "hosts_skew_max": Decides(hosts, f.host(HOSTS, "load1", clock={"skew_s": 0.02}), SUSPECT, 0.05, VALID),
+    "hosts_late_max": Decides(hosts, f.host(HOSTS, "load1", opened_late_s=0.2), INVALID, 0.5, SUSPECT),
+    "hosts_row_late_max_s": Decides(hosts, f.host(HOSTS, "load1", row_late_last_s=4.0), INVALID, 9, VALID),
+    "hosts_differ_max": Decides(hosts, far_apart(), SUSPECT, 0.9, VALID),
+    "hosts_errors_differ_max": Decides(
+        hosts, f.host_engine(HOSTS, "load2", failed=2000, completed=38_000), SUSPECT, 0.1, VALID
+    ),
     "network_delayed": Decides(network, held(2000), SUSPECT, 0.5, VALID),
     "spread_factor": Decides(spread, FIRES["spread"], SUSPECT, 2.0, VALID),
     "memory_growth": Decides(memory, growing(5.0), SUSPECT, 0.6, VALID),

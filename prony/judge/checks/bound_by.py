@@ -12,6 +12,7 @@ from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
 from prony.judge.finding import Finding, Status, no_window
+from prony.judge.links import LinkLimits, full_link
 from prony.judge.more_users import probed
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
@@ -23,7 +24,11 @@ SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-loa
 WAITS = "declare what it waits for as a ceiling (worker threads ÷ delay, a pool, a database)"
 MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
 MORE_CLIENT = "give the client more CPUs (--client-cpus), so that the server is the busier of the two"
+NETWORK = "network"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
+FASTER_LINK = (
+    "use a faster link or smaller responses; or compare CPU per request at one rate that the link carries"
+)
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
 """Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
 LEAST_US_PER_REQUEST = 0.5
@@ -32,7 +37,7 @@ LEAST_LEFT = 0.05
 """Where others leave less than this share of the server's CPUs, the rest is rounding."""
 
 
-class BoundLimits(ClientLimits):
+class BoundLimits(ClientLimits, LinkLimits):
     bound_full_min: Share = 0.90
     """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
     bound_tolerance: Share = 0.05
@@ -52,8 +57,8 @@ class Bound:
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
-    """The bottleneck, looked for in this order: client, server CPU, its busiest thread, services, CPU quota,
-    declared ceilings, load.
+    """The bottleneck, looked for in this order: client, link, server CPU, its busiest thread, services, CPU
+    quota, declared ceilings, load.
     """
     window = measured(evidence)
     share = server_cpu_share(evidence)
@@ -69,6 +74,10 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
     if client_bound(evidence, limits):
         return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
+    link = full_link(evidence, limits)
+    if link is not None:
+        # Whatever its CPU did: with a faster link it would have done more.
+        return Bound(NETWORK, share, f"link full: {link.text}; {cpu}", FASTER_LINK)
     if share is not None and share >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, cpu)
     thread = None if share is None else _thread(evidence, limits)
@@ -241,7 +250,8 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         advice = WAITS
     else:
         status = Status.INVALID
-        reason += ": this describes the load generator, not the server's capacity"
+        what = "the link" if found.name == NETWORK else "the load generator"
+        reason += f": this describes {what}, not the server's capacity"
     return Finding(
         check=CHECK,
         status=status,

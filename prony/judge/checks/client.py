@@ -14,7 +14,8 @@ from enum import Enum
 from prony.evidence.engine import EngineThread, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import Positive, Share, always, check
-from prony.judge.finding import Finding, Status, no_window
+from prony.judge.finding import Finding, Status, no_window, worst
+from prony.judge.load_hosts import each_load_host, hosts_needed, named
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
 from prony.judge.times import plain_times, supported
@@ -221,8 +222,59 @@ def _saturated(
 @check(ClientLimits, order=80, essential=always)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     """Thread CPU, loop lag, run delay, turn-around, share of the calibrated ceiling: one over the limit is
-    suspect; two are invalid where they must have moved the figure that is claimed.
+    suspect; two are invalid where they must have moved the figure that is claimed. Of several load hosts each
+    is judged, and one that is saturated while others are not makes the trial suspect.
     """
+    alone = [(host.name, view, _of_one(view, limits)) for host, view in each_load_host(evidence)]
+    return _of_several(evidence, alone, limits) if alone else _of_one(evidence, limits)
+
+
+def _of_several(
+    evidence: Evidence, alone: Sequence[tuple[str, Evidence, Finding]], limits: ClientLimits
+) -> Finding:
+    """The finding of several load hosts from each one's own."""
+    findings = [(name, finding) for name, _, finding in alone]
+    over = [name for name, finding in findings if finding.status is Status.INVALID]
+    status = worst(*(finding.status for _, finding in findings))
+    first = next(finding for _, finding in findings if finding.status is status)
+    shares = [finding.value for _, finding in findings if isinstance(finding.value, float)]
+    reason, advice = named(findings), first.advice
+    if over and len(over) < len(findings):
+        status = Status.SUSPECT
+        reason = f"{len(over)} of {len(findings)} load hosts saturated: {reason}"
+    if over:
+        advice = _more_hosts(over, shares, len(findings), limits)
+    elif status is Status.VALID and measured(evidence) is not None:
+        busiest = max(alone, key=lambda one: one[2].value if isinstance(one[2].value, float) else 0.0)
+        reason = f"busiest of {len(findings)} load hosts {busiest[0]}: {busiest[2].reason}"
+    return first.model_copy(
+        update={
+            "status": status,
+            "value": max(shares, default=None),
+            "reason": reason,
+            "advice": advice,
+        }
+    )
+
+
+def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits: ClientLimits) -> str:
+    """What keeps every load host below the limit: other weights where the others have room, else more of
+    them.
+    """
+    below = percent(limits.client_cpu_max)
+    if len(shares) < hosts:
+        return "give the load hosts more CPUs, or use more of them"
+    needed = hosts_needed(shares, limits.client_cpu_max)
+    if needed <= hosts and len(over) < hosts:
+        return (
+            f"{hosts} load hosts are enough to stay below {below} CPU: lower the weight of {', '.join(over)}"
+        )
+    return (
+        f"use at least {max(needed, hosts + 1)} load hosts like these, so that each stays below {below} CPU"
+    )
+
+
+def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
     limit = (
         f"CPU below {percent(limits.client_cpu_max)}, "
         f"loop lag p99 below {milliseconds(limits.client_lag_max_ms)}, "
@@ -273,6 +325,11 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
 
 
 def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
-    """Whether the client, and not the server, bounds the throughput."""
+    """Whether the client, and not the server, bounds the throughput; of several load hosts, each of them."""
+    views = [view for _, view in each_load_host(evidence)] or [evidence]
+    return all(_bounds(view, limits) for view in views)
+
+
+def _bounds(evidence: Evidence, limits: ClientLimits) -> bool:
     found, _ = signals(evidence, limits)
     return bool(_saturated(found, evidence, limits, frozenset({MovedFigure.THROUGHPUT})))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from prony.evidence.host import HostRow
+from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.finding import Finding, Status, unknown, worst
+from prony.judge.load_hosts import named
 from prony.numbers import number, percent
 
 CHECK = "host"
@@ -27,7 +29,31 @@ class HostLimits(DeclaredLimits):
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock, swap-ins, kernel log, changed kernel settings."""
+    """CPU clock, swap-ins, kernel log, changed kernel settings; of each host of the trial."""
+    if not evidence.hosts:
+        return _of_one(evidence, limits)
+    found = [
+        (one.name, _of_one(_seen_from(evidence, one), limits, clock=one.role == "server"))
+        for one in evidence.hosts
+        if one.lost is None
+    ]
+    if not found:
+        return unknown(CHECK, "every host was lost", source=SOURCE)
+    status = worst(*(finding.status for _, finding in found))
+    first = next(finding for _, finding in found if finding.status is status)
+    reason = named(found) if status is not Status.VALID else first.reason
+    return first.model_copy(update={"reason": reason, "advice": first.advice})
+
+
+def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
+    """One host of several, as if it were the only one."""
+    return evidence.model_copy(
+        update={"hosts": (), "host_window": one.host_window, "host_rows": one.host_rows}
+    )
+
+
+def _of_one(evidence: Evidence, limits: HostLimits, *, clock: bool = True) -> Finding:
+    """`clock` False: of a load host, whose clock moves no figure as long as its CPUs have room (`client`)."""
     allowed = percent(limits.host_frequency_drop)
     limit = f"CPU clock within {allowed}, no swap, no kernel warnings, no changed settings"
     window = evidence.host_window
@@ -35,11 +61,11 @@ def host(evidence: Evidence, limits: HostLimits) -> Finding:
         return unknown(CHECK, "the host was not sampled", limit=limit, source=SOURCE)
     bad: list[str] = []
     unread: list[str] = []
-    clock = _clock(evidence, limits)
-    if clock is None:
+    slower = _clock(evidence, limits) if clock else ""
+    if slower is None:
         unread.append("CPU clock under load")
-    elif clock:
-        bad.append(clock)
+    elif slower:
+        bad.append(slower)
     if window.swap_in_bytes is None:
         unread.append("swap")
     elif window.swap_in_bytes > 0:

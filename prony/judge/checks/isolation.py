@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
-from prony.evidence.host import CpuPartition
+from prony.evidence.host import CpuPartition, HostWindow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check, owned
 from prony.judge.finding import Finding, Status, unknown, worst
@@ -122,18 +123,40 @@ def _pinned(evidence: Evidence) -> Part | None:
 
 
 def _neighbours(evidence: Evidence, limits: IsolationLimits) -> list[Part]:
-    host, partition = evidence.host_window, evidence.partition
+    """What others took of the CPUs: of this host, or of each host of the trial."""
+    partition = evidence.partition
+    if not evidence.hosts:
+        used = set(partition.server) | set(partition.client) if partition is not None else set()
+        return _taken(evidence, evidence.host_window, used, ("server", "client"), limits)
+    parts: list[Part] = []
+    for host in evidence.hosts:
+        used = set(partition.server) if partition is not None and host.role == "server" else set()
+        side = "server" if host.role == "server" else "client"
+        found = _taken(evidence, host.host_window, used, (side,), limits)
+        parts += [(status, f"{host.name}: {text}", share) for status, text, share in found]
+    return parts
+
+
+def _taken(
+    evidence: Evidence,
+    host: HostWindow | None,
+    used: set[int],
+    sides: Sequence[str],
+    limits: IsolationLimits,
+) -> list[Part]:
+    """Of one host: steal, and other processes on the CPUs of these sides. No `used`: all CPUs count."""
     if host is None:
         return [(Status.UNKNOWN, "the CPUs were not sampled", None)]
     parts: list[Part] = []
-    used = set(partition.server) | set(partition.client) if partition is not None else set()
     steals = [cpu.steal for cpu in host.cpus if not used or cpu.cpu in used]
     if steals:
         parts.append(_graded(max(steals), limits.isolation_steal, limits, "steal took {} of a CPU"))
     else:
         parts.append((Status.UNKNOWN, "steal could not be read", None))
     whose = f" (most: {host.busiest_other})" if host.busiest_other else ""
-    for side, share in (("server", host.others_on_server_cpus), ("client", host.others_on_client_cpus)):
+    others = {"server": host.others_on_server_cpus, "client": host.others_on_client_cpus}
+    for side in sides:
+        share = others[side]
         if share is None:
             parts.append((Status.UNKNOWN, f"other processes on the {side}'s CPUs could not be read", None))
         else:

@@ -1,7 +1,8 @@
-"""network: did TCP itself delay requests: an accept queue that overflowed, retransmissions, delayed
-acknowledgements. Must not know what the server did with a request.
+"""network: did the way itself delay or bound requests: an accept queue that overflowed, retransmissions,
+delayed acknowledgements; between hosts also the links. Must not know what the server did with a request.
 
-The counters are those of the network namespace: both ends where client and server share one.
+The counters of TCP are those of the network namespace: both ends where client and server share one. On
+several hosts they are added up.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 from prony.evidence.engine import Window
 from prony.evidence.host import TcpCounts
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, NotNegative, Share, check
+from prony.judge.check import NotNegative, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown, worst
 from prony.judge.histogram import HistogramError, decode
+from prony.judge.links import LinkLimits, Part, link_limit, link_parts, most_retransmitted, round_trips
 from prony.judge.server_cpu import server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
 
 CHECK = "network"
 SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
+COUNTERS_UNREAD = "TCP's counters could not be read"
 DELAYED_MS = (39.0, 46.0)
 """A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the server's own
 time is added.
@@ -38,7 +41,7 @@ IDLE_SHARE = 0.7
 """Server CPU from which 40 ms may be its own queue."""
 
 
-class NetworkLimits(DeclaredLimits):
+class NetworkLimits(LinkLimits):
     network_refused_connects: Share = 0.01
     """Connection attempts that met a full accept queue: any is suspect, from this share on invalid (the p99
     is then the timer that repeats a SYN).
@@ -54,7 +57,7 @@ def network(evidence: Evidence, limits: NetworkLimits) -> Finding | None:
     """Overflow of the accept queue, retransmissions, delayed acknowledgements. Left out for Unix sockets."""
     if evidence.load.transport == "unix":
         return None
-    limit = (
+    limit = (link_limit(limits) if evidence.hosts else "") + (
         f"no full accept queue (from {percent(limits.network_refused_connects)} of the connections invalid), "
         f"at most {percent(limits.network_retransmitted)} of the segments retransmitted, "
         f"at most {percent(limits.network_delayed)} of the responses after a delayed acknowledgement"
@@ -62,32 +65,42 @@ def network(evidence: Evidence, limits: NetworkLimits) -> Finding | None:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    counts = evidence.host_window.tcp if evidence.host_window is not None else None
+    counts = _counts(evidence)
+    if counts is None and not evidence.hosts:
+        return unknown(CHECK, COUNTERS_UNREAD, limit=limit, source=SOURCE)
+    parts = link_parts(evidence, limits)
+    share, said = 0.0, ""
     if counts is None:
-        return unknown(CHECK, "TCP's counters could not be read", limit=limit, source=SOURCE)
-    parts = [
-        part
-        for part in (
+        parts.append((Status.UNKNOWN, COUNTERS_UNREAD, ""))
+    else:
+        tcp = (
             _accept_queue(window, counts, limits),
-            _retransmitted(window, counts, limits),
+            _retransmitted(evidence, window, counts, limits),
             _delayed(evidence, window, counts, limits),
         )
-        if part is not None
-    ]
-    repeated = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
+        parts += [part for part in tcp if part is not None]
+        share = counts.retransmitted / counts.segments_out if counts.segments_out else 0.0
+        said = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
+    status = worst(*(status for status, _, _ in parts)) if parts else Status.VALID
+    told = [text for _, text, _ in parts] or [said]
     return Finding(
         check=CHECK,
-        status=worst(*(status for status, _, _ in parts)) if parts else Status.VALID,
-        value=counts.retransmitted / counts.segments_out if counts.segments_out else 0.0,
+        status=status,
+        value=share,
         limit=limit,
-        reason="; ".join(text for _, text, _ in parts) or repeated,
-        advice="; ".join(advice for _, _, advice in parts),
+        reason="; ".join((*told, *round_trips(evidence))),
+        advice="; ".join(dict.fromkeys(advice for _, _, advice in parts if advice)),
         source=SOURCE,
     )
 
 
-Part = tuple[Status, str, str]
-"""Status, what was found, what to do."""
+def _counts(evidence: Evidence) -> TcpCounts | None:
+    """Of both sides of the load; None where one of them could not be read."""
+    windows = [host.host_window for host in evidence.hosts] or [evidence.host_window]
+    known = [window.tcp for window in windows if window is not None and window.tcp is not None]
+    if len(known) < len(windows):
+        return None
+    return TcpCounts(**{name: sum(getattr(one, name) for one in known) for name in TcpCounts.model_fields})
 
 
 def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
@@ -118,7 +131,9 @@ def _waited_for_syn(window: Window) -> bool:
     return window.connect_time.max_ns >= SYN_AGAIN_MS * 1e6
 
 
-def _retransmitted(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+def _retransmitted(
+    evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits
+) -> Part | None:
     """The counter is of the whole namespace; that the load's segments were among them shows in responses that
     took as long as a lost one costs.
     """
@@ -130,8 +145,8 @@ def _retransmitted(window: Window, counts: TcpCounts, limits: NetworkLimits) -> 
     share = percent(data / counts.segments_out)
     return (
         Status.SUSPECT,
-        f"retransmissions: {share} of the segments were sent again; a lost one costs its request 200 ms or "
-        "more",
+        f"retransmissions: {share} of the segments were sent again{most_retransmitted(evidence)}; a lost one "
+        "costs its request 200 ms or more",
         "find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
     )
 

@@ -1,0 +1,217 @@
+"""hosts: were all hosts of the trial there, at one time, and alike. Must not know how hosts are reached.
+
+Left out where everything was on one machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prony.evidence.hosts import HostEvidence
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Positive, Share, check
+from prony.judge.finding import Finding, Status, no_window, worst
+from prony.judge.histogram import Decoded, HistogramError, decode, merge
+from prony.judge.load_hosts import load_hosts
+from prony.judge.window import measured
+from prony.numbers import milliseconds, percent
+
+CHECK = "hosts"
+SOURCE = "rows of one second that are put on one clock; Kolmogorov-Smirnov, two samples"
+ROW_S = 1.0
+"""Rows are a second long."""
+SIGNIFICANT = 1.628
+"""Of the two-sample Kolmogorov-Smirnov test at a level of 1 %: D > 1.628 √((n + m) ÷ nm) (Smirnov 1948)."""
+ERRORS_SIGNIFICANT = 2.576
+"""Standard errors of a difference of two shares, at a level of 1 %."""
+LEAST_ERRORS = 5
+"""Failed requests; the normal distribution does not describe fewer."""
+
+
+class HostsLimits(DeclaredLimits):
+    hosts_skew_max: Share = 0.01
+    """Error of an instant on the laboratory's clock ÷ a row of one second, above which it is suspect."""
+    hosts_late_max: Share = 0.10
+    """How late a host opened its window ÷ a row of one second, above which it is invalid: the sum of the
+    hosts then lacks so much of the first row, and rates are no longer of one time.
+    """
+    hosts_row_late_max_s: Positive = 3.0
+    """A row that reaches the laboratory later than this comes from a host that is too slow: invalid. The
+    warm-up was judged, and the window closed, without it.
+    """
+    hosts_differ_max: Share = 0.10
+    """Largest distance between the distribution of a host's service times and that of the others from which
+    it is named; suspect where a latency is claimed. At 0.1 a median of one is at most a p60 of the other.
+    """
+    hosts_errors_differ_max: Share = 0.01
+    """A host's share of errors minus that of the others, above which it is suspect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was found of some hosts, and what to do."""
+
+    status: Status
+    text: str
+    advice: str = ""
+
+
+@check(HostsLimits, order=45, essential=lambda evidence: bool(evidence.hosts))
+def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
+    """Lost, late or slow hosts, clocks, and hosts that differ from the others."""
+    if not evidence.hosts:
+        return None
+    late_ms, skew_limit_ms = limits.hosts_late_max * ROW_S * 1000, limits.hosts_skew_max * ROW_S * 1000
+    limit = (
+        f"no host lost, windows open within {milliseconds(late_ms)}, rows at most "
+        f"{limits.hosts_row_late_max_s:g} s late, instants within {milliseconds(skew_limit_ms)}, "
+        f"service times of load hosts at most {percent(limits.hosts_differ_max)} apart"
+    )
+    lost = [part for host in evidence.hosts for part in _lost(host)]
+    if measured(evidence) is None and not lost:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    skew_ms = max((h.clock.skew_s * 1000 for h in evidence.hosts if h.clock is not None), default=None)
+    there = [host for host in evidence.hosts if host.lost is None]
+    parts = [*lost, *(part for host in there for part in (*_late(host, limits), *_clock(host, limits)))]
+    parts += _different(evidence, limits)
+    status = worst(*(part.status for part in parts)) if parts else Status.VALID
+    good = f"{len(evidence.hosts)} hosts, instants within {milliseconds(skew_ms or 0.0)}"
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=skew_ms,
+        unit="ms",
+        limit=limit,
+        reason="; ".join(part.text for part in parts) or good,
+        advice="; ".join(dict.fromkeys(part.advice for part in parts if part.advice)),
+        source=SOURCE,
+    )
+
+
+def _lost(host: HostEvidence) -> list[Part]:
+    if host.lost is None:
+        return []
+    return [Part(Status.INVALID, f"{host.name} was lost: {host.lost}", "see `prony hosts check`")]
+
+
+def _late(host: HostEvidence, limits: HostsLimits) -> list[Part]:
+    """Without figures, late or slow."""
+    if host.role == "load" and (host.engine is None or host.engine.window is None):
+        text = f"{host.name} reported no measured window"
+        return [Part(Status.INVALID, text, "see `prony hosts check`")]
+    found = []
+    if host.opened_late_s is not None and host.opened_late_s > limits.hosts_skew_max * ROW_S:
+        late = host.opened_late_s > limits.hosts_late_max * ROW_S
+        text = f"{host.name} opened its window {milliseconds(host.opened_late_s * 1000)} late"
+        advice = "the way to this host, or the host itself, is too slow: see `prony hosts check`"
+        found.append(Part(Status.INVALID if late else Status.SUSPECT, text, advice))
+    rows_s = max(host.row_late_first_s or 0.0, host.row_late_last_s or 0.0)
+    if rows_s > limits.hosts_row_late_max_s:
+        text = f"the rows of {host.name} came {milliseconds(rows_s * 1000)} late"
+        found.append(Part(Status.INVALID, text, f"take load off {host.name}, or off the way to it"))
+    return found
+
+
+def _clock(host: HostEvidence, limits: HostsLimits) -> list[Part]:
+    """The server's host sends no rows of requests, but its CPU is read at the same instants."""
+    clock = host.clock
+    if clock is None:
+        return [Part(Status.UNKNOWN, f"the clock of {host.name} was not compared")]
+    if clock.skew_s <= limits.hosts_skew_max * ROW_S:
+        return []
+    text = (
+        f"instants of {host.name} may be off by {milliseconds(clock.skew_s * 1000)} "
+        f"({clock.round_trips} round trips, uncertainty {milliseconds(clock.uncertainty_s * 1000)})"
+    )
+    return [Part(Status.SUSPECT, text, "use a laboratory nearer to the hosts, or a quieter way to them")]
+
+
+def _different(evidence: Evidence, limits: HostsLimits) -> list[Part]:
+    """Load hosts whose service times or errors are not those of the others."""
+    parts = [
+        Part(
+            Status.VALID if evidence.load.claim == "capacity" else Status.SUSPECT,
+            f"service times of {name}: {percent(apart)} apart (KS)",
+            "look at its link, its round trip and its CPU: a percentile of all hosts mixes the two",
+        )
+        for name, apart in _outliers(_times(evidence), limits.hosts_differ_max)
+    ]
+    for name, share, others in _failing(evidence, limits.hosts_errors_differ_max):
+        text = f"{percent(share)} of the requests of {name} failed, of the others' {percent(others)}"
+        parts.append(Part(Status.SUSPECT, text, f"look for what is different on {name}: see errors"))
+    return parts
+
+
+def _times(evidence: Evidence) -> dict[str, Decoded]:
+    found = {}
+    for host in load_hosts(evidence):
+        window = host.engine.window if host.engine is not None else None
+        if window is None or window.service_time is None:
+            continue
+        try:
+            times = decode(window.service_time)
+        except HistogramError:
+            continue
+        if times.count > 0:
+            found[host.name] = times
+    return found
+
+
+def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]]:
+    """The host that is furthest from the others, then of those that are left, and so on: one host that is
+    different moves the others' sum, too. Of two hosts neither is the odd one: both are named.
+    """
+    left, found = dict(times), []
+    while len(left) > 1:
+        distances = {
+            name: distance(own, merge(other for key, other in left.items() if key != name))
+            for name, own in left.items()
+        }
+        name = max(distances, key=lambda key: distances[key][0])
+        apart, critical = distances[name]
+        if apart <= max(limit, critical):
+            break
+        if len(left) == 2:
+            found.append((f"{' and '.join(left)} differ", apart))
+            break
+        found.append((f"{name} differ from the others'", apart))
+        del left[name]
+    return found
+
+
+def distance(a: Decoded, b: Decoded) -> tuple[float, float]:
+    """The largest difference of two distribution functions (Kolmogorov-Smirnov, 0..1), and what chance alone
+    exceeds once in a hundred times.
+    """
+    at = np.union1d(a.high_ns, b.high_ns)
+    shares = [
+        np.concatenate(([0.0], np.cumsum(one.counts)))[np.searchsorted(one.high_ns, at, side="right")]
+        / one.count
+        for one in (a, b)
+    ]
+    critical = SIGNIFICANT * math.sqrt((a.count + b.count) / (a.count * b.count))
+    return float(np.abs(shares[0] - shares[1]).max()), critical
+
+
+def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, float]]:
+    """(host, its share of errors, that of the others) of those that failed more than the others."""
+    counts = {
+        host.name: (host.engine.window.failed, host.engine.window.failed + host.engine.window.completed)
+        for host in load_hosts(evidence)
+        if host.engine is not None and host.engine.window is not None
+    }
+    failed, total = (sum(pair[at] for pair in counts.values()) for at in (0, 1))
+    found = []
+    for name, (own_failed, own_total) in counts.items():
+        rest = total - own_total
+        if own_failed < LEAST_ERRORS or not rest:
+            continue
+        share, others, mean = own_failed / own_total, (failed - own_failed) / rest, failed / total
+        error = math.sqrt(mean * (1 - mean) * (1 / own_total + 1 / rest))
+        if share - others > max(limit, ERRORS_SIGNIFICANT * error):
+            found.append((name, share, others))
+    return found

@@ -1,0 +1,186 @@
+"""The links of a trial on several hosts: how full they were, what they lost, what they cost the kernel, how
+long the way takes. Must not know what follows from it: `network` says it, `bound_by` names the bottleneck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prony.evidence.hosts import HostEvidence
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share
+from prony.judge.finding import Status
+from prony.numbers import milliseconds, number, percent
+
+
+class LinkLimits(DeclaredLimits):
+    network_link_max: Share = 0.90
+    """Bits per second ÷ the link's speed from which the link is the bound. The framing of Ethernet takes 2 %
+    of full-sized frames, and TCP leaves gaps after each loss that a full link brings.
+    """
+    network_dropped: Share = 0.0001
+    """Packets dropped, or with an error, ÷ packets of a host's link, above which it is suspect: a request
+    that loses one takes 200 ms or more, and with ten packets a request that is one in 1,000.
+    """
+    network_softirq_max: Share = 0.90
+    """Interrupt and soft-interrupt time ÷ wall time of a host's busiest CPU from which its kernel handles
+    hardly more packets: suspect.
+    """
+
+
+Part = tuple[Status, str, str]
+"""Status, what was found, what to do."""
+
+LEAST_DROPPED = 10
+"""Packets; fewer are no rate, and a switch's own announcements are counted as dropped, too."""
+
+
+def link_limit(limits: LinkLimits) -> str:
+    """The limits of links, as text that others follow."""
+    return (
+        f"links below {percent(limits.network_link_max)} of their speed, at most "
+        f"{percent(limits.network_dropped)} of the packets dropped, soft interrupts below "
+        f"{percent(limits.network_softirq_max)} of a CPU, "
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FullLink:
+    """The busier way of one host's link: share of its speed, and in words."""
+
+    host: str
+    share: float
+    text: str
+
+
+def link_uses(evidence: Evidence) -> tuple[FullLink, ...]:
+    """Of each host whose link's speed and traffic are known, the fullest first."""
+    uses = [use for host in evidence.hosts if (use := _use(host)) is not None]
+    return tuple(sorted(uses, key=lambda use: -use.share))
+
+
+def full_link(evidence: Evidence, limits: LinkLimits) -> FullLink | None:
+    """The link that bounds the trial; None where none was seen to."""
+    fullest = link_uses(evidence)[:1]
+    return fullest[0] if fullest and fullest[0].share >= limits.network_link_max else None
+
+
+def _use(host: HostEvidence) -> FullLink | None:
+    speed = host.link.speed_bits_per_s if host.link is not None else None
+    network = host.network
+    if not speed or network is None:
+        return None
+    ways = [("sent", network.sent_bytes_per_s), ("received", network.received_bytes_per_s)]
+    known = [(bytes_per_s * 8, way) for way, bytes_per_s in ways if bytes_per_s is not None]
+    if len(known) < len(ways):
+        return None
+    bits_per_s, way = max(known)
+    share = bits_per_s / speed
+    return FullLink(
+        host.name, share, f"{host.name} {way} {rate(bits_per_s)} of {rate(speed)} ({percent(share)})"
+    )
+
+
+def link_parts(evidence: Evidence, limits: LinkLimits) -> list[Part]:
+    """What is wrong with the hosts' links, or was not read of them; empty on one machine."""
+    parts: list[Part] = []
+    full = full_link(evidence, limits)
+    if full is not None:
+        parts.append((Status.SUSPECT, f"the link is the bound: {full.text}", FULL))
+    for host in evidence.hosts:
+        parts += _lost_packets(host, limits)
+        parts += _soft_interrupts(host, limits)
+    unread = [host.name for host in evidence.hosts if host.lost is None and _use(host) is None]
+    speeds = [host for host in evidence.hosts if host.link is not None and not host.link.speed_bits_per_s]
+    if unread and len(speeds) == len(unread):
+        names = ", ".join(f"{host.name} ({host.link.interface})" for host in speeds if host.link is not None)
+        parts.append((Status.UNKNOWN, f"link speed unknown: {names}", DECLARE))
+    elif unread:
+        parts.append((Status.UNKNOWN, f"traffic of the link not read: {', '.join(unread)}", ""))
+    return parts
+
+
+FULL = "use a faster link, or offer less"
+DECLARE = "declare the speed of the link in hosts.yaml"
+
+
+def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[Part]:
+    """Dropped by the interface or by a CPU's backlog, or broken."""
+    use = host.network
+    if use is None:
+        return []
+    lost = {
+        "dropped by the interface": use.dropped,
+        "with an error": use.errors,
+        "dropped by the backlog": use.backlog_dropped,
+    }
+    packets = _packets(host)
+    found = [
+        f"{number(count)} packets {what}"
+        for what, count in lost.items()
+        if count is not None
+        and count >= LEAST_DROPPED
+        and (packets is None or count > limits.network_dropped * packets)
+    ]
+    advice = (
+        "look for the cause with ethtool -S and nstat: ring sizes, net.core.netdev_max_backlog, the cable"
+    )
+    return [(Status.SUSPECT, f"{host.name}: {', '.join(found)}", advice)] if found else []
+
+
+def _packets(host: HostEvidence) -> float | None:
+    """That went through the link in the window, both ways."""
+    use, window = host.network, host.host_window
+    if use is None or window is None:
+        return None
+    if use.received_packets_per_s is None or use.sent_packets_per_s is None:
+        return None
+    return (use.received_packets_per_s + use.sent_packets_per_s) * window.wall_s
+
+
+def _soft_interrupts(host: HostEvidence, limits: LinkLimits) -> list[Part]:
+    use = host.network
+    if use is None or use.softirq_share is None or use.softirq_share < limits.network_softirq_max:
+        return []
+    text = f"{host.name}: interrupts took {percent(use.softirq_share)} of a CPU"
+    if use.busiest_queue_share is not None and use.queues:
+        share, cpus = percent(use.busiest_queue_share), number(use.queues)
+        text += f"; the busiest of {cpus} CPUs handled {share} of the packets"
+    return [(Status.SUSPECT, text, "spread packets over more CPUs (RSS queues: ethtool -L; RPS)")]
+
+
+def most_retransmitted(evidence: Evidence) -> str:
+    """The host that sent the largest share of its segments again; empty on one machine."""
+    shares = [
+        (host.network.retransmitted / host.network.segments_sent, host.name)
+        for host in evidence.hosts
+        if host.network is not None and host.network.segments_sent and host.network.retransmitted is not None
+    ]
+    if not shares or max(shares)[0] == 0:
+        return ""
+    share, name = max(shares)
+    return f" (most by {name}: {percent(share)})"
+
+
+def round_trips(evidence: Evidence) -> list[str]:
+    """The round trip of each load host, idle and under the load, so that a latency can be read with the way
+    and without it.
+    """
+    said = []
+    for host in evidence.hosts:
+        link = host.link
+        if host.role != "load" or link is None or link.round_trip_idle_ms is None:
+            continue
+        text = f"round trip from {host.name} {milliseconds(link.round_trip_idle_ms)} idle"
+        if link.round_trip_load_ms is not None:
+            text += f", at most {milliseconds(link.round_trip_load_ms)} under load"
+        said.append(text)
+    return said
+
+
+def rate(bits_per_s: float) -> str:
+    """In the unit that a link is named with."""
+    for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bits_per_s >= factor:
+            return f"{number(bits_per_s / factor)} {unit}"
+    return f"{number(bits_per_s)} bit/s"

@@ -1,0 +1,216 @@
+"""Several hosts: what is lost, late or different is named, and one saturated load host is not all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from prony.evidence.engine import EngineThread
+from prony.evidence.trial import Evidence
+from prony.judge.checks.bound_by import bound_by
+from prony.judge.checks.client import client
+from prony.judge.checks.host import host
+from prony.judge.checks.hosts import distance, hosts
+from prony.judge.checks.isolation import isolation
+from prony.judge.checks.network import network
+from prony.judge.finding import Finding, Status
+from prony.judge.histogram import decode
+from prony.judge.limits import CheckLimits
+from prony.judge.load_hosts import hosts_needed
+from prony.judge.verdict import judge
+from tests.judge import factory as f
+
+VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID, Status.UNKNOWN
+THREE = f.on_hosts(3)
+LIMITS = CheckLimits()
+
+
+def hosts_of(evidence: Evidence) -> Finding:
+    found = hosts(evidence, LIMITS)
+    assert found is not None
+    return found
+
+
+def network_of(evidence: Evidence) -> Finding:
+    found = network(evidence, LIMITS)
+    assert found is not None
+    return found
+
+
+def busy(evidence: Evidence, name: str, cpu: float, lag_ms: float) -> Evidence:
+    """The engine of this load host used so much of its CPU, its server had 40 % of its own left."""
+    thread = EngineThread(cpu=1, cpu_s=cpu * 10, wall_s=10.0, loop_lag_p99_ns=int(lag_ms * 1e6))
+    room = f.part(evidence, "server_window", cpu_user_s=6.0, cpu_system_s=0.0)
+    return f.host_engine(room, name, threads=(thread,))
+
+
+def test_healthy_hosts_are_valid() -> None:
+    judged = judge(f.on_hosts(), LIMITS)
+    assert judged.verdict is VALID, [(x.check, x.reason) for x in judged.findings if x.status is not VALID]
+    assert hosts(f.healthy(), LIMITS) is None
+
+
+def test_every_lost_host_is_named_with_its_reason() -> None:
+    gone = f.host(f.host(THREE, "load2", lost="its worker ended"), "server", lost="no sign of life for 5 s")
+    found = hosts_of(gone)
+    assert found.status is INVALID
+    assert "load2 was lost: its worker ended" in found.reason
+    assert "server was lost: no sign of life for 5 s" in found.reason
+    assert judge(gone, LIMITS).verdict is INVALID
+
+
+def test_a_host_lost_before_the_window_is_invalid_and_not_unknown() -> None:
+    early = f.host(THREE, "load1", lost="its worker ended", engine=None, host_window=None, clock=None)
+    assert hosts_of(early.model_copy(update={"engine": None})).status is INVALID
+    nobody = THREE.model_copy(update={"engine": None})
+    assert hosts_of(nobody).status is UNKNOWN
+
+
+def test_a_load_host_without_figures_is_invalid() -> None:
+    assert "load3 reported no measured window" in hosts_of(f.host(THREE, "load3", engine=None)).reason
+    assert hosts_of(f.host(THREE, "load3", engine=None)).status is INVALID
+
+
+@pytest.mark.parametrize(("late_s", "status"), [(0.005, VALID), (0.05, SUSPECT), (0.2, INVALID)])
+def test_a_window_that_opened_late(late_s: float, status: Status) -> None:
+    assert hosts_of(f.host(THREE, "load1", opened_late_s=late_s)).status is status
+
+
+def test_clocks() -> None:
+    assert hosts_of(f.host(THREE, "load1", clock=None)).status is UNKNOWN
+    skewed = hosts_of(f.host(THREE, "server", clock={"skew_s": 0.0101}))
+    assert skewed.status is SUSPECT
+    assert skewed.value == pytest.approx(10.1)
+    assert "instants of server may be off by 10.1 ms" in skewed.reason
+    # An offset is no error: every host counts from its own start.
+    assert hosts_of(f.host(THREE, "load1", clock={"offset_s": 3e6})).status is VALID
+
+
+def slower(name: str, factor: float, evidence: Evidence = THREE) -> Evidence:
+    count = 80_000 // 3
+    return f.host_engine(evidence, name, service_time=f.histogram(count, mean_ms=f.MEAN_MS * factor))
+
+
+def test_the_host_that_differs_is_named_and_not_the_others() -> None:
+    capacity = hosts_of(slower("load2", 1.5))
+    assert capacity.status is VALID
+    latency = hosts_of(slower("load2", 1.5, f.part(THREE, "load", claim="latency")))
+    assert latency.status is SUSPECT
+    for found in (capacity, latency):
+        assert "service times of load2 differ from the others'" in found.reason
+        assert "load1" not in found.reason
+        assert "load3" not in found.reason
+    assert "differ" not in hosts_of(slower("load2", 1.02)).reason
+
+
+def test_of_two_that_differ_both_are_named() -> None:
+    two = f.on_hosts(2)
+    apart = f.host_engine(two, "load2", service_time=f.histogram(40_000, mean_ms=f.MEAN_MS * 2))
+    assert "service times of load1 and load2 differ" in hosts_of(apart).reason
+
+
+def test_few_requests_differ_by_chance() -> None:
+    a, b = (decode(f.of_values(values)) for values in ([1000, 2000, 3000], [2500, 3500, 4500]))
+    apart, critical = distance(a, b)
+    assert apart == pytest.approx(2 / 3)
+    assert critical > apart
+    assert distance(a, a)[0] == 0
+
+
+def test_a_host_that_fails_more_than_the_others() -> None:
+    found = hosts_of(f.host_engine(THREE, "load3", failed=2000, completed=24_000))
+    assert found.status is SUSPECT
+    assert "of the requests of load3 failed" in found.reason
+    few = f.host_engine(THREE, "load3", failed=1, completed=20)
+    assert hosts_of(few).status is VALID
+
+
+def test_one_saturated_load_host_of_three_is_suspect_with_how_many_it_takes() -> None:
+    found = client(busy(THREE, "load2", 0.97, 5.0), LIMITS)
+    assert found.status is SUSPECT
+    assert "1 of 3 load hosts saturated: load2: load generator saturated" in found.reason
+    assert found.advice == "3 load hosts are enough to stay below 85 % CPU: lower the weight of load2"
+    all_busy = busy(busy(busy(THREE, "load1", 0.97, 5.0), "load2", 0.97, 5.0), "load3", 0.97, 5.0)
+    worse = client(all_busy, LIMITS)
+    assert worse.status is INVALID
+    assert worse.advice == "use at least 4 load hosts like these, so that each stays below 85 % CPU"
+    assert bound_by(all_busy, LIMITS).reason.startswith("client: ")
+    assert not bound_by(busy(THREE, "load2", 0.97, 5.0), LIMITS).reason.startswith("client: ")
+
+
+def test_how_many_hosts_share_a_load() -> None:
+    assert hosts_needed([0.97, 0.5, 0.5], 0.85) == 3
+    assert hosts_needed([0.95] * 4, 0.85) == 5
+    assert hosts_needed([0.1], 0.85) == 1
+
+
+def test_a_full_link_is_the_bottleneck_whatever_the_cpu_did() -> None:
+    full = f.host(THREE, "server", link={"speed_bits_per_s": 92e6, "speed_declared": True})
+    found = bound_by(full, LIMITS)
+    assert found.status is INVALID
+    assert found.reason.startswith("network: link full: server sent 88 Mbit/s of 92 Mbit/s (95.7 %)")
+    assert "this describes the link, not the server's capacity" in found.reason
+    assert judge(full, LIMITS).bound_by == "network"
+    seen = network_of(full)
+    assert seen.status is SUSPECT
+    assert "the link is the bound: server sent 88 Mbit/s" in seen.reason
+    latency = f.part(full, "load", claim="latency")
+    assert bound_by(latency, LIMITS).status is VALID
+    assert network_of(latency).status is SUSPECT
+
+
+def test_a_link_of_unknown_speed_is_unknown_and_says_where_to_declare_it() -> None:
+    found = network_of(f.host(THREE, "load1", link={"speed_bits_per_s": None}))
+    assert (found.status, found.reason.split(";")[0]) == (UNKNOWN, "link speed unknown: load1 (eth0)")
+    assert "hosts.yaml" in found.advice
+    blind = network_of(f.host(THREE, "load1", network=None))
+    assert (blind.status, blind.reason.split(";")[0]) == (UNKNOWN, "traffic of the link not read: load1")
+
+
+@pytest.mark.parametrize("what", ["dropped", "errors", "backlog_dropped"])
+def test_lost_packets_are_named_with_their_host(what: str) -> None:
+    # 100,000 packets went through the link of load1 in ten seconds.
+    assert network_of(f.host(THREE, "load1", network={what: 9})).status is VALID
+    found = network_of(f.host(THREE, "load1", network={what: 11}))
+    assert found.status is SUSPECT
+    assert found.reason.startswith("load1: 11 packets ")
+
+
+def test_soft_interrupts_name_the_queues() -> None:
+    use = {"softirq_share": 0.95, "busiest_queue_share": 0.9, "queues": 4}
+    found = network_of(f.host(THREE, "server", network=use))
+    assert found.status is SUSPECT
+    assert "interrupts took 95 % of a CPU; the busiest of 4 CPUs handled 90 % of the packets" in found.reason
+
+
+def test_retransmissions_of_all_hosts_count_and_the_worst_is_named() -> None:
+    assert THREE.host_window is not None
+    assert THREE.host_window.tcp is not None
+    window = THREE.host_window.model_copy(
+        update={"tcp": THREE.host_window.tcp.model_copy(update={"retransmitted": 5000})}
+    )
+    slow = f.window(THREE, service_time=f.of_values([1_200_000] * 9_999 + [210_000_000]))
+    lossy = f.host(slow, "load2", host_window=window, network={"retransmitted": 5000})
+    found = network_of(lossy)
+    assert found.status is SUSPECT
+    assert "(most by load2: 5 %)" in found.reason
+
+
+def test_the_round_trip_stands_beside_every_latency() -> None:
+    assert "round trip from load1 200 µs idle, at most 400 µs under load" in network_of(THREE).reason
+
+
+def test_neighbours_of_a_load_host_are_seen() -> None:
+    assert THREE.host_window is not None
+    stolen = tuple(cpu.model_copy(update={"steal": 0.2}) for cpu in THREE.host_window.cpus)
+    found = isolation(f.host(THREE, "load2", host_window={"cpus": stolen}), LIMITS)
+    assert found.status is INVALID
+    assert "load2: steal took 20 % of a CPU" in found.reason
+    swapping = host(f.host(THREE, "load1", host_window={"swap_in_bytes": 2**21}), LIMITS)
+    assert swapping.status is SUSPECT
+    assert "load1: 2 MiB swapped in" in swapping.reason
+
+
+def test_cpus_of_different_hosts_are_not_the_same() -> None:
+    assert THREE.partition is not None
+    alike = THREE.partition.model_copy(update={"client": THREE.partition.server})
+    assert isolation(THREE.model_copy(update={"partition": alike}), LIMITS).status is VALID
