@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import jmx
+from prony.frontends.jmeter.arguments import Wishes
 from prony.frontends.jmeter.translate import of_tree
 from prony.plan.trial import TrialPlan
 
@@ -24,9 +25,14 @@ def flag(name: str, value: bool) -> str:
     return f'<boolProp name="{name}">{str(value).lower()}</boolProp>'
 
 
-def element(tag: str, *properties: str, below: str = "", name: str = "it") -> str:
+GUIS = {"ConfigTestElement": "HttpDefaultsGui", "HeaderManager": "HeaderPanel",
+        "CookieManager": "CookiePanel", "DNSCacheManager": "DNSCachePanel"}  # fmt: skip
+"""Windows by which JMeter knows what belongs to an HTTP sampler."""
+
+
+def element(tag: str, *properties: str, below: str = "", name: str = "it", gui: str = "") -> str:
     inside = "".join(properties)
-    gui = "HttpDefaultsGui" if tag == "ConfigTestElement" else "G"  # by which JMeter knows the defaults
+    gui = gui or GUIS.get(tag, "G")
     head = f'<{tag} guiclass="{gui}" testclass="{tag}" testname="{name}">'
     return f"{head}{inside}</{tag}><hashTree>{below}</hashTree>"
 
@@ -84,12 +90,14 @@ def document(inside: str, beside: str = "", group: str = "") -> bytes:
 </hashTree></hashTree></hashTree></jmeterTestPlan>""".encode()
 
 
-def translated_of(inside: str, beside: str = "", group: str = "", **properties: str) -> Translated:
+def translated_of(
+    inside: str, beside: str = "", group: str = "", wishes: Wishes | None = None, **properties: str
+) -> Translated:
     """The load that these elements of a thread group become."""
     tree = jmx.parse(document(inside, beside, group), "p.jmx")
-    return of_tree(tree, PLANS / "p.jmx", properties).translated
+    return of_tree(tree, PLANS / "p.jmx", properties, wishes).translated
 
 
 def load_of(inside: str, beside: str = "", group: str = "", **properties: str) -> TrialPlan:
     """Its trial."""
-    return translated_of(inside, beside, group, **properties).trial
+    return translated_of(inside, beside, group, None, **properties).trial

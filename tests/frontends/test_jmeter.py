@@ -13,12 +13,14 @@ from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused, Translated, explain
 from prony.frontends.jmeter import jmx, jtl, summary
+from prony.frontends.jmeter.arguments import Wishes, parse
 from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.groups import LONGEST_S
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.step import Block
 from tests.entries import requests
 from tests.frontends.conftest import Front, Served, explained
-from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler
+from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 from tests.verdicts import demanded_code
 
@@ -71,7 +73,7 @@ def test_users_with_rows_cookies_and_captures() -> None:
     assert create.body == '{"name":"${rows1.name} ${uuid}","age":${random int 1 99}}'
     assert create.capture["id"].json_pointer == "/items/0/id"
     assert "Content-Length" not in create.headers
-    assert read.path == "/people/${id}?town=${rows1.town | form}"
+    assert read.path == "/people/${id}?town=${rows1.town}"
     pauses = [step.think_before for step in (create, read)]
     assert [(pause.min_ms, pause.max_ms) for pause in pauses if pause] == [(100, 150), (110, 160)]
     assert load.workload.variables == {"id": "$${id}"}
@@ -99,7 +101,7 @@ REFUSED = {
         ),
         "the condition 'a.size() > 1'",
     ),
-    "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value"),
+    "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value and stands in the path"),
     "embedded": (
         sampler(more='<boolProp name="HTTPSampler.image_parser">true</boolProp>'),
         "embedded resources",
@@ -149,7 +151,6 @@ REFUSED = {
         element("LoopController", prop("LoopController.loops", -1), below=sampler()),
         "without an end",
     ),
-    "listener": (element("ResultCollector", prop("filename", "a.jtl")) + sampler(), "it writes a.jtl"),
 }
 
 
@@ -170,13 +171,16 @@ def test_a_disabled_element_is_left_out_as_by_jmeter() -> None:
     assert [step.path for step in requests(load.workload.steps)] == ["/always"]
 
 
-def test_a_group_that_continues_for_ever_needs_a_duration() -> None:
+def test_a_group_that_continues_for_ever_runs_until_it_is_ended() -> None:
     inner = '<boolProp name="LoopController.continue_forever">{}</boolProp>' + prop("LoopController.loops", 2)
     main = (
         f'<elementProp name="ThreadGroup.main_controller" elementType="LoopController">{inner}</elementProp>'
     )
-    with pytest.raises(Refused, match="a run without an end"):
-        load_of(sampler(), group=main.format("true"))
+    endless = translated_of(sampler(), group=main.format("true"))
+    assert endless.trial.measured == WholeRun(duration_s=LONGEST_S)
+    assert "it runs until Ctrl-C" in " ".join(endless.notes)
+    ended = translated_of(sampler(), group=main.format("true"), wishes=Wishes(duration_s=5))
+    assert ended.trial.measured == WholeRun(duration_s=5)
     measured = load_of(sampler(), group=main.format("false")).measured
     assert isinstance(measured, WholeRun)
     assert measured.iterations_per_user == 2
@@ -258,6 +262,18 @@ def test_assertions_and_conditions() -> None:
 def test_the_command_line(argv: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         jmeter.translate(argv)
+
+
+def test_options_that_jmeter_does_not_have(tmp_path: Path) -> None:
+    plan = ["-n", "-t", "p.jmx"]
+    asked = parse([*plan, "--duration", "7.5", f"--csv-dir={tmp_path}", "--skip-unsupported"]).wishes
+    assert asked == Wishes(7.5, tmp_path, True)
+    assert parse([*plan, "-Jduration=9"]).wishes == Wishes(9.0)
+    assert parse([*plan, "-Jduration=ten minutes", "--duration=3"]).wishes == Wishes(3.0)
+    assert parse([*plan, "-Jduration=ten minutes"]).wishes == Wishes()
+    for wrong in (["--duration", "0"], ["--duration"], ["--csv-dir", "nowhere"], ["--skip-unsupported=no"]):
+        with pytest.raises(UsageError, match=f"jmeter: {wrong[0].partition('=')[0]}"):
+            parse([*plan, *wrong])
 
 
 def test_properties_of_a_file_are_below_those_of_the_command_line(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_names_of_one_group_are_not_known_in_another() -> None:
     load = ours.translated.trial.load
     assert isinstance(load, ClosedLoad)
     assert [one.feeders for one in load.populations] == [("rows1",), ()]
-    with pytest.raises(Refused, match=r"the variable \$\{name\} has no value here"):
+    with pytest.raises(Refused, match=r"the variable \$\{name\} has no value"):
         plan(group("rows", rows + sampler("/${name}")) + group("none", sampler("/${name}")))
 
 
@@ -145,7 +145,7 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
 @pytest.mark.parametrize(
     ("groups", "says"),
     [
-        (group("a", sampler()) + group("b", sampler(), loops=-1), "a run without an end"),
+        (group("a", sampler()) + group("b", sampler(), loops=0), "no loops"),
         (
             group("a", sampler()) + element("OpenModelThreadGroup", below=sampler()),
             "an open model beside other thread groups",

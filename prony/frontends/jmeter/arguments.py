@@ -25,6 +25,9 @@ usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]
     -j, --jmeterlogfile FILE     Taken and not written: Prony's result says what happened
     -L, --loglevel LEVEL         Taken and not used
     -v, --version                Says which JMeter is followed
+    --duration SECONDS           Ends thread groups that have no end of their own, like -Jduration=SECONDS
+    --csv-dir DIR                Looks for data files here that are not where the plan says
+    --skip-unsupported           Leaves out scripts that only log, and listeners with a script; says so
 """
 LONG = {
     "nongui": "n", "testfile": "t", "logfile": "l", "forceDeleteResultFile": "f", "jmeterproperty": "J",
@@ -32,6 +35,8 @@ LONG = {
     "version": "v", "help": "h",
 }  # fmt: skip
 WITH_VALUE = "tlJDpqjL"
+OWN = {"duration": True, "csv-dir": True, "skip-unsupported": False}
+"""Options that JMeter does not have -> whether they need a value."""
 ALONE = "nfvh?"
 ELSEWHERE = {
     "r": ("servers of a distributed test", "run prony jmeter on each host"),
@@ -59,6 +64,16 @@ CHANGING = ("jmeter.save.saveservice.", "summariser.", "httpclient", "http.", "h
 
 
 @dataclass(frozen=True, slots=True)
+class Wishes:
+    """What JMeter's command line cannot say."""
+
+    duration_s: float | None = None
+    """The end of groups that have none."""
+    csv_dir: Path | None = None
+    skip_unsupported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JMeterArguments:
     """What was asked."""
 
@@ -68,6 +83,7 @@ class JMeterArguments:
     properties: dict[str, str]
     version: bool
     help: bool
+    wishes: Wishes = Wishes()
 
 
 def parse(argv: Sequence[str]) -> JMeterArguments:
@@ -77,14 +93,14 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
     files: list[str] = []
     flags: set[str] = set()
     for option, value in _options(argv):
-        if option in "JD":
+        if option in ("J", "D"):
             name, equals, given = value.partition("=")
             if not name or not equals:
                 raise UsageError(f"jmeter: -{option} is '{value}'; expected NAME=VALUE")
             properties[name] = given
-        elif option in "pq":
+        elif option in ("p", "q"):
             files.append(value)
-        elif option in ALONE:
+        elif option in ALONE or OWN.get(option) is False:
             flags.add(option)
         elif option in values:
             raise UsageError(f"jmeter: -{option} is given twice; expected it once")
@@ -114,7 +130,33 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         properties=known,
         version="v" in flags,
         help=helped,
+        wishes=_wishes(values, flags, known),
     )
+
+
+def _wishes(values: dict[str, str], flags: set[str], properties: dict[str, str]) -> Wishes:
+    folder = Path(values["csv-dir"]) if "csv-dir" in values else None
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"jmeter: --csv-dir is '{folder}'; expected a folder that is there")
+    duration_s = _seconds("--duration", values.get("duration"))
+    if duration_s is None:
+        duration_s = _seconds("-Jduration", properties.get("duration"))
+    return Wishes(duration_s, folder, "skip-unsupported" in flags)
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    """None without the option. A plan may mean something else by a property, so that one may be any text."""
+    if text is None:
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if 0 < found < 1e7:
+        return found
+    if option.startswith("-J"):
+        return None
+    raise UsageError(f"jmeter: {option} is '{text}'; expected seconds above 0")
 
 
 def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -122,6 +164,15 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
     for word in words:
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
+            if name in OWN:
+                needed = value if equals else next(words, None) if OWN[name] else ""
+                if needed is None or (OWN[name] and not needed) or (equals and not OWN[name]):
+                    expected = "a value" if OWN[name] else "none"
+                    raise UsageError(
+                        f"jmeter: --{name}: expected {expected}; prony jmeter -h lists the options"
+                    )
+                yield name, needed
+                continue
             option = LONG.get(name)
             if option is None:
                 raise UsageError(f"jmeter: the option --{name} is not known; prony jmeter -h lists them")

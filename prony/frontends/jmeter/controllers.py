@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from prony.frontends.jmeter import conditions
+from prony.frontends.jmeter.actions import ACTIONS
 from prony.frontends.jmeter.branches import BRANCHES
 from prony.frontends.jmeter.conditions import Held
 from prony.frontends.jmeter.functions import KnownValues
@@ -28,6 +29,8 @@ from prony.plan.step import Block, Entry, Step
 BY_NUMBER, BY_PERCENT = 0, 1
 MOST_ORDERED = 5
 """Of n elements there are n! orders, which are written out."""
+CERTAIN = ("GenericController", "RecordingController", "TransactionController", "LoopController")
+"""Controllers that are always walked."""
 MOST_REPEATS = 1_000_000_000
 
 
@@ -163,7 +166,7 @@ def _children(
         if child.tag in SAMPLERS:
             found.append(together(made))
             continue
-        if child.tag not in ("GenericController", "TransactionController", "LoopController") or not made:
+        if child.tag not in CERTAIN or not made:
             raise child.refused(
                 "a controller that may send nothing, as one of several to choose from",
                 "put it into a Simple Controller with a request, or choose among requests",
@@ -251,6 +254,7 @@ def _share(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -
 CONTROLLERS.update(
     {
         "GenericController": _simple,
+        "RecordingController": _simple,
         "TransactionController": _transaction,
         "LoopController": _loop,
         "OnceOnlyController": _once,
@@ -261,5 +265,6 @@ CONTROLLERS.update(
         "RandomOrderController": _shuffled,
         "ThroughputController": _share,
         **BRANCHES,
+        **ACTIONS,
     }
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote_plus, unquote_plus
@@ -57,19 +57,28 @@ class Text:
             "${" + part.text + "}" if part.dynamic else part.text.replace("${", "$${") for part in self.parts
         )
 
-    def encoded(self, decode_first: bool = False) -> Text:
+    def encoded(self, encoding: str = "UTF-8", decode_first: bool = False) -> Text:
         """As Java's URLEncoder writes it; `decode_first` for what is encoded already, or perhaps is."""
 
         def one(part: TextPart) -> TextPart:
             if part.dynamic:
                 return TextPart(f"{part.text} | form", True)
-            text = unquote_plus(part.text) if decode_first else part.text
-            return TextPart(quote_plus(text, safe="*").replace("~", "%7E"))
+            text = unquote_plus(part.text, encoding) if decode_first else part.text
+            return TextPart(
+                quote_plus(text, safe="*", encoding=encoding, errors="replace").replace("~", "%7E")
+            )
 
         return Text(tuple(map(one, self.parts)))
 
     def __add__(self, other: Text) -> Text:
         return Text(self.parts + other.parts)
+
+    def join(self, texts: Iterable[Text]) -> Text:
+        """These with this one between them."""
+        found = Text()
+        for number, text in enumerate(texts):
+            found = found + self + text if number else text
+        return found
 
 
 @dataclass(slots=True)
@@ -96,6 +105,12 @@ class KnownValues:
     draws: random.Random = field(default_factory=random.Random)
     folder: Path = Path()
     """Where the plan lies."""
+    csv_dir: Path | None = None
+    """Where data files are looked for that are not where the plan says."""
+    end_s: float | None = None
+    """Of groups that have no end of their own."""
+    undefined: dict[str, JmxNode] = field(default_factory=dict)
+    """Variables that have no value where they stand -> the first place; sent as they are written."""
     feeders: dict[str, Feeder] = field(default_factory=dict)
     opened: dict[str, str] = field(default_factory=dict)
     """File or alias of __CSVRead -> the feeder of its rows."""
@@ -254,10 +269,9 @@ class _Reader:
                 self.values.referred.add(name)
             self.values.used.update(part.text for part in known.parts if part.dynamic)
             return known
-        raise self.where.refused(
-            f"the variable ${{{name}}} has no value here (JMeter would send these characters)",
-            "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
-        )
+        self.values.referred.add(name)
+        self.values.undefined.setdefault(name, self.where)
+        return Text.of("${" + name + "}")
 
     def _call(self, name: str, arguments: list[Text]) -> Text:
         found = CALLS.get(name)

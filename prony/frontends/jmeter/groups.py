@@ -19,6 +19,8 @@ CLOSED, OPEN = "ThreadGroup", "OpenModelThreadGroup"
 SET_UP, TEAR_DOWN = "SetupThreadGroup", "PostThreadGroup"
 KINDS = frozenset({CLOSED, OPEN, SET_UP, TEAR_DOWN})
 MOST_USERS = 10_000_000
+LONGEST_S = 7 * 24 * 3600.0
+"""Of a group that only Ctrl-C ends."""
 UNIT_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0,
           "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
           "day": 86400.0, "days": 86400.0}  # fmt: skip
@@ -126,11 +128,10 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
             values.number(node.value("ThreadGroup.duration"), node, "ThreadGroup.duration", 0.0) or None
         )
         delay_s = values.number(node.value("ThreadGroup.delay"), node, "ThreadGroup.delay", 0.0)
-    if number < 1 and duration_s is None:
-        raise node.refused(
-            "a run without an end" if number < 0 else "no loops",
-            "give it loops, or a scheduler with a duration",
-        )
+    if number == 0 and duration_s is None:
+        raise node.refused("no loops", "give it loops, or a scheduler with a duration")
+    if number < 0 and duration_s is None:
+        duration_s = _end_s(node, values)
     if delay_s < 0 or (duration_s is not None and duration_s < 0):
         raise node.wrong("a duration and a delay of at least 0")
     node.ignore("ThreadGroup.start_time", "ThreadGroup.end_time", "ThreadGroup.duration", "ThreadGroup.delay",
@@ -147,6 +148,14 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         new_users,
         values.constant(node.label, node),
     )
+
+
+def _end_s(node: JmxNode, values: KnownValues) -> float:
+    if values.end_s is not None:
+        values.note(f"{node.element} has no end of its own; it is given {values.end_s:g} s")
+        return values.end_s
+    values.note(f"{node.element} has no end: it runs until Ctrl-C; --duration SECONDS gives it one")
+    return LONGEST_S
 
 
 def _open(node: JmxNode, values: KnownValues) -> Group:

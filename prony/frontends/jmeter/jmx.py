@@ -38,6 +38,8 @@ class JmxNode:
     """Names of the properties that were asked for."""
     below: list[JmxNode] = field(default_factory=list)
     """Of a test element: those in its hashTree."""
+    refusal: tuple[str, str] | None = None
+    """What it asks for and Prony does not do, and what to do, known from the whole plan."""
 
     @property
     def label(self) -> str:
@@ -149,10 +151,10 @@ def parse(content: bytes, file: str) -> JmxNode:
         raise root.wrong("jmeterTestPlan, as JMeter saves a test plan")
     tops = _elements(root)
     plans = [top for top in tops if top.tag == "TestPlan"]
-    if len(plans) != 1 or len(tops) != 1:
-        raise root.wrong(
-            f"one TestPlan (a WorkBench is saved no more since JMeter 4), found {len(tops)} elements"
-        )
+    benches = [top for top in tops if top.tag == "WorkBench"]  # of JMeter 2 and 3, beside the plan
+    if len(plans) != 1 or len(tops) != 1 + len(benches):
+        raise root.wrong(f"one TestPlan, found {len(tops)} elements, {len(plans)} of them a TestPlan")
+    plans[0].below += benches
     return plans[0]
 
 

@@ -5,6 +5,7 @@ Must not know loops or groups.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,8 +33,7 @@ MOST_REDIRECTS = 20
 """JMeter's httpsampler.max_redirects."""
 READ_WHOLE_BYTES = 1 << 20
 """A longer file is read while it is sent, and cannot be sent twice."""
-FORM = "application/x-www-form-urlencoded; charset=UTF-8"
-RAW = "text/plain; charset=UTF-8"
+FORM, RAW = "application/x-www-form-urlencoded", "text/plain"
 ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
 """JMeter fails with a URISyntaxException."""
 PORTS = {"http": 80, "https": 443}
@@ -155,9 +155,9 @@ def _refuse_extras(asked: _Asked) -> None:
         if concurrent is not None and concurrent.text.strip() == "true":
             raise holder.refused("parallel downloads", "untick them: Prony does not fetch embedded resources")
         implementation = holder.value("HTTPSampler.implementation")
-        if implementation not in ("", "HttpClient4"):
-            raise holder.refused(
-                f"the implementation {implementation}", "use HttpClient4, whose requests Prony sends"
+        if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # the last is the first today
+            asked.values.note(
+                f"the implementation {implementation} is not followed: headers are those of HttpClient4"
             )
 
 
@@ -180,18 +180,27 @@ def _where(asked: _Asked) -> tuple[str, Text]:
         raise node.refused(f"the protocol {protocol}", "use http or https")
     if not host:
         raise node.wrong("a server name, here or in HTTP Request Defaults")
+    if "${" in host:
+        raise node.wrong(f"a server name, found '{host}', a variable without a value")
     if re.search(r"[\s/?#@\[\]]", host):
         raise node.wrong(f"a server name without a path, found '{host}'")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise node.wrong(f"a port from 1 to 65535, found '{port}'")
     number = int(port) if port else PORTS[protocol]
     shown = f"[{host}]" if ":" in host else host
-    return f"{protocol}://{shown}:{number}", _escaped(path, node)
+    return f"{protocol}://{shown}:{number}", _escaped(path, node, values)
 
 
-def _escaped(path: Text, node: JmxNode) -> Text:
+def _escaped(path: Text, node: JmxNode, values: KnownValues) -> Text:
     """Blanks and what is not ASCII as %XX; what is escaped stays. What java.net.URI refuses is wrong."""
     for part in path.parts:
+        unknown = next((name for name in values.undefined if "${" + name + "}" in part.text), None)
+        if not part.dynamic and unknown is not None:
+            raise node.refused(
+                f"the variable ${{{unknown}}} has no value and stands in the path (JMeter fails with a "
+                "URISyntaxException)",
+                "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
+            )
         if not part.dynamic and ILLEGAL.search(part.text):
             raise node.wrong(f"%XX for characters that no URL may hold, found '{part.text.strip()}'")
     first = path.parts[0].text if path.parts else ""
@@ -219,9 +228,9 @@ def _parts(asked: _Asked, method: str) -> Multipart | None:
     arguments = node.members("Arguments.arguments", "HTTPsampler.Arguments")
     for default in asked.scope.defaults:
         arguments = default.members("Arguments.arguments", "HTTPsampler.Arguments") + arguments
-    encoding = asked.values.constant(node.value("HTTPSampler.contentEncoding"), node).upper()
-    if encoding not in ("", "UTF-8"):
-        raise node.refused(f"the encoding {encoding}", "use UTF-8")
+    encoding = _encoding(asked)
+    if encoding != "UTF-8":
+        raise node.refused(f"the encoding {encoding} of parts", "use UTF-8")
     return multipart(node, arguments, files, asked.values)
 
 
@@ -233,13 +242,11 @@ def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, s
         arguments = default.members("Arguments.arguments", "HTTPsampler.Arguments") + arguments
     files = node.members("HTTPFileArgs.files", "HTTPsampler.Files")
     raw = node.flag("HTTPSampler.postBodyRaw")
-    encoding = values.constant(node.value("HTTPSampler.contentEncoding"), node).upper()
-    if encoding not in ("", "UTF-8", "US-ASCII"):
-        raise node.refused(f"the encoding {encoding}", "use UTF-8")
+    encoding = _encoding(asked)
     if files:
         return None, _file(node, files, method, values, shared), Text(), False
     if raw:
-        if method not in (*WITH_BODY, "DELETE"):
+        if method not in (*WITH_BODY, "DELETE", "GET"):
             raise node.refused(f"a body with {method}", "use parameters, or a method that has a body")
         text = Text()
         for argument in arguments:
@@ -247,33 +254,60 @@ def _content(asked: _Asked, method: str, shared: Shared) -> tuple[Text | None, s
             text = text + (value.encoded() if argument.flag("HTTPArgument.always_encode") else value)
             argument.ignore("Argument.metadata", "HTTPArgument.always_encode", "HTTPArgument.use_equals",
                             "HTTPArgument.content_type", "Argument.name")  # fmt: skip
-        if encoding != "UTF-8" and any(not part.text.isascii() for part in text.parts if not part.dynamic):
-            values.note(f"{node.element}: its body is sent as UTF-8")
+        if encoding != "UTF-8" and any(part.dynamic or not part.text.isascii() for part in text.parts):
+            raise node.refused(f"a body in {encoding} that is not plain ASCII", "use UTF-8")
         return text, None, Text(), False
-    pairs = [_pair(argument, values) for argument in arguments]
-    joined = Text()
-    for index, pair in enumerate(pairs):
-        joined = joined + (Text.of("&") if index else Text()) + pair
+    pairs = [_pair(argument, values, encoding) for argument in arguments]
+    body, query = (Text.of("&").join(pair[place] for pair in pairs if pair is not None) for place in (0, 1))
     if method in WITH_BODY:
-        return joined, None, Text(), True
+        return body, None, Text(), True
+    for part in query.parts:
+        if not part.dynamic and re.search(r"\s", part.text):
+            raise node.refused(
+                f"a blank in a parameter that is not encoded, '{part.text}' (JMeter fails with a "
+                "URISyntaxException)",
+                "tick 'URL Encode?', or write %20",
+            )
     if method == "DELETE":  # JMeter sends its parameters in both places
-        return joined, None, joined, True
+        return body, None, query, True
     if pairs and method not in QUERY_ONLY:
-        raise node.refused(f"parameters with {method}", "write them in the path, behind a '?'")
-    return None, None, joined, False
+        values.note(f"{node.element}: its parameters are not sent with {method}, as in JMeter")
+        return None, None, Text(), False
+    return None, None, query, False
 
 
-def _pair(argument: JmxNode, values: KnownValues) -> Text:
+def _pair(argument: JmxNode, values: KnownValues, encoding: str) -> tuple[Text, Text] | None:
+    """As it stands in a form's body and in a query; None for one without a name, which JMeter leaves out.
+    What is encoded already is decoded and encoded again in a body, and left as it is in a query.
+    """
     encode = argument.flag("HTTPArgument.always_encode")
     equals = argument.flag("HTTPArgument.use_equals", True)
-    argument.ignore("Argument.metadata", "Argument.desc", "HTTPArgument.content_type")
+    sign = argument.value("Argument.metadata", "=" if equals else "")
+    argument.ignore("Argument.desc", "HTTPArgument.content_type")
     name = values.text(argument.value("Argument.name"), argument)
     value = values.text(argument.value("Argument.value"), argument)
     argument.finish()
-    written = name.encoded(not encode)
-    if not equals and not value.parts:
-        return written
-    return written + Text.of("=") + value.encoded(not encode)
+    if name.constant is not None and not name.constant.strip():
+        return None
+    if encoding != "UTF-8" and any(part.dynamic for part in (*name.parts, *value.parts)):
+        raise argument.refused(f"a value that changes, in {encoding}", "use UTF-8")
+    body = name.encoded(encoding, not encode) + Text.of("=") + value.encoded(encoding, not encode)
+    query = (
+        name.encoded(encoding) + Text.of(sign) + value.encoded(encoding)
+        if encode
+        else name + Text.of(sign) + value
+    )
+    return body, query
+
+
+def _encoding(asked: _Asked) -> str:
+    """Of the content, in capitals. Raises Refused for one that is not known."""
+    name = asked.constant("HTTPSampler.contentEncoding").upper() or "UTF-8"
+    try:
+        codecs.lookup(name)
+    except LookupError as fault:
+        raise asked.node.refused(f"the encoding {name}", "use UTF-8") from fault
+    return name
 
 
 def _file(node: JmxNode, files: list[JmxNode], method: str, values: KnownValues, shared: Shared) -> str:
@@ -308,14 +342,22 @@ def _headers(
 ) -> Mapping[str, str]:
     """In the order in which HttpClient4 writes them."""
     found: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
+    host = urlsplit(base)
     for name, value in asked.scope.headers.entries:
+        text = value.engine
         if name.lower() == "connection":
             found.pop("Connection", None)
-        if name.lower() == "content-length":
-            raise asked.node.refused(
-                "a header Content-Length", "leave it out, the length is written for every request"
+            asked.values.note(
+                f"a header {name} of the plan is sent alone; JMeter sends its own Connection before it"
             )
-        found[name] = value.engine
+        elif name.lower() == "content-length":
+            asked.values.note(
+                "a header Content-Length of the plan is not sent, as in JMeter, which writes its own"
+            )
+            continue
+        elif name.lower() == "host" and value.constant is not None:
+            text = _host(value.constant, host.scheme, host.port)
+        found[name] = text
     has = {name.lower() for name in found}
     kind = asked.node.attributes.get("content-type", "")
     if "content-type" not in has and kind:
@@ -331,14 +373,19 @@ def _headers(
             found["Content-Length"] = str(parts.length)
         found["Content-Type"] = parts.content_type
     if "content-type" not in has and body is not None:
-        found["Content-Type"] = FORM if form else RAW
-    host = urlsplit(base)
-    usual = PORTS[host.scheme] == host.port
+        found["Content-Type"] = f"{FORM if form else RAW}; charset={_encoding(asked)}"
     if "host" not in has:
-        found["Host"] = host.netloc.rpartition(":")[0] if usual else host.netloc
+        found["Host"] = _host(host.netloc.rpartition(":")[0], host.scheme, host.port)
     if "user-agent" not in has:
         found["User-Agent"] = AGENT
     return found
+
+
+def _host(name: str, scheme: str, port: int | None) -> str:
+    """With the port of the URL, unless the header has its own or that is the usual one."""
+    own = re.fullmatch(r"(.*?):(\d+)", name)
+    name, number = (own.group(1), int(own.group(2))) if own is not None else (name, port)
+    return name if number in (None, PORTS[scheme]) else f"{name}:{number}"
 
 
 def _auth(scope: TreeScope, base: str, path: Text) -> Any:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
+from prony.errors import UsageError
 from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.workload import Feeder
@@ -17,9 +18,34 @@ NAME = re.compile(r"[^\s|}.]+")
 EACH_THREAD = "shareMode.thread"
 
 
+def located(name: str, values: KnownValues) -> Path:
+    """The file of this name: where the plan says, or else in the folder of `--csv-dir`."""
+    file = values.folder / name
+    if values.csv_dir is None or file.is_file():
+        return file
+    beside = values.csv_dir / name
+    return beside if beside.is_file() else values.csv_dir / PureWindowsPath(name).name  # knows / and \\
+
+
+def check_files(top: JmxNode, values: KnownValues) -> None:
+    """Raises UsageError where data sets name files that are not there, for all of them at once."""
+    missing: dict[str, JmxNode] = {}
+    for node in top.everything():
+        name = node.value("filename") if node.tag == "CSVDataSet" else ""
+        if "${" not in name and name and not located(name, values).is_file():
+            missing.setdefault(name, node)
+    if missing:
+        first = next(iter(missing.values()))
+        files = ", ".join(f"{name} (line {node.line})" for name, node in missing.items())
+        raise UsageError(
+            f"{first.file}: {len(missing)} data file{'s are' if len(missing) > 1 else ' is'} not there: "
+            f"{files}; put them beside the plan, or name their folder with --csv-dir"
+        )
+
+
 def data_set(node: JmxNode, values: KnownValues) -> None:
     """A CSV data set; its variables are known from here on. Raises Refused and UsageError."""
-    file = values.folder / values.constant(node.value("filename"), node)
+    file = located(values.constant(node.value("filename"), node), values)
     names = [name.strip() for name in values.constant(node.value("variableNames"), node).split(",")]
     names = names if any(names) else []
     delimiter = values.constant(node.value("delimiter", ","), node) or ","
@@ -130,7 +156,7 @@ def _opened(call: Call, name: str, key: str) -> str:
     """The feeder of this file, or of this alias of it."""
     values = call.values
     if key not in values.opened:
-        file = values.folder / name
+        file = located(name, values)
         rows = list(_until_empty(file, call))
         columns = {len(row) for row in rows}
         if len(columns) != 1:

@@ -6,7 +6,7 @@ Must not know requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,10 +16,8 @@ from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.step import Auth, Basic
 from prony.plan.workload import Cache, Feeder
 
-SILENT = frozenset({"ResultCollector", "Summariser", "DebugPostProcessor"})
-"""They change no request; without a window nobody sees them."""
 CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager", "AuthManager",
-                           "CacheManager", "CSVDataSet", "Arguments", *SILENT})  # fmt: skip
+                           "CacheManager", "CSVDataSet", "Arguments", "DNSCacheManager"})  # fmt: skip
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 """They give a variable its next value whenever their parent is walked."""
 
@@ -51,6 +49,8 @@ class TreeScope:
     paced: JmxNode | None = None
     assertions: tuple[JmxNode, ...] = ()
     extractors: tuple[JmxNode, ...] = ()
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """Name of a host in small letters -> the address that a DNS cache manager gives it."""
 
 
 @dataclass(slots=True)
@@ -61,6 +61,8 @@ class Shared:
     feeders: dict[str, Feeder] = field(default_factory=dict)
     cookies_anywhere: bool = False
     transactions: bool = False
+    silent_rows: bool = False
+    """Whether there are samplers that send nothing and have a row all the same."""
     paces: dict[int, str] = field(default_factory=dict)
     """A throughput timer (its identity) -> the name of its pace."""
 
@@ -179,10 +181,10 @@ def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, 
             if scope.paced is not None:
                 raise node.refused("it is the second throughput timer of a request", "keep one of them")
             return replace(scope, paced=node)
+        case "DNSCacheManager":
+            return replace(scope, hosts={**scope.hosts, **_hosts(node, values)})
         case tag if tag in timers.KINDS:
             return replace(scope, timers=(*scope.timers, node))
-        case _:
-            _silent(node)
     return scope
 
 
@@ -205,12 +207,6 @@ def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | Non
     if most < 1:
         return None
     return Cache(fresh=fresh, each_iteration=clear, most_urls=most, rules="jmeter")
-
-
-def _silent(node: JmxNode) -> None:
-    name = node.value("filename")
-    if node.tag == "ResultCollector" and name:
-        raise node.refused(f"it writes {name}", "leave its file name empty and use -l")
 
 
 def user_variables(node: JmxNode, name: str, values: KnownValues) -> None:
@@ -250,6 +246,26 @@ def _cookies(node: JmxNode, shared: Shared) -> bool:
     node.finish()
     shared.cookies_anywhere = policy != "ignoreCookies"
     return shared.cookies_anywhere
+
+
+def _hosts(node: JmxNode, values: KnownValues) -> dict[str, str]:
+    """The hosts that it names itself. Other names are the system's to resolve."""
+    found: dict[str, str] = {}
+    for entry in node.members("DNSCacheManager.hosts"):
+        name = values.constant(entry.value("StaticHost.Name"), entry).strip().lower()
+        address = values.constant(entry.value("StaticHost.Address"), entry).strip()
+        if name and address:
+            found[name] = address.partition(",")[0].strip()
+            if "," in address:
+                values.note(f"{node.element}: of the addresses of {name} the first is used")
+    if node.flag("DNSCacheManager.isCustomResolver") and node.members("DNSCacheManager.servers"):
+        values.note(
+            f"{node.element}: names that it does not list itself are resolved by this host, once, and not by "
+            "its servers"
+        )
+    node.ignore("DNSCacheManager.clearEachIteration", "DNSCacheManager.servers")
+    node.finish()
+    return found
 
 
 def _auth(node: JmxNode, values: KnownValues) -> tuple[tuple[str, Auth], ...]:

@@ -48,11 +48,10 @@ def _later(think: Think, by_ms: float) -> Think:
 
 def _single(timer: JmxNode, values: KnownValues) -> Think | None:
     raw = timer.value("ConstantTimer.delay")
-    between = DRAWN.fullmatch(_drawn(raw, timer, values)) if timer.tag == "ConstantTimer" else None
-    if between is not None:
+    drawn = between(raw, timer, values) if timer.tag == "ConstantTimer" else None
+    if drawn is not None:
         timer.finish()
-        low, high = map(float, between.groups())
-        return Think(kind="uniform", min_ms=low, max_ms=high)
+        return drawn
     offset_ms = values.number(raw, timer, "ConstantTimer.delay", 0.0)
     if offset_ms < 0:
         raise timer.wrong(f"a delay of at least 0, found {offset_ms:g}")
@@ -76,6 +75,15 @@ def _single(timer: JmxNode, values: KnownValues) -> Think | None:
             )
         return Think(kind="gaussian", mean_ms=offset_ms, stdev_ms=spread_ms)
     return Think(kind="poisson", mean_ms=spread_ms, offset_ms=offset_ms)
+
+
+def between(raw: str, node: JmxNode, values: KnownValues) -> Think | None:
+    """The pause that `${__Random(a,b)}` is; None for any other text."""
+    found = DRAWN.fullmatch(_drawn(raw, node, values))
+    if found is None:
+        return None
+    low, high = map(float, found.groups())
+    return Think(kind="uniform", min_ms=low, max_ms=high)
 
 
 def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:

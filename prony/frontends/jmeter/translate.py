@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prony.frontends.base import Translated
-from prony.frontends.jmeter import groups, jmx, modules
-from prony.frontends.jmeter.arguments import TOOL, JMeterArguments
+from prony.frontends.jmeter import groups, inert, jmx, modules, rows
+from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
@@ -17,12 +17,12 @@ from prony.frontends.jmeter.requests import SamplerRequest
 from prony.frontends.jmeter.scope import Shared, TreeScope, cache_of, counted, gather, inner, user_variables
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
 from prony.frontends.jmeter.thread_names import ThreadGroup
-from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, entries_of, unsupported
+from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, entries_of, sends, unsupported
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
 from prony.plan.step import Block, Entry, Step
-from prony.plan.target import parse_url
+from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Cache, Scenario, Workload
 
@@ -70,16 +70,22 @@ class TranslatedGroup:
 def plan(asked: JMeterArguments) -> JMeterPlan:
     """The test plan of this command line. Raises Refused and UsageError."""
     assert asked.plan is not None
-    return of_tree(jmx.read(asked.plan), asked.plan, asked.properties)
+    return of_tree(jmx.read(asked.plan), asked.plan, asked.properties, asked.wishes)
 
 
-def of_tree(top: JmxNode, path: Path, properties: dict[str, str]) -> JMeterPlan:
+def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes | None = None) -> JMeterPlan:
     """The test plan whose top element this is."""
-    values = KnownValues(properties=dict(properties), draws=random.Random(), folder=path.parent)
+    wishes = wishes or Wishes()
+    values = KnownValues(
+        properties=dict(properties), draws=random.Random(), folder=path.parent,
+        csv_dir=wishes.csv_dir, end_s=wishes.duration_s,
+    )  # fmt: skip
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
+    inert.remove(top, values, wishes.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
+    rows.check_files(top, values)
     before, main, after = _groups(top)
     everywhere = [*before, *main, *after]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
@@ -114,16 +120,21 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str]) -> JMeterPlan:
     delay_s = 0.0 if several else found[1][0].delay_s
     if delay_s:
         values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
+    _note_undefined(values)
     return JMeterPlan(
-        Translated(
-            TOOL, parse_url(_one_server(requests)).target, trial, f"jmeter {path.name}", tuple(values.notes)
-        ),
+        Translated(TOOL, _target(requests), trial, f"jmeter {path.name}", tuple(values.notes)),
         _thread_groups(found[1], populations),
         _thread_groups(found[0], () if trial.before is None else trial.before.loads.populations),
         _thread_groups(found[2], () if trial.after is None else trial.after.loads.populations),
         delay_s,
         shared.transactions,
     )
+
+
+def _note_undefined(values: KnownValues) -> None:
+    if values.undefined:
+        names = ", ".join(f"${{{name}}} (line {where.line})" for name, where in values.undefined.items())
+        values.note(f"variables that have no value are sent as they are written, as JMeter does: {names}")
 
 
 def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) -> tuple[ThreadGroup, ...]:
@@ -196,7 +207,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     values.users, values.group = made.users, made.label
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
-    if not entries:
+    if not any(sends(entry) for entry in entries):
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
     if above.counts:
         entries.insert(0, Block(set=above.counts))
@@ -302,6 +313,19 @@ def _cache(requests: Sequence[SamplerRequest], new_users: bool, values: KnownVal
             "put one cache manager into the thread group or above it",
         )
     return None if first is None else cache_of(first, new_users, values)
+
+
+def _target(requests: Sequence[SamplerRequest]) -> Url:
+    """The one server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
+    found = parse_url(_one_server(requests)).target
+    address = requests[0].scope.hosts.get(found.host.lower())
+    at = f"[{address}]:{found.port}" if address and ":" in address else f"{address}:{found.port}"
+    return found.model_copy(
+        update={
+            "tls": TlsOptions(insecure=True) if found.https else found.tls,
+            "addresses": (at,) if address else (),
+        }
+    )
 
 
 def _one_server(requests: Sequence[SamplerRequest]) -> str:

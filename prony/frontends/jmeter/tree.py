@@ -25,17 +25,11 @@ NOT_REQUESTS = frozenset(
 INSTEAD = {
     "RunTime": "use a Loop Controller",
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
-    "JSR223Sampler": "use extractors, functions or a CSV data set",
-    "BeanShellSampler": "use extractors, functions or a CSV data set",
-    "JSR223PreProcessor": "use functions or a CSV data set",
-    "JSR223PostProcessor": "use an extractor",
     "XPathExtractor": "use a boundary or regular expression extractor",
     "XPath2Extractor": "use a boundary or regular expression extractor",
     "HtmlExtractor": "use a boundary or regular expression extractor",
     "PreciseThroughputTimer": "use an Open Model Thread Group with random_arrivals",
     "SyncTimer": "leave it out: Prony has no load in which users wait for each other",
-    "BackendListener": "leave it out; prony results keeps what was measured",
-    "TestAction": "use a Constant Timer",
     "XPathAssertion": "test a text with a Response Assertion",
     "XMLAssertion": "test a text with a Response Assertion",
 }
@@ -75,6 +69,8 @@ CONTROLLERS: dict[str, Controller] = {}
 
 def unsupported(node: JmxNode) -> Exception:
     """The refusal of an element that has no translation."""
+    if node.refusal is not None:
+        return node.refused(*node.refusal)
     return node.refused("it has no equivalent here", INSTEAD.get(node.tag, "remove or disable it"))
 
 
@@ -100,7 +96,14 @@ def entries_of(
             found += made
         else:
             raise unsupported(node)
-    return found if any(sends(entry) for entry in found) else []
+    return found if any(does(entry) for entry in found) else []
+
+
+def does(entry: Entry) -> bool:
+    """Whether it sends, waits or has a row."""
+    if isinstance(entry, Step) or entry.pause is not None or entry.pace is not None:
+        return True
+    return any(map(does, (*entry.steps, *entry.otherwise)))
 
 
 def sends(entry: Entry) -> bool:

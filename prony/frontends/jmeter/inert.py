@@ -1,0 +1,88 @@
+"""Elements that change nothing of what is sent: listeners, recorders, what JMeter's window alone uses. They
+are taken out of the tree before anything else is read, and named in one note.
+
+Must not know samplers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from prony.frontends.jmeter import scripts
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.jmx import JmxNode
+
+LISTENERS = frozenset({"ResultCollector", "Summariser", "MailerResultCollector", "ResultSaver",
+                       "BackendListener", "DebugPostProcessor"})  # fmt: skip
+RECORDERS = frozenset({"WorkBench", "ProxyControl", "HttpMirrorControl", "PropertyControl"})
+"""JMeter runs none of them, nor what stands below: that is only kept."""
+PLUGINS = re.compile(
+    r"kg\.apc\.jmeter\.(?:vizualizers|perfmon|jmxmon|dbmon|reporters)\.(?!AutoStop)\w+"
+    r"|kg\.apc\.jmeter\.notifier\.\w+|com\.blazemeter\.jmeter\.(?:reporters?|reporting)\.\w+"
+)
+"""Listeners of jmeter-plugins. Its AutoStop ends a run, so it is none of them."""
+DEFAULTS = frozenset({"HttpDefaultsGui", "SimpleConfigGui"})
+"""Windows of a ConfigTestElement that HTTP samplers look at; others hold the defaults of other samplers."""
+
+
+def is_inert(node: JmxNode) -> bool:
+    """Whether nothing that is sent depends on it."""
+    gui = node.attributes.get("guiclass", "").rpartition(".")[2]
+    return (
+        node.tag in LISTENERS
+        or node.tag in RECORDERS
+        or PLUGINS.fullmatch(node.tag) is not None
+        or (node.tag == "ConfigTestElement" and gui not in DEFAULTS)
+        or (node.tag == "ResultAction" and node.value("OnError.action", "0") in ("", "0"))
+    )
+
+
+def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
+    """Take them out, and the scripts that may be left out; say so in a note each."""
+    found: list[JmxNode] = []
+    _below(top, found)
+    skipped = scripts.check(top, skip_unsupported)
+    for node, script in skipped:
+        if not script.empty:
+            values.note(
+                f"{node.element}: its script is left out ({script.summary}), as --skip-unsupported asks"
+            )
+    if skipped:
+        _without(top, [node for node, _ in skipped])
+    if found:
+        values.note(
+            f"these elements change no request; what they would show, write or send elsewhere is left out: "
+            f"{named(found)}"
+        )
+
+
+def _below(node: JmxNode, found: list[JmxNode]) -> None:
+    kept: list[JmxNode] = []
+    for child in node.below:
+        if child.enabled and is_inert(child):
+            found.append(child)
+        else:
+            kept.append(child)
+            if child.enabled:
+                _below(child, found)
+    node.below = kept
+
+
+def _without(node: JmxNode, gone: Sequence[JmxNode]) -> None:
+    node.below = [child for child in node.below if not any(child is one for one in gone)]
+    for child in node.below:
+        _without(child, gone)
+
+
+def named(nodes: Sequence[JmxNode]) -> str:
+    """By kind, in the order of the plan, with the first one's name."""
+    kinds: dict[str, list[JmxNode]] = {}
+    for node in nodes:
+        kinds.setdefault(node.tag, []).append(node)
+    words = []
+    for tag, same in kinds.items():
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        name = f" '{same[0].label}'" if same[0].label != tag else ""
+        words.append(f"{tag.rpartition('.')[2]}{name}{more}")
+    return ", ".join(words)

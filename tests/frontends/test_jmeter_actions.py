@@ -1,0 +1,105 @@
+"""prony jmeter: flow control actions, hosts of a DNS cache manager, data files that are elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.frontends.base import Refused
+from prony.frontends.jmeter.arguments import Wishes
+from prony.plan.step import Block, Step, pauses
+from tests.entries import requests
+from tests.frontends.jmx_text import element, flag, load_of, prop, sampler, translated_of, variables
+
+
+def action(number: int, duration: object = "", below: str = "") -> str:
+    return element(
+        "TestAction", f'<intProp name="ActionProcessor.action">{number}</intProp>',
+        '<intProp name="ActionProcessor.target">0</intProp>', prop("ActionProcessor.duration", duration),
+        below=below,
+    )  # fmt: skip
+
+
+def timer(ms: object) -> str:
+    return element("ConstantTimer", prop("ConstantTimer.delay", ms))
+
+
+def test_a_pause_waits_and_timers_hold_before_it() -> None:
+    steps = load_of(sampler("/a") + action(1, 250, timer(50)) + sampler("/b")).workload.steps
+    assert [think.ms for think in pauses(steps)] == [50, 250]
+    steps = load_of(timer(7) + sampler("/a") + action(1, 250)).workload.steps
+    assert [think.ms for think in pauses(steps)] == [7, 7, 250]
+    (drawn,) = pauses(load_of(sampler("/a") + action(1, "${__Random(10,20)}")).workload.steps)
+    assert (drawn.min_ms, drawn.max_ms) == (10, 20)
+
+
+def test_a_pause_alone_in_a_controller_is_kept() -> None:
+    think = element("GenericController", below=action(1, 0, timer(300)), name="think")
+    assert [one.ms for one in pauses(load_of(sampler("/a") + think).workload.steps)] == [300]
+
+
+def test_what_ends_a_thread_in_the_middle_is_refused() -> None:
+    with pytest.raises(Refused, match="'stop' in the middle of the plan"):
+        load_of(sampler() + action(0))
+
+
+def test_a_debug_sampler_sends_nothing() -> None:
+    made = load_of(
+        sampler("/a") + element("DebugSampler", flag("displayJMeterVariables", True), name="Debug")
+    )
+    first, last = made.workload.steps
+    assert isinstance(first, Step)
+    assert isinstance(last, Block)
+    assert last.transaction == "Debug"
+
+
+def hosts(**known: str) -> str:
+    entries = "".join(
+        f'<elementProp name="{name}" elementType="StaticHost">{prop("StaticHost.Name", name)}'
+        f"{prop('StaticHost.Address', address)}</elementProp>"
+        for name, address in known.items()
+    )
+    return element(
+        "DNSCacheManager", f'<collectionProp name="DNSCacheManager.hosts">{entries}</collectionProp>'
+    )
+
+
+def test_hosts_of_a_dns_cache_manager_are_where_connections_go() -> None:
+    shop = sampler("http://Shop:8080/x")
+    made = translated_of(hosts(shop="127.0.0.1", other="127.0.0.2") + shop)
+    assert (made.target.url, made.target.addresses) == ("http://shop:8080", ("127.0.0.1:8080",))
+    (step,) = requests(made.trial.workload.steps)
+    assert step.headers["Host"] == "shop:8080"
+    assert translated_of(hosts(other="127.0.0.2") + shop).target.addresses == ()
+    assert translated_of(hosts(shop="::1") + shop).target.addresses == ("[::1]:8080",)
+
+
+def rows(file: str) -> str:
+    return element("CSVDataSet", prop("filename", file), flag("recycle", True))
+
+
+def test_missing_data_files_are_named_together_and_looked_for_elsewhere(tmp_path: Path) -> None:
+    inside = rows("data/users.csv") + rows(r"C:\\data\\items.csv") + sampler("/x?u=${user}&amp;i=${item}")
+    with pytest.raises(
+        UsageError, match=r"2 data files are not there: data/users\.csv \(line 5\), C:.*--csv-dir"
+    ):
+        load_of(inside)
+    (tmp_path / "users.csv").write_text("user\nada\n")
+    with pytest.raises(UsageError, match="1 data file is not there: C:"):
+        translated_of(inside, wishes=Wishes(csv_dir=tmp_path))
+    (tmp_path / "items.csv").write_text("item\nbook\n")
+    feeders = translated_of(inside, wishes=Wishes(csv_dir=tmp_path)).trial.workload.feeders
+    assert [Path(feeder.file).name for feeder in feeders.values()] == ["users.csv", "items.csv"]
+
+
+def test_variables_without_a_value_are_sent_as_they_are_written() -> None:
+    made = translated_of(
+        variables(known="1") + sampler("/x?a=1", more=prop("HTTPSampler.method", "GET"), name="${nobody}")
+    )
+    (step,) = requests(made.trial.workload.steps)
+    assert step.name == "${nobody}"
+    assert any(note.endswith("as JMeter does: ${nobody} (line 5)") for note in made.notes)
+    with pytest.raises(UsageError, match=r"found '\$\{host\}', a variable without a value"):
+        load_of(sampler().replace("127.0.0.1", "${host}"))

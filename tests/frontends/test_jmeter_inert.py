@@ -1,0 +1,129 @@
+"""prony jmeter: elements that change nothing are taken and named; scripts are counted and refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from prony.frontends.base import Refused
+from prony.frontends.jmeter import jmx, scripts
+from prony.frontends.jmeter.arguments import Wishes
+from prony.frontends.jmeter.translate import of_tree
+from tests.entries import requests
+from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, sampler, translated_of
+
+TABLE = element("ResultCollector", prop("filename", ""), name="Table")
+HARMLESS = {
+    "listener": TABLE,
+    "mailer": element("MailerResultCollector", prop("filename", "")),
+    "saver": element("ResultSaver", prop("FileSaver.filename", "responses")),
+    "backend": element("BackendListener", prop("classname", "org.apache.jmeter.Influx"), name="influx"),
+    "recorder": element("ProxyControl", prop("ProxyControlGui.port", 8888), below=sampler("/recorded")),
+    "mirror": element("HttpMirrorControl", prop("HttpMirrorControlGui.port", 8081)),
+    "debug post-processor": element("DebugPostProcessor", flag("displaySamplerProperties", True)),
+    "plug-in": element("kg.apc.jmeter.vizualizers.CorrectedResultCollector", prop("interval_grouping", 500)),
+    "perfmon": element("kg.apc.jmeter.perfmon.PerfMonCollector", prop("metricConnections", "x")),
+    "uploader": element("com.blazemeter.jmeter.reporting.BlazemeterUploader", prop("token", "x")),
+    "defaults of another protocol": element(
+        "ConfigTestElement", prop("TCPSampler.port", 1), gui="TCPConfigGui"
+    ),
+    "result action that continues": element("ResultAction", '<intProp name="OnError.action">0</intProp>'),
+    "empty script": element("BeanShellPreProcessor", prop("script", " // later\n")),
+}
+
+
+@pytest.mark.parametrize("where", ["beside the groups", "in the group", "below the sampler"])
+@pytest.mark.parametrize("case", HARMLESS)
+def test_what_changes_no_request_is_taken(case: str, where: str) -> None:
+    extra = HARMLESS[case]
+    plain = load_of(sampler("/x"))
+    made = {
+        "beside the groups": lambda: translated_of(sampler("/x"), beside=extra),
+        "in the group": lambda: translated_of(extra + sampler("/x")),
+        "below the sampler": lambda: translated_of(sampler("/x", below=extra)),
+    }[where]()
+    assert made.trial == plain
+
+
+def test_one_note_names_all_of_them() -> None:
+    many = TABLE + TABLE + HARMLESS["recorder"] + HARMLESS["plug-in"]
+    (note,) = [one for one in translated_of(many + sampler()).notes if "change no request" in one]
+    assert note.endswith(
+        "left out: ResultCollector 'Table' and 1 more, ProxyControl 'it', CorrectedResultCollector 'it'"
+    )
+    assert not [one for one in translated_of(sampler()).notes if "change no request" in one]
+
+
+def test_what_ends_a_run_is_no_listener() -> None:
+    with pytest.raises(Refused, match="AutoStop"):
+        load_of(element("kg.apc.jmeter.reporters.AutoStop") + sampler())
+
+
+def test_the_work_bench_of_old_plans_is_no_part_of_them() -> None:
+    bench = element("WorkBench", below=sampler("/never") + element("Unknown"))
+    beside_it = document(sampler("/x")).replace(
+        b"</hashTree></jmeterTestPlan>", bench.encode() + b"</hashTree></jmeterTestPlan>"
+    )
+    for content in (beside_it, document(sampler("/x"), bench)):
+        made = of_tree(jmx.parse(content, "p.jmx"), PLANS / "p.jmx", {}).translated
+        assert [step.path for step in requests(made.trial.workload.steps)] == ["/x"]
+        assert any("WorkBench" in note for note in made.notes)
+
+
+def test_a_recording_controller_is_a_plain_one() -> None:
+    (step,) = requests(load_of(element("RecordingController", below=sampler("/x"))).workload.steps)
+    assert step.path == "/x"
+
+
+SCRIPTS = {
+    "": scripts.NOTHING,
+    "/* nothing */": scripts.NOTHING,
+    'log.info("x = " + vars.get("x"));': scripts.LOGGING,
+    'import java.util.*;\nlog.info("a"); // done\nOUT.println(prev.getResponseCode())': scripts.LOGGING,
+    'log.info(vars.put("a", "b"))': "sets variables",
+    'x = 1; log.info("a")': "",
+    'log.info("${x}"); vars.put("n", "1"); Thread.sleep(5)': "sets variables, waits",
+    "sampler.addArgument('a', 'b')": "changes the request",
+    "prev.setStopThread(true)": "changes the result, stops threads or the test",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_a_script_seems_to_do(script: str) -> None:
+    escaped = script.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    tree = jmx.parse(document(element("JSR223PreProcessor", prop("script", escaped))), "p.jmx")
+    (node,) = [one for one in tree.everything() if one.tag == "JSR223PreProcessor"]
+    assert ", ".join(scripts.read(node).does) == SCRIPTS[script]
+
+
+def script(kind: str, text: str, name: str = "it") -> str:
+    return element(kind, prop("script", text), name=name)
+
+
+def test_scripts_are_refused_with_their_number_and_what_they_seem_to_do() -> None:
+    both = script("JSR223PreProcessor", 'vars.put("a", "b")', "first") + script(
+        "BeanShellPostProcessor", "Thread.sleep(9)"
+    )
+    with pytest.raises(Refused) as refused:
+        load_of(sampler(below=both + script("JSR223PostProcessor", 'log.info("a")')))
+    assert "JSR223PreProcessor 'first' is not supported" in str(refused.value)
+    assert "the plan has 3 scripts (line 5 JSR223PreProcessor 'first': sets variables; " in str(refused.value)
+    assert "--skip-unsupported leaves out 1 of them" in str(refused.value)
+
+
+def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
+    wishes = Wishes(skip_unsupported=True)
+    logs = script("JSR223PostProcessor", 'log.info("a")', "logger")
+    listens = script("JSR223Listener", "def t = sampleResult.getTime(); println t", "listener")
+    made = translated_of(sampler(below=logs + listens), wishes=wishes)
+    assert made.trial == load_of(sampler())
+    assert sum("as --skip-unsupported asks" in note for note in made.notes) == 2
+    for changes in (
+        script("JSR223PreProcessor", 'vars.put("a", "b")'),
+        script("JSR223Listener", 'vars.put("a", "b")'),
+        script("JSR223Listener", "prev.setStopTest(true)"),
+        script("JSR223PreProcessor", "if (x) { y }"),
+    ):
+        with pytest.raises(Refused, match="1 script"):
+            translated_of(sampler(below=changes), wishes=wishes)
+    with pytest.raises(Refused, match="2 scripts"):
+        load_of(sampler(below=logs + listens))
