@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from prony.evidence.trial import Calibration, Evidence
@@ -14,6 +15,7 @@ from prony.load.reference import MEASURED_S, MOST_CONNECTIONS, WARM_S, Certifica
 from prony.plan.trial import TrialPlan
 from prony.server import certificates
 from prony.trial.observer import TrialObserver
+from prony.trial.places import Local, Places
 from prony.trial.run import usual_bytes
 
 START_S = 0.5
@@ -35,18 +37,20 @@ class Calibrations:
         found = next((one for load, one in reversed(self._known) if load.like(asked)), None)
         return None if found is None or (_over(found, evidence) and not found.exceeded) else found
 
-    def measure(self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver) -> Calibration | None:
+    def measure(
+        self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver, places: Places | None = None
+    ) -> Calibration | None:
         """Measured now; None where the reference server cannot stand in for this load. One that the trial
         exceeded is measured a second time, and marked where that changes nothing. Raises EnvironmentFault.
         """
-        asked = reference_load(trial, evidence)
+        asked, places = reference_load(trial, evidence), places or Local()
         if asked is None:
             return None
         progress.phase("calibrate", WARM_S + MEASURED_S + START_S)
-        found = _calibrate(asked, MEASURED_S)
+        found = _calibrate(asked, MEASURED_S, places)
         if _over(found, evidence):
             progress.note("the trial was faster than the load generator's ceiling: measuring that again")
-            found = _calibrate(asked, AGAIN_S)
+            found = _calibrate(asked, AGAIN_S, places)
             if _over(found, evidence):
                 progress.note("faster again: the ceiling is none, and says nothing of the load generator")
                 found = found.model_copy(update={"exceeded": True})
@@ -99,9 +103,10 @@ def _over(found: Calibration, evidence: Evidence) -> bool:
     return window.completed / window.duration_s > ceiling
 
 
-def _calibrate(asked: ReferenceLoad, measured_s: float) -> Calibration:
+def _calibrate(asked: ReferenceLoad, measured_s: float, places: Places) -> Calibration:
+    measure = partial(calibrate, asked, start=places.engine, server=places.reference_server)
     if not asked.tls:
-        return calibrate(asked, None, measured_s)
+        return measure(None, measured_s)
     with tempfile.TemporaryDirectory(prefix="prony-calibration-") as folder:
-        made = certificates.make(Path(folder) / "tls")
-        return calibrate(asked, Certificate(made.ca, made.cert, made.key), measured_s)
+        made = certificates.make(Path(folder) / "tls", places.server_address)
+        return measure(Certificate(made.ca, made.cert, made.key), measured_s)

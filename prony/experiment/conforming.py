@@ -5,12 +5,11 @@ Must not judge what it finds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.evidence.trial import ConformanceFacts, Nonconformity
+from prony.experiment.testbed import Testbed
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
-from prony.server.build import Built
+from prony.targets import ServerUnderTest
 from prony.trial.observer import TrialObserver
 
 SHORT = ("answers", "keep-alive", "concurrent", "delay")
@@ -22,18 +21,31 @@ _known: dict[tuple[object, ...], ConformanceFacts | None] = {}
 
 
 def conformance_of(
-    built: Built, plan: TrialPlan, cpus: Sequence[int], listener: TrialObserver
+    target: ServerUnderTest, plan: TrialPlan, testbed: Testbed, listener: TrialObserver
 ) -> ConformanceFacts | None:
     """What was found before the first trial of this server under this workload, on the CPUs that it has in a
-    trial. None when the server could not be asked: its trial will say why.
+    trial. None when nothing is built, or the server could not be asked: its trial will say why.
     """
-    workload = plan.workload
-    key = (built.spec.name, built.spec.file, built.key, workload.name, *workload.settings.items())
+    workload, built = plan.workload, target.built
+    if built is None:
+        return None
+    key = (
+        target.name,
+        built.spec.name,
+        built.spec.file,
+        built.key,
+        workload.name,
+        *workload.settings.items(),
+    )
     if key not in _known:
-        from prony.conformance.suite import check  # its own HTTP client: not for a server at a URL
-
         listener.phase("conformance", CONFORMANCE_S)
-        found = check(built, workload, only=SHORT, cpus=cpus, start_timeout_s=plan.start_timeout_s)
+        if testbed.hosts is not None:
+            found = testbed.hosts.conformance(target, workload, SHORT, plan.start_timeout_s)
+        else:
+            from prony.conformance.suite import check  # its own HTTP client: not for a server at a URL
+
+            cpus = testbed.partition.server
+            found = check(built, workload, only=SHORT, cpus=cpus, start_timeout_s=plan.start_timeout_s)
         _known[key] = _facts(found) if found.started else None
         for result in found.failed if found.started else ():
             listener.note(f"{result.server} does not conform: {result.check}: {result.found}")

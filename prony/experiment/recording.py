@@ -26,7 +26,8 @@ def begin(
 
 def ready(store: Store, testbed: Testbed) -> None:
     """Keep to the client's CPUs, and see that results can be kept before hours of measuring."""
-    pin_self(testbed.partition.client)
+    if testbed.hosts is None:
+        pin_self(testbed.partition.client)
     store.check_writable()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prony.plan.plan import Cell
-from prony.plan.target import Target
+from prony.plan.target import Launch, Target
 from prony.server.catalogue import Catalogue
-from prony.targets import ServerUnderTest, under_test
+from prony.targets import LaunchedServer, ServerUnderTest, under_test
 
 
 @dataclass(slots=True)
@@ -15,6 +16,8 @@ class Targets:
     """Cell -> its server under test."""
 
     catalogue: Catalogue = field(default_factory=Catalogue.load)
+    hosted: Callable[[Launch, LaunchedServer], ServerUnderTest] | None = None
+    """Puts a server that is to be launched on another host."""
     _known: dict[str, ServerUnderTest] = field(default_factory=dict)
 
     def of(self, cell: Cell) -> ServerUnderTest:
@@ -25,5 +28,8 @@ class Targets:
         """The same without a cell."""
         key = target.model_dump_json()
         if key not in self._known:
-            self._known[key] = under_test(target, self.catalogue)
+            found = under_test(target, self.catalogue)
+            if self.hosted is not None and isinstance(target, Launch) and isinstance(found, LaunchedServer):
+                found = self.hosted(target, found)
+            self._known[key] = found
         return self._known[key]

@@ -5,12 +5,20 @@ Must not know what is measured.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from prony.conformance.result import Conformance
+from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
+from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Status
+from prony.plan.target import Launch
+from prony.plan.workload import Workload
+from prony.targets import LaunchedServer, ServerUnderTest
+from prony.trial.surroundings import Surroundings
 
 
 class Progress(Protocol):
@@ -40,6 +48,31 @@ class Progress(Protocol):
         """Something worth a line."""
 
 
+class Hosts(Protocol):
+    """Several hosts in place of this one (prony.hosts.testbed)."""
+
+    def target(self, asked: Launch, here: LaunchedServer) -> ServerUnderTest:
+        """A server of the catalogue on the host that is to launch it."""
+
+    def surroundings(self, target: ServerUnderTest) -> Surroundings:
+        """Of one trial of this target: the CPUs of its host and of the load hosts, and its places."""
+
+    def conformance(
+        self,
+        target: ServerUnderTest,
+        workload: Workload,
+        only: tuple[str, ...],
+        start_timeout_s: float,
+    ) -> Conformance:
+        """What a fresh process answers, on the host that launches it."""
+
+    def settings_changed(self) -> tuple[str, ...]:
+        """Kernel settings of any host that are no longer what they were when the experiment began."""
+
+    def lost(self) -> Mapping[str, str]:
+        """A sentence for each host that is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Testbed:
     """Everything about the host that is fixed before the first trial."""
@@ -47,3 +80,23 @@ class Testbed:
     partition: CpuPartition
     limits: Limits
     fingerprint: Fingerprint
+    hosts: Hosts | None = None
+    """None: everything runs on this host."""
+
+    def surroundings(self, target: ServerUnderTest) -> Surroundings:
+        """Of one trial of this target."""
+        if self.hosts is not None:
+            return self.hosts.surroundings(target)
+        return Surroundings(self.partition, target.limits(self.limits))
+
+    def settings_changed(self) -> tuple[str, ...]:
+        """Kernel settings that are no longer what they were when the experiment began."""
+        if self.hosts is not None:
+            return self.hosts.settings_changed()
+        return changed(self.fingerprint.sysctls, read_sysctls())
+
+    def check_hosts(self) -> None:
+        """Raises EnvironmentFault when a host is gone: no further trial can be run."""
+        lost = {} if self.hosts is None else self.hosts.lost()
+        if lost:
+            raise EnvironmentFault("; ".join(lost.values()))

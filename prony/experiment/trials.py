@@ -17,7 +17,6 @@ from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.testbed import Progress, Testbed
-from prony.host.sysctls import changed, read_sysctls
 from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
@@ -25,8 +24,8 @@ from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.targets import ServerUnderTest
+from prony.trial.places import Places
 from prony.trial.run import run_trial
-from prony.trial.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +68,16 @@ class Trials:
         begun, started_at = time.monotonic(), datetime.now(UTC)
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
         self.progress.trial_started(scheduled.index, cell.server, scheduled.block)
-        conformance = None
-        if target.built is not None:
-            server_cpus = self.testbed.partition.server
-            conformance = conformance_of(target.built, trial, server_cpus, self.progress)
+        self.testbed.check_hosts()
+        conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
-        surroundings = Surroundings(self.testbed.partition, target.limits(self.testbed.limits))
+        surroundings = self.testbed.surroundings(target)
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(trial, target, surroundings, self.progress, seed=seed, steady=steady)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise outcome.fault
         ended_at = datetime.now(UTC)
-        evidence = with_settings(outcome.evidence, changed(self.testbed.fingerprint.sysctls, read_sysctls()))
+        evidence = with_settings(outcome.evidence, self.testbed.settings_changed())
         record = TrialRecord(
             id=trial_id(self.identifier, scheduled.index, attempt),
             experiment_id=self.identifier,
@@ -105,7 +102,7 @@ class Trials:
         ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
         if not interrupted and record.evidence.calibration is None:
-            ended, interrupted = self._calibrated(trial, ended, cell.limits)
+            ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings.places)
         self._tell(ended, time.monotonic() - begun)
         if interrupted:
             raise KeyboardInterrupt  # kept and judged; nothing more is to be started
@@ -128,14 +125,14 @@ class Trials:
         self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
 
     def _calibrated(
-        self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any]
+        self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], places: Places
     ) -> tuple[EndedTrial, bool]:
         """The trial with the engine's ceiling, and whether the user interrupted it: without a ceiling only
         the checks that need it are unknown, and the trial is whole.
         """
         record = ended.record
         try:
-            found = self._calibrations.measure(trial, record.evidence, self.progress)
+            found = self._calibrations.measure(trial, record.evidence, self.progress, places)
             if found is None:
                 return ended, False
             evidence = record.evidence.model_copy(update={"calibration": found})

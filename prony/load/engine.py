@@ -106,7 +106,7 @@ class EngineRun:
         ]
         for reader in self._readers:
             reader.start()
-        self._send(engine_plan(load))
+        self.send(engine_plan(load))
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
@@ -155,22 +155,27 @@ class EngineRun:
         return self._finished is not None or self._ended
 
     @property
+    def ended(self) -> bool:
+        """Whether all its events have been taken."""
+        return self._ended
+
+    @property
     def end_reason(self) -> str:
         """The engine's own reason for its end."""
         return str(self._finished.get("reason", "unknown")) if self._finished else "it is still running"
 
     def open_window(self, duration_s: float) -> None:
         """Ask for a measured window of this length, from now on (a few milliseconds from now)."""
-        self._send({"command": "window", "duration_ms": round(duration_s * 1000)})
+        self.send({"command": "window", "duration_ms": round(duration_s * 1000)})
 
     def close_window(self) -> None:
         """Ask for the end of the open window, a few milliseconds from now; it is complete all the same."""
-        self._send({"command": "close_window"})
+        self.send({"command": "close_window"})
 
     def stop(self) -> None:
         """Stop the run and take all remaining events."""
         if not self._ended:
-            self._send({"command": "stop"})
+            self.send({"command": "stop"})
             deadline = time.monotonic() + STOP_GRACE_S
             while not self.finished and time.monotonic() < deadline:
                 self.next_event(deadline - time.monotonic())
@@ -263,7 +268,8 @@ class EngineRun:
         ended = "is still running" if code is None else f"ended with exit code {code}"
         return f"the engine {ended} without a report: {last}"
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
+        """A command of docs/engine.md; one that has ended takes none."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message) + "\n")

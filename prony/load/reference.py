@@ -105,12 +105,15 @@ def calibrate(
 
 @contextmanager
 def reference_server(
-    options: Sequence[str], cpus: tuple[int, ...] = (), certificate: Certificate | None = None
+    options: Sequence[str],
+    cpus: tuple[int, ...] = (),
+    certificate: Certificate | None = None,
+    host: str = "127.0.0.1",
 ) -> Iterator[str]:
     """The URL of a reference server with these options: a thread on each of these CPUs, or one that the
-    kernel may put on any. Raises EnvironmentFault.
+    kernel may put on any. It listens on this address of the host. Raises EnvironmentFault.
     """
-    server = _start([*options, *_tls(certificate)], cpus)
+    server = _start([*options, *_tls(certificate)], cpus, host)
     try:
         address = _address(server)
         if not cpus:
@@ -169,8 +172,8 @@ def _tls(certificate: Certificate | None) -> list[str]:
     return ["--tls", "--cert", str(certificate.cert), "--key", str(certificate.key)]
 
 
-def _start(options: Sequence[str], cpus: tuple[int, ...]) -> subprocess.Popen[str]:
-    command = [str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--stdin-guard", *options]
+def _start(options: Sequence[str], cpus: tuple[int, ...], host: str) -> subprocess.Popen[str]:
+    command = [str(find_engine()), "serve", "--listen", f"{host}:0", "--stdin-guard", *options]
     if cpus:
         command += ["--cpus", ",".join(map(str, cpus))]
     return subprocess.Popen(

@@ -108,6 +108,16 @@ class ScheduledTrial(Record):
     control: bool = False
 
 
+class UsedHost(Record):
+    """One of several hosts that a plan is run on."""
+
+    name: str
+    role: Literal["server", "load"]
+    group: str = ""
+    """Of a server's host: its name under `servers:`."""
+    weight: float = 1.0
+
+
 class Plan(Record):
     """Everything that is run, with nothing left to look up.
 
@@ -128,6 +138,10 @@ class Plan(Record):
     changes: tuple[str, ...] = ()
     """What --quick and the like changed, in words."""
     cpus: CpuKeys = CpuKeys()
+    hosts: tuple[UsedHost, ...] = ()
+    """Empty: one host is the laboratory's, the server's and the load generator's."""
+    hosts_file: str | None = None
+    """The hosts.yaml that it was begun with."""
     seed: int = 0
     quick: bool = False
     orders: Literal["balanced", "independent"] = "balanced"

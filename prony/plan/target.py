@@ -54,6 +54,8 @@ class Launch(Record):
     heap: str | None = None
     jvm_flags: tuple[str, ...] = ()
     settings: dict[str, Value] = Field(default_factory=dict)
+    machine: str | None = None
+    """Of hosts.yaml: the group of the host that launches it; None: its only server's host, or this one."""
 
 
 class Url(Record):

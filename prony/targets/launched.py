@@ -30,6 +30,8 @@ class LaunchedServer:
     spec: ServerSpec
     built: Built | None = None
     """Set by `prepare`."""
+    host: str = "127.0.0.1"
+    """The address on which it listens."""
     log_dir: Path | None = None
     """Where its output goes; None: the cache."""
     owned: bool = True
@@ -105,5 +107,9 @@ class LaunchedServer:
         """
         assert self.built is not None, "prepare() comes first"
         return launch(
-            self.built, cpus=partition.server, service_cpus=partition.services, log_dir=self.log_dir
+            self.built,
+            cpus=partition.server,
+            service_cpus=partition.services,
+            host=self.host,
+            log_dir=self.log_dir,
         )

@@ -52,10 +52,18 @@ class Places(Protocol):
     def single(self, load: EngineLoad) -> Engine:
         """Offer a load that one user walks, or that must not be shared out, from one of them."""
 
+    @property
+    def server_address(self) -> str:
+        """Where engines reach a server that is launched."""
+
     def sampler(
-        self, server_cpus: Collection[int], client_cpus: Collection[int], own_pids: Callable[[], set[int]]
+        self,
+        server_cpus: Collection[int],
+        client_cpus: Collection[int],
+        own_pids: Callable[[], set[int]],
+        url: str,
     ) -> Sampler:
-        """What the hosts do; it samples while it is entered."""
+        """What the hosts do; it samples while it is entered. `url`: where the load goes."""
 
     def probe(
         self, address: Address, workload: Workload, known: Mapping[str, str] | None = None
@@ -81,6 +89,7 @@ class Local:
     """Everything on this host."""
 
     apart: bool = False
+    server_address: str = "127.0.0.1"
 
     def engine(self, load: EngineLoad) -> Engine:
         return EngineRun(load)
@@ -89,8 +98,13 @@ class Local:
         return EngineRun(load)
 
     def sampler(
-        self, server_cpus: Collection[int], client_cpus: Collection[int], own_pids: Callable[[], set[int]]
+        self,
+        server_cpus: Collection[int],
+        client_cpus: Collection[int],
+        own_pids: Callable[[], set[int]],
+        url: str,
     ) -> Sampler:
+        del url
         return HostSampler(server_cpus, client_cpus, own_pids)
 
     def probe(

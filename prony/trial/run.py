@@ -226,12 +226,12 @@ class _Trial:
             t_quantile(1, 0.5)
         if not self.under_test.owned:
             theirs = server.cpus()
-            client = self.surroundings.partition.client
-            self._sides = CpuPartition(server=theirs, client=client) if theirs else None
+            client, apart = self.surroundings.partition.client, self.surroundings.places.apart
+            self._sides = CpuPartition(server=theirs, client=client, apart=apart) if theirs else None
         before, after = beside.around(self.plan.beside, self.seed)
         places = self.surroundings.places
         sampled = _sampled(self._sides or self.surroundings.partition)
-        with places.sampler(*sampled, self._own_pids) as sampler:
+        with places.sampler(*sampled, self._own_pids, server.url) as sampler:
             sampler.watch("server", server.sample)
             self._warm_beforehand(server)
             self._others(server, before)
@@ -282,7 +282,7 @@ class _Trial:
                 warming.published(run)
             self._warm_up = warming.warm(run)
             self._measure(run, sampler)
-        except ServerDied as death:
+        except (ServerDied, HostLost) as death:
             return str(death)
         return None
 

@@ -180,7 +180,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(trials.Trials, "run", remembering)
     monkeypatch.setattr(trials, "run_trial", run_trial)
     monkeypatch.setattr(trials, "conclude", conclude)
-    monkeypatch.setattr(calibrating, "calibrate", lambda *_: made.calibrate())
+    monkeypatch.setattr(calibrating, "calibrate", lambda *_, **_where: made.calibrate())
     monkeypatch.setattr(recording, "pin_self", lambda _: None)
     return made
 

@@ -30,7 +30,7 @@ class Measured:
         self.asked: list[tuple[ReferenceLoad, bool, float]] = []
 
     def __call__(
-        self, asked: ReferenceLoad, certificate: Certificate | None, measured_s: float
+        self, asked: ReferenceLoad, certificate: Certificate | None, measured_s: float, **_where: object
     ) -> Calibration:
         self.asked.append((asked, certificate is not None, measured_s))
         per_s = self.left.pop(0)

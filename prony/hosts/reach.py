@@ -1,0 +1,79 @@
+"""The laboratory's hold on one host: its actor, its clock, its facts. Must not know what it is used for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from prony.hosts.actors import HostFacts
+from prony.hosts.file import Host
+from prony.hosts.laboratory import CALL_S, Attached, Remote
+from prony.load.clock import ClockEstimate, ClockEstimator, RoundTrip
+
+FIRST_ROUND_TRIPS = 40
+"""Before a trial: the shortest of so many is near the way's own time."""
+EVERY_S = 0.5
+"""Between two round trips while a trial runs."""
+
+
+class Reached:
+    """One host with its actor."""
+
+    def __init__(self, attached: Attached, remote: Remote) -> None:
+        self.attached, self.remote = attached, remote
+        self.facts: HostFacts = remote.call("describe")
+        self._clock = ClockEstimator()
+        self._lock = threading.Lock()
+        self.compare_clocks(FIRST_ROUND_TRIPS)
+
+    @property
+    def host(self) -> Host:
+        """What hosts.yaml says of it."""
+        return self.attached.host
+
+    @property
+    def name(self) -> str:
+        """In results and messages."""
+        return self.host.name
+
+    def call(self, method: str, *args: Any, timeout_s: float = CALL_S) -> Any:
+        """The result of the actor's method. Raises HostLost, EnvironmentFault."""
+        return self.remote.call(method, *args, timeout_s=timeout_s)
+
+    def begin(self, method: str, *args: Any) -> Future[Any]:
+        """The same, without waiting; `end` gives the result."""
+        return self.remote.submit(method, *args)
+
+    def end(self, future: Future[Any], method: str, timeout_s: float = CALL_S) -> Any:
+        """The result of what was begun."""
+        return self.remote.wait(future, method, timeout_s)
+
+    # -- its clock
+
+    def compare_clocks(self, times: int = 1) -> None:
+        """Round trips, one after the other. Raises HostLost."""
+        for _ in range(times):
+            asked_ns = time.monotonic_ns()
+            future = self.begin("now_ns")
+            host_ns = self.end(future, "now_ns")
+            self.take(RoundTrip(asked_ns, host_ns, time.monotonic_ns()))
+
+    def take(self, trip: RoundTrip) -> None:
+        """One more round trip."""
+        with self._lock:
+            self._clock.add(trip)
+
+    def clock(self) -> ClockEstimate:
+        """The best estimate so far."""
+        with self._lock:
+            return self._clock.estimate()
+
+    def lab_s(self, host_s: float) -> float:
+        """An instant of the host on the laboratory's clock."""
+        return self.clock().lab_ns(host_s * 1e9) * 1e-9
+
+    def host_s(self, lab_s: float) -> float:
+        """An instant of the laboratory on the host's clock."""
+        return self.clock().host_ns(lab_s * 1e9) * 1e-9
