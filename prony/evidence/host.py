@@ -36,6 +36,10 @@ class Fingerprint(Record):
     software: dict[str, str] = Field(default_factory=dict)
     """Versions that matter: prony, engine, python, jdk …"""
     sysctls: dict[str, str] = Field(default_factory=dict)
+    hosts: dict[str, str] = Field(default_factory=dict)
+    """Of a trial on several hosts, by name: role, weight, fingerprint and link of each. The other fields are
+    then those of the server's host. Empty: everything on this one.
+    """
 
 
 class PortRange(Record):

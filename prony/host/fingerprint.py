@@ -5,14 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from prony.evidence.host import Fingerprint
+from prony.evidence.hosts import Link
 from prony.host import hardware
 from prony.host.cgroup import cpu_quota
 from prony.host.proc import PAGE_BYTES, ROOT, read_text
 from prony.host.sysctls import read_sysctls
 from prony.host.topology import numa_nodes, topology
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What tells one host of a set from another."""
+
+    name: str
+    role: Literal["server", "load"]
+    fingerprint: Fingerprint
+    weight: float = 1.0
+    link: Link | None = None
+
 
 _NOT_IN_KEY = {"key", "hostname"}
 _MEMORY_STEP_BYTES = 256 * 1024 * 1024
@@ -69,8 +85,33 @@ def key_of(fingerprint: Fingerprint) -> str:
     """A hash of twelve hexadecimal digits over every field that can change a figure."""
     fields = fingerprint.model_dump(exclude=_NOT_IN_KEY)
     fields["memory_bytes"] = round(fingerprint.memory_bytes / _MEMORY_STEP_BYTES)
+    hosts = fields.pop("hosts")
+    if hosts:  # a key of one host is what it was before there were several
+        fields["hosts"] = sorted(hosts.values())  # what a host is called changes no figure
     text = json.dumps(fields, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
+    """The fingerprint of a set of hosts: that of the first server's host, or of the first host where there is
+    none, with all of them by name. Another host, weight, role or link makes another key.
+    """
+    first = next((host for host in hosts if host.role == "server"), hosts[0])
+    named = {host.name: _described(host) for host in hosts}
+    whole = first.fingerprint.model_copy(update={"hosts": named})
+    return whole.model_copy(update={"key": key_of(whole)})
+
+
+def _described(host: HostFacts) -> str:
+    words = [host.role]
+    if host.role == "load":
+        words.append(f"weight {host.weight:g}")
+    words.append(f"fingerprint {host.fingerprint.key}")
+    link = host.link
+    if link is not None:
+        speed = "unknown" if link.speed_bits_per_s is None else f"{link.speed_bits_per_s / 1e9:g} Gbit/s"
+        words.append(f"link {speed}, MTU {link.mtu or 'unknown'}")
+    return ", ".join(words)
 
 
 def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
@@ -92,6 +133,7 @@ def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
         ("CPU quota", "none" if f.cgroup_cpu_quota is None else f"{f.cgroup_cpu_quota:g} CPUs"),
     ]
     rows += [(name, version) for name, version in f.software.items()]
+    rows += [(f"Host {name}", text) for name, text in f.hosts.items()]
     rows.append(("Fingerprint", f.key))
     return rows
 

@@ -101,7 +101,7 @@ def link_parts(evidence: Evidence, limits: LinkLimits) -> list[Part]:
 
 
 FULL = "use a faster link, or offer less"
-DECLARE = "declare the speed of the link in hosts.yaml"
+DECLARE = "declare the speed of the link in hosts.yaml (link: 10 Gbit/s)"
 
 
 def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[Part]:

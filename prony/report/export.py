@@ -14,6 +14,7 @@ from prony.plan.load import OpenLoad
 from prony.report import schema as out
 from prony.report.cross_check import opinions_of
 from prony.report.findings import finding_groups
+from prony.report.hosts import hosts_of
 from prony.report.result import CellView, PartView, ResultView, SearchView, TrialView
 from prony.report.scaling import capacity_words, law_words
 from prony.report.trial_tables import steps_of, time_parts_of
@@ -124,6 +125,7 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         counters=_counters(trial),
         steps=steps_of(trial),
         time_parts=time_parts_of(trial),
+        hosts=hosts_of(trial),
         findings=list(trial.judgement.findings),
         notes=list(record.notes),
     )

@@ -22,6 +22,7 @@ from prony.plan.plan import PublishedFigures, Skipped
 from prony.report.aa import OnRecord
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
+from prony.report.hosts import HostLine
 from prony.report.listings import DoctorOut, DryRunOut, ListOut, ServersOut
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
@@ -97,6 +98,9 @@ class TrialOut(Out):
     steps: list[StepLine] = Field(description="empty when the workload has a single one, or when rejected")
     time_parts: list[TimePart] = Field(
         description="send, wait and receive make up the service time; empty unless asked for"
+    )
+    hosts: list[HostLine] = Field(
+        default_factory=list, description="each host with its link; empty where everything was on one machine"
     )
     findings: list[Finding]
     notes: list[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prony.report import cells_table, comparison, cross_check, scaling, single
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
+from prony.report.hosts import host_blocks
 from prony.report.result import PartView, ResultView
 from prony.report.wording import counted
 
@@ -12,7 +13,7 @@ MOST_REJECTED = 12
 
 
 def blocks(part: PartView) -> list[Block]:
-    """What a part shows before its rejected trials and findings."""
+    """What a part shows before its hosts, its rejected trials and findings."""
     if part.failure:
         return []
     match part.layout:
@@ -30,6 +31,11 @@ def blocks(part: PartView) -> list[Block]:
             return comparison.aa_blocks(part)
         case "matrix":
             return cells_table.blocks(part)
+
+
+def hosts(part: PartView) -> list[Block]:
+    """The hosts of the trials that count, and their links; nothing where everything was on one machine."""
+    return host_blocks(trial for cell in part.cells for trial in cell.counting)
 
 
 def rejected(part: PartView) -> Lines | None:

@@ -15,7 +15,7 @@ from prony.judge.finding import Status
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.result import PartView, ResultView
-from prony.report.shapes import blocks, left_out, rejected
+from prony.report.shapes import blocks, hosts, left_out, rejected
 from prony.report.style import STATUS_STYLE
 from prony.report.table import drawn
 from prony.report.two_results import TwoResults
@@ -70,7 +70,7 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
     if part.failure:
         out.line()
         out.text(Text.assemble(("invalid", STATUS_STYLE[Status.INVALID]), f"  {part.failure}"), 2)
-    for block in (*blocks(part), rejected(part), left_out(part)):
+    for block in (*blocks(part), *hosts(part), rejected(part), left_out(part)):
         if block is not None:
             out.block(block)
     _findings(finding_groups(part), out)

@@ -21,7 +21,7 @@ from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
 from prony.report.result import HEADLINE, PartView, TrialView
-from prony.report.shapes import blocks, left_out
+from prony.report.shapes import blocks, hosts, left_out
 from prony.report.trial_tables import step_blocks, time_part_blocks
 from prony.report.wording import counted
 
@@ -76,7 +76,7 @@ def chapters(drawer: Drawer) -> list[Chapter]:
     part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
-    made = [*_BY_LAYOUT[part.layout](part, drawer), _findings(part), _trials(part)]
+    made = [*_BY_LAYOUT[part.layout](part, drawer), _hosts(part), _findings(part), _trials(part)]
     return [chapter for chapter in made if chapter.items]
 
 
@@ -191,6 +191,14 @@ _BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
 def _legend(drawer: Drawer) -> tuple[Key, ...]:
     servers = drawer.part.servers
     return tuple((mark_of(drawer.places[server.address]), server.address) for server in servers)
+
+
+def _hosts(part: PartView) -> Chapter:
+    lead = (
+        "Each load host by its own engine, each link by its host's counters. The round trip before the load "
+        "is of the way and both kernels alone; under load it is an upper bound."
+    )
+    return Chapter("hosts", "Hosts", tuple(hosts(part)), lead)
 
 
 def _steps(tables: Sequence[Block]) -> Chapter:
