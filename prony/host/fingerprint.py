@@ -103,7 +103,7 @@ def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
 
 
 def _described(host: HostFacts) -> str:
-    words = [host.role]
+    words: list[str] = [host.role]
     if host.role == "load":
         words.append(f"weight {host.weight:g}")
     words.append(f"fingerprint {host.fingerprint.key}")
