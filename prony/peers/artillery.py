@@ -6,10 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
-
-LOCAL = Path("tools/peers/node_modules/.bin/artillery")
-"""Installed by `make peers`, relative to the checkout."""
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, installed, last_line, output_of
 
 
 class Artillery:
@@ -19,7 +16,7 @@ class Artillery:
     install = "make peers (Node.js and npm are needed), or npm install -g artillery"
 
     def find(self) -> Path | None:
-        return on_path("artillery") or (LOCAL.absolute() if LOCAL.exists() else None)
+        return installed("artillery")
 
     def version(self, program: Path) -> str:
         found = re.search(r"^Artillery:\s*(\S+)", output_of(program, "--version"), re.MULTILINE)

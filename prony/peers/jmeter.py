@@ -8,10 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, installed, last_line, output_of
 
-LOCAL = Path("tools/peers/jmeter/bin/jmeter")
-"""Installed by `make peers`, relative to the checkout."""
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0">
   <hashTree>
@@ -54,7 +52,7 @@ class Jmeter:
     install = "make peers, or Apache JMeter's own archive with its bin folder on the PATH (a JDK is needed)"
 
     def find(self) -> Path | None:
-        return on_path("jmeter") or (LOCAL.absolute() if LOCAL.exists() else None)
+        return installed("jmeter")
 
     def version(self, program: Path) -> str:
         found = re.search(

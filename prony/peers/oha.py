@@ -6,10 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, PeerLoad, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, PeerLoad, installed, last_line, output_of
 
-LOCAL = Path("tools/peers/oha/bin/oha")
-"""Installed by `make peers`, relative to the checkout."""
 DEADLINE = "aborted due to deadline"
 """Its name for requests that were in flight at the end."""
 
@@ -21,7 +19,7 @@ class Oha:
     install = "make peers (cargo is needed), or cargo install oha --locked"
 
     def find(self) -> Path | None:
-        return on_path("oha") or (LOCAL.absolute() if LOCAL.exists() else None)
+        return installed("oha")
 
     def version(self, program: Path) -> str:
         found = re.search(r"oha (\S+)", output_of(program, "--version"))

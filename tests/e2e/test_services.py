@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 
 import pytest
@@ -32,9 +31,7 @@ def stand_on(lab: Lab, server: str, services: str) -> None:
     file.write_text(f"{file.read_text()}\nservices: [{services}]\n")
 
 
-@pytest.mark.skipif(
-    shutil.which("memcached") is None, reason="memcached is not installed: apt-get install memcached"
-)
+@pytest.mark.needs("memcached")
 def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
     stand_on(lab, "one", "memcached")
     cells = lab.cells("compare", "one", "plain", *SHORT, "--trials", "1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,14 +19,14 @@ from prony.frontends.ab.arguments import AbArguments, parse
 from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 from prony.frontends.base import Refused
 from tests.frontends.conftest import Front, Served, offered
+from tests.programs import program
 
-AB = shutil.which("ab")
-real = pytest.mark.skipif(AB is None, reason="ab is not installed (Debian: apache2-utils)")
+real = pytest.mark.needs("ab")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def real_ab(*words: str, cwd: Path) -> str:
-    done = subprocess.run([str(AB), *words], capture_output=True, text=True, timeout=120, cwd=cwd)
+    done = subprocess.run([program("ab"), *words], capture_output=True, text=True, timeout=120, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -134,8 +133,7 @@ def test_the_report_is_abs_line_by_line(
     "words", [["-n", "5"], ["-n", "2", "-c", "3", "http://127.0.0.1:1/"], ["http://h"], ["-%"]]
 )
 def test_a_wrong_command_line_ends_as_with_ab(front: Front, tmp_path: Path, words: list[str]) -> None:
-    assert AB is not None
-    theirs = subprocess.run([AB, *words], cwd=tmp_path, capture_output=True, check=False)
+    theirs = subprocess.run([program("ab"), *words], cwd=tmp_path, capture_output=True, check=False)
     assert run(words, front.context()) == theirs.returncode == 22
     assert front.err.getvalue().startswith("ab: ")
     assert front.out.getvalue() == ""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -16,9 +15,9 @@ import pytest
 
 from prony.frontends.ab import run
 from tests.frontends.conftest import Front, Served, quick_desk
+from tests.programs import program
 
-AB = shutil.which("ab")
-pytestmark = pytest.mark.skipif(AB is None, reason="ab is not installed (Debian: apache2-utils)")
+pytestmark = pytest.mark.needs("ab")
 NUMBER = re.compile(r" *-?\d+(?:\.\d+)?")
 """With the blanks before it: a wider number takes some of them."""
 OWN = ("This is ApacheBench", " This is ApacheBench", "Copyright", " Copyright", "Licensed", " Licensed",
@@ -68,7 +67,7 @@ def test_standard_output_and_exit_code_are_abs(
     def argv(server: Served) -> list[str]:
         return [word.replace("ADDRESS", server.address) for word in shlex.split(flags)] + [f"{server.url}/a"]
 
-    real = subprocess.run([str(AB), *argv(theirs)], capture_output=True, text=True, timeout=120)
+    real = subprocess.run([program("ab"), *argv(theirs)], capture_output=True, text=True, timeout=120)
     context, out, err = quick_desk()
     assert run(argv(ours), context) == real.returncode == 0
     assert lines_of(out.getvalue()) == lines_of(real.stdout)
@@ -84,7 +83,9 @@ def test_over_ipv6(serve: Callable[..., Served]) -> None:
         pytest.skip("this host has no IPv6 loopback address")
     theirs, ours = serve(listen="[::1]:0"), serve(listen="[::1]:0")
     words = ["-n", "10", "-k"]
-    real = subprocess.run([str(AB), *words, theirs.url + "/"], capture_output=True, text=True, timeout=120)
+    real = subprocess.run(
+        [program("ab"), *words, theirs.url + "/"], capture_output=True, text=True, timeout=120
+    )
     context, out, _ = quick_desk()
     assert run([*words, ours.url + "/"], context) == real.returncode == 0
     assert lines_of(out.getvalue()) == lines_of(real.stdout)
@@ -94,9 +95,8 @@ def test_over_ipv6(serve: Callable[..., Served]) -> None:
     )
 
 
+@pytest.mark.needs("openssl")
 def test_over_tls(serve: Callable[..., Served], tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("the command openssl, which makes the certificate, is not installed")
     key, chain = tmp_path / "key.pem", tmp_path / "cert.pem"
     made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
     subprocess.run(["openssl", *made.split(), "-keyout", key, "-out", chain], check=True, capture_output=True)
@@ -104,7 +104,7 @@ def test_over_tls(serve: Callable[..., Served], tmp_path: Path) -> None:
     theirs, ours = serve(*options), serve(*options)
     words = ["-n", "6", "-c", "2"]
     real = subprocess.run(
-        [str(AB), *words, f"https://{theirs.address}/"], capture_output=True, text=True, timeout=120
+        [program("ab"), *words, f"https://{theirs.address}/"], capture_output=True, text=True, timeout=120
     )
     context, out, _ = quick_desk()
     assert run([*words, f"https://{ours.address}/"], context) == real.returncode == 0
@@ -123,7 +123,7 @@ def test_over_tls(serve: Callable[..., Served], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://no-such-host.invalid/"])
 def test_where_nobody_answers(url: str, front: Front) -> None:
-    real = subprocess.run([str(AB), "-n", "3", url], capture_output=True, text=True, timeout=120)
+    real = subprocess.run([program("ab"), "-n", "3", url], capture_output=True, text=True, timeout=120)
     assert run(["-n", "3", url], front.context()) == real.returncode
     said = front.err.getvalue().splitlines()
     assert said[0] == real.stderr.strip()
@@ -139,7 +139,7 @@ def test_a_run_that_breaks_ends_without_a_report(
 ) -> None:
     theirs, ours = serve(*options.split()), serve(*options.split())
     real = subprocess.run(
-        [str(AB), *flags.split(), theirs.url + "/"], capture_output=True, text=True, timeout=120
+        [program("ab"), *flags.split(), theirs.url + "/"], capture_output=True, text=True, timeout=120
     )
     context, out, err = quick_desk()
     assert run([*flags.split(), ours.url + "/"], context) == real.returncode

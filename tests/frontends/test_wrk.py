@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -17,10 +16,10 @@ from prony.frontends.base import Refused
 from prony.frontends.wrk import layout, run, translate
 from prony.frontends.wrk.arguments import WrongUsage, parse
 from tests.frontends.conftest import Front, Served
+from tests.programs import program
 from tests.verdicts import demanded_code
 
-WRK = shutil.which("wrk")
-real_wrk = pytest.mark.skipif(WRK is None, reason="wrk is not installed: make peers, or apt-get install wrk")
+real_wrk = pytest.mark.needs("wrk")
 Serve = Callable[..., Served]
 
 COLUMNS = (
@@ -205,10 +204,9 @@ def test_the_real_wrk_sends_and_prints_the_same(
     script = tmp_path / f"{name}.lua"
     script.write_text(SCRIPTS[name])
     argv = ["-c1", "-t1", "-d1s", "--latency", "-s", str(script)]
-    assert WRK is not None
     theirs, ours = serve("--delay", "2ms"), serve("--delay", "2ms")
     done = subprocess.run(
-        [WRK, *argv, theirs.url + "/"], capture_output=True, text=True, timeout=60, check=True
+        [program("wrk"), *argv, theirs.url + "/"], capture_output=True, text=True, timeout=60, check=True
     )
     assert run([*argv, ours.url + "/"], front.context(exit_like_original=True)) == 0, front.err.getvalue()
     assert skeleton(front.out.getvalue()) == skeleton(done.stdout)

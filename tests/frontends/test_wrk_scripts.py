@@ -5,7 +5,6 @@ that are explained, imported and run again; and random ones.
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 import subprocess
 from collections import Counter
@@ -22,10 +21,10 @@ from prony.frontends.wrk import translate
 from prony.plan.load import WholeRun
 from tests import command
 from tests.frontends.conftest import Served, changed, from_file, offered, read_plan
+from tests.programs import program
 from tests.verdicts import demanded_code
 
-WRK = shutil.which("wrk")
-real_wrk = pytest.mark.skipif(WRK is None, reason="wrk is not installed: make peers, or apt-get install wrk")
+real_wrk = pytest.mark.needs("wrk")
 Serve = Callable[..., Served]
 
 RESPONSES = 10
@@ -62,14 +61,12 @@ def requests_of(recorded: bytes, address: str) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("way", ["http", "https", "ipv6"])
+@pytest.mark.parametrize("way", ["http", pytest.param("https", marks=pytest.mark.needs("openssl")), "ipv6"])
 @real_wrk
 def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Path) -> None:
     """Two threads with a connection each; each stops itself after ten responses."""
     if way == "ipv6" and not has_ipv6():
         pytest.skip("this host has no IPv6 loopback address")
-    if way == "https" and shutil.which("openssl") is None:
-        pytest.skip("the command openssl, which makes the certificate, is not installed")
     options = certificate(tmp_path) if way == "https" else ()
     listen = "[::1]:0" if way == "ipv6" else "127.0.0.1:0"
     scheme = "https" if way == "https" else "http"
@@ -96,8 +93,9 @@ def test_the_whole_interface_is_that_of_wrk(way: str, serve: Serve, tmp_path: Pa
         return ["-c2", "-t2", "-d2s", "-H", "X-Given: g", "-s", str(INTERFACE), url, "--", "one", "-two"]
 
     theirs, ours = serve(*options, listen=listen), serve(*options, listen=listen)
-    assert WRK is not None
-    real = subprocess.run([WRK, *argv(theirs)], capture_output=True, text=True, timeout=60, check=True)
+    real = subprocess.run(
+        [program("wrk"), *argv(theirs)], capture_output=True, text=True, timeout=60, check=True
+    )
     report = offered(translate(argv(ours)))
     assert report.script is not None
     assert report.script.error is None

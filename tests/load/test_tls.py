@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,10 +22,7 @@ from prony.plan.workload import Workload
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 
-needs_openssl = pytest.mark.skipif(
-    shutil.which("openssl") is None,
-    reason="the command openssl, which makes the certificate, is not installed",
-)
+needs_openssl = pytest.mark.needs("openssl")
 
 
 @dataclass(frozen=True, slots=True)

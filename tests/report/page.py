@@ -1,26 +1,18 @@
-"""What the tests need to know about a page: its elements, its colours, and what Chromium makes of it."""
+"""What the tests need to know about a page: its elements, its colours."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import struct
-import subprocess
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html.parser import HTMLParser
-from pathlib import Path
-
-import pytest
 
 from prony.report.html import render_html
 from prony.report.result import ResultView
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "path", "line", "rect", "circle"}
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 @lru_cache(maxsize=16)
@@ -81,58 +73,8 @@ class Page(HTMLParser):
         return [e.attributes["id"] for e in self.elements if "id" in e.attributes]
 
 
-def browser() -> str:
-    """The path of Chromium; without one the test fails, unless PRONY_NO_BROWSER is set."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        if os.environ.get("PRONY_NO_BROWSER"):
-            pytest.skip(
-                "PRONY_NO_BROWSER is set and no Chromium was found: the page was not opened in a browser"
-            )
-        pytest.fail(
-            "Chromium was not found; install it (apt-get install chromium), "
-            "or set PRONY_NO_BROWSER=1 to go without"
-        )
-    return found
-
-
-def chromium(page: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Open the page without a window, with a profile of its own."""
-    command = [
-        browser(),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        f"--user-data-dir={folder / 'profile'}",
-        *flags,
-        page.as_uri(),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-def addresses(net_log: Path) -> list[str]:
-    """Every address that the page, not the browser for itself, asked the network for (Chromium's own log)."""
-    text = net_log.read_text(encoding="utf-8", errors="replace").rstrip().rstrip(",")
-    try:
-        log = json.loads(text)
-    except ValueError:
-        # A browser that ended in a hurry leaves the list open.
-        log = json.loads(text + "]}")
-    asked = [event["params"] for event in log["events"] if "url" in event.get("params", {})]
-    by_page = (p["url"] for p in asked if "file://" in p.get("network_isolation_key", ""))
-    return [url for url in by_page if not url.startswith(("file:", "data:"))]
-
-
-def brightness(png: Path) -> float:
+def brightness(data: bytes) -> float:
     """Mean of all colour values of an 8-bit PNG, 0 (black) to 1 (white)."""
-    data = png.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n", "not a PNG"
     position, width, height, channels, packed = 8, 0, 0, 0, b""
     while position < len(data):

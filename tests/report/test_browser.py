@@ -9,9 +9,10 @@ import pytest
 from prony.report.html import write_text
 
 from . import factory
-from .page import Page, addresses, brightness, chromium, rendered
+from .browser import opened
+from .page import Page, brightness, rendered
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("chromium")]
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +23,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_opens_without_a_word_of_complaint_and_without_the_network(page: Path, tmp_path: Path) -> None:
-    net_log = tmp_path / "net.json"
-    run = chromium(page, tmp_path, "--dump-dom", "--enable-logging=stderr", f"--log-net-log={net_log}")
-    assert run.returncode == 0, run.stderr
-    complaints = [line for line in run.stderr.splitlines() if "CONSOLE" in line or "Content Security" in line]
-    assert complaints == []
-    assert addresses(net_log) == []
-    dom = Page(run.stdout)
+    seen = opened(page, tmp_path)
+    assert seen.console == ()
+    assert seen.addresses == ()
+    dom = Page(seen.html)
     assert dom.all("h1")[0].text == factory.TITLE
     sections = {e.attributes.get("id") for e in dom.all("section")}
     assert {"results", "ratios", "latency", "throughput", "findings", "trials", "host", "plan"} <= sections
@@ -39,27 +37,18 @@ def test_it_opens_without_a_word_of_complaint_and_without_the_network(page: Path
 def test_the_tests_own_eyes_see_a_request_and_a_complaint(tmp_path: Path) -> None:
     """The check above would be worth nothing if it could not fail."""
     bad = tmp_path / "bad.html"
+    policy = '<meta http-equiv="Content-Security-Policy" content="style-src \'none\'">'
     bad.write_text(
-        '<!doctype html><title>x</title><img src="http://127.0.0.1:9/x.png"><script>console.error("oh")</script>'
+        f'<!doctype html>{policy}<title>x</title><img src="http://127.0.0.1:9/x.png"><p style="color: red">'
+        '<script>console.error("oh", "no"); throw Error("broken")</script>'
     )
-    net_log = tmp_path / "net.json"
-    run = chromium(bad, tmp_path, "--dump-dom", "--enable-logging=stderr", f"--log-net-log={net_log}")
-    assert any("CONSOLE" in line for line in run.stderr.splitlines())
-    assert "http://127.0.0.1:9/x.png" in addresses(net_log)
+    seen = opened(bad, tmp_path)
+    assert seen.addresses == ("http://127.0.0.1:9/x.png",)
+    for complaint in ("oh no", "Uncaught", "Content Security Policy"):
+        assert any(complaint in line for line in seen.console), (complaint, seen.console)
 
 
 def test_light_and_dark_follow_the_reader(page: Path, tmp_path: Path) -> None:
-    seen = {}
-    for name, scheme in (("dark", 0), ("light", 1)):
-        shot = tmp_path / f"{name}.png"
-        chromium(
-            page,
-            tmp_path,
-            f"--screenshot={shot}",
-            "--window-size=500,400",
-            f"--blink-settings=preferredColorScheme={scheme}",
-        )
-        assert shot.exists(), f"no {name} screenshot was taken"
-        seen[name] = brightness(shot)
+    seen = {scheme: brightness(opened(page, tmp_path, scheme=scheme).picture) for scheme in ("light", "dark")}
     assert seen["light"] > 0.8
     assert seen["dark"] < 0.25

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -34,9 +33,7 @@ with socket.create_server((host, port)) as listening:
             connection.recv(100)
             connection.sendall(b"NO\\r\\n" if "mute" in lines else b"VERSION 1.2.3\\r\\n")
 """
-needs_memcached = pytest.mark.skipif(
-    shutil.which("memcached") is None, reason="memcached is not installed: apt-get install memcached"
-)
+needs_memcached = pytest.mark.needs("memcached")
 
 
 @pytest.fixture

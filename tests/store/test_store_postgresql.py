@@ -1,11 +1,7 @@
-"""The same store on PostgreSQL: needs a database (PRONY_TEST_POSTGRESQL, a URL) and psycopg, else it is
-skipped.
-"""
+"""The same store on PostgreSQL, on a server that the tests start (tests/store/postgresql.py)."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -16,27 +12,29 @@ from prony.evidence.host import Fingerprint
 from prony.judge.finding import Judgement
 from prony.store import Store, schema
 from tests.store.conftest import MakeTrial
+from tests.store.postgresql import postgresql
 
-URL = os.environ.get("PRONY_TEST_POSTGRESQL", "")
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("postgresql")]
 
-pytestmark = [
-    pytest.mark.skipif(not URL, reason="PRONY_TEST_POSTGRESQL names no database to test with"),
-    pytest.mark.skipif(importlib.util.find_spec("psycopg") is None, reason="psycopg is not installed"),
-]
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with postgresql() as url:
+        yield url
 
 
 @pytest.fixture
-def shared() -> Iterator[Store]:
-    store = Store.open(URL)
+def shared(url: str) -> Iterator[Store]:
+    store = Store.open(url)
     yield store
     store.close()
-    engine = create_engine(URL.replace("postgresql://", "postgresql+psycopg://"))
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     schema.metadata.drop_all(engine)
     engine.dispose()
 
 
 def test_results_are_shared(
-    shared: Store, fingerprint: Fingerprint, judgement: Judgement, make_trial: MakeTrial
+    url: str, shared: Store, fingerprint: Fingerprint, judgement: Judgement, make_trial: MakeTrial
 ) -> None:
     shared.check_writable()
     identifier = shared.create_experiment(
@@ -46,7 +44,7 @@ def test_results_are_shared(
     shared.add_trial(record, judgement, {"a": 1.5})
     shared.add_judgements({record.id: (judgement, {"a": 2.5})})
     shared.finish_experiment(identifier)
-    another = Store.open(URL)
+    another = Store.open(url)
     row = another.experiment("latest")
     assert (row.id, row.status, row.seed, row.trials) == (identifier, "finished", 2**63 + 1, 1)
     (stored,) = another.trials(identifier)
@@ -56,6 +54,6 @@ def test_results_are_shared(
 
 
 @pytest.mark.usefixtures("shared")
-def test_refusals_are_sentences() -> None:
+def test_refusals_are_sentences(url: str) -> None:
     with pytest.raises(StoreError, match="does not exist"):
-        Store.open(URL.rpartition("/")[0] + "/no_such_database")
+        Store.open(url.rpartition("/")[0] + "/no_such_database")

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +15,9 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.frontends.artillery import run
 from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused
-from tests.frontends.artillery.test_run import PEERS, requests
+from tests.frontends.artillery.test_run import requests
 from tests.frontends.conftest import Front, Served
+from tests.programs import program
 
 Serve = Callable[..., Served]
 SCRIPT = """\
@@ -128,14 +128,12 @@ def test_structures_and_what_before_hands_on(serve: Serve, front: Front, tmp_pat
     assert header == "a b"
 
 
-@pytest.mark.skipif(
-    not PEERS.exists() or shutil.which("node") is None,
-    reason="the real Artillery is not installed; run `make peers`",
-)
+@pytest.mark.needs("artillery")
 def test_the_real_artillery_sends_the_same(serve: Serve, tmp_path: Path) -> None:
     server = serve()
     done = subprocess.run(
-        [str(PEERS), "run", "-q", script(tmp_path, server.url)], capture_output=True, text=True, timeout=240,
+        [program("artillery"), "run", "-q", script(tmp_path, server.url)],
+        capture_output=True, text=True, timeout=240,
         env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"}, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -22,8 +21,8 @@ from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused
 from prony.plan.step import Step
 from tests.frontends.conftest import quick_desk
+from tests.programs import program
 
-PEERS = Path(__file__).parents[3] / "tools" / "peers" / "node_modules" / ".bin" / "artillery"
 USERS = 8
 ITEMS = {"items": [{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}, {"id": 3, "kind": "a"}], "gone": None}
 LEADS = {"/old": (301, "/mid"), "/mid": (302, "/items"), "/form": (303, "/items"), "/round": (302, "/round")}
@@ -244,10 +243,7 @@ def test_a_match_that_may_miss_changes_nothing(site: Quick) -> None:
     assert (strict.expect.json_values, strict.capture["b"].always) == ({"/a": 1}, False)
 
 
-@pytest.mark.skipif(
-    not PEERS.exists() or shutil.which("node") is None,
-    reason="the real Artillery is not installed; run `make peers`",
-)
+@pytest.mark.needs("artillery")
 def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -> None:
     flow = """\
 - get:
@@ -273,7 +269,7 @@ def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -
     site.asked.clear()
     report = site.folder / "its.json"
     done = subprocess.run(
-        [str(PEERS), "run", "-q", "-o", str(report), site.script(flow)],
+        [program("artillery"), "run", "-q", "-o", str(report), site.script(flow)],
         capture_output=True, text=True, timeout=240, check=False,
         env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,8 @@ from prony.frontends.artillery import FRONT_END, run
 from prony.frontends.artillery.console import duration, padded
 from tests.frontends.artillery.scripts import BLOCKS, BLOCKS_EACH, REQUESTS_EACH, SESSIONS, WHOLE, written
 from tests.frontends.conftest import Front, Served
+from tests.programs import program
 
-PEERS = Path(__file__).parents[3] / "tools" / "peers" / "node_modules" / ".bin" / "artillery"
 Serve = Callable[..., Served]
 
 
@@ -176,10 +175,7 @@ def test_explain_asks_nobody(front: Front, tmp_path: Path) -> None:
     assert FRONT_END.name == "artillery"
 
 
-@pytest.mark.skipif(
-    not PEERS.exists() or shutil.which("node") is None,
-    reason="the real Artillery is not installed; run `make peers`",
-)
+@pytest.mark.needs("artillery")
 @pytest.mark.parametrize(
     ("text", "total", "code"),
     [(WHOLE, 4 * REQUESTS_EACH, 0), (BLOCKS, 2 * BLOCKS_EACH, 0)],
@@ -194,7 +190,7 @@ def test_the_real_artillery_sends_the_same(
     assert run(argv, front.context(exit_like_original=True)) == code
     environment = os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"}
     done = subprocess.run(
-        [str(PEERS), "run", "-o", str(its), written(tmp_path, text, theirs.url)],
+        [program("artillery"), "run", "-o", str(its), written(tmp_path, text, theirs.url)],
         capture_output=True, text=True, timeout=240, env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stdout + done.stderr

@@ -1,0 +1,44 @@
+"""Programs that some tests need beside Prony's own: where they are, and how one gets those that are missing.
+
+A test says `@pytest.mark.needs("jmeter")`; tests/conftest.py does the rest: without the program the test is
+skipped with the reason, or fails where PRONY_TEST_ALL is set, as in CI.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prony.peers.base import installed
+
+FETCHED = "tools/fetch.py {}, which `make test` runs"
+PROGRAMS = {
+    "ab": (("ab",), "apt-get install apache2-utils"),
+    "artillery": (("artillery",), FETCHED),
+    "chromium": (("chromium", "chromium-browser", "google-chrome"), FETCHED),
+    "jmeter": (("jmeter",), FETCHED),
+    "memcached": (("memcached",), "apt-get install memcached"),
+    "openssl": (("openssl",), "apt-get install openssl"),
+    "postgresql": (("initdb",), FETCHED),
+    "wrk": (("wrk",), "apt-get install wrk"),
+}
+"""Name -> the names of its program, and what installs it."""
+
+
+def find(name: str) -> Path | None:
+    """On the PATH, or where tools/fetch.py puts it."""
+    names, _ = PROGRAMS[name]
+    return next((found for one in names if (found := installed(one, name)) is not None), None)
+
+
+def program(name: str) -> str:
+    """The path of a program that a test needs."""
+    found = find(name)
+    assert found is not None, missing(name)
+    return str(found)
+
+
+def missing(name: str) -> str | None:
+    """Why a test that needs this program cannot run, in a sentence; None where it can."""
+    if find(name) is not None:
+        return None
+    return f"{name} is not installed: {PROGRAMS[name][1].format(name)}"
