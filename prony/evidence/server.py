@@ -109,6 +109,11 @@ class ThreadUse(Record):
     tid: int
     name: str
     cpu_s: float
+    wall_s: float | None = None
+    """Between the two readings of this thread, which are not those of its process: reading a JVM or many
+    threads takes milliseconds. Of one that began within the window, since the first reading. None in evidence
+    that was stored without it.
+    """
 
 
 class ServerWindow(Record):

@@ -30,9 +30,10 @@ def server_cpu_share(evidence: Evidence) -> float | None:
 def busiest_server_thread_share(evidence: Evidence) -> float | None:
     """CPU ÷ wall time of the server's busiest thread over the window, at most 1: clock ticks are coarse."""
     window = evidence.server_window
-    if window is None or window.busiest_thread is None or window.wall_s <= 0:
+    if window is None or window.busiest_thread is None:
         return None
-    return min(1.0, window.busiest_thread.cpu_s / window.wall_s)
+    wall_s = window.busiest_thread.wall_s or window.wall_s
+    return min(1.0, window.busiest_thread.cpu_s / wall_s) if wall_s > 0 else None
 
 
 def is_exhausted(evidence: Evidence, limits: ServerCpuLimits) -> bool | None:

@@ -7,6 +7,7 @@ From /proc/PID/task/TID/stat, in clock ticks (10 ms): good for a window of a sec
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,8 @@ class ThreadTime:
     cpu_s: float
     cpus: frozenset[int]
     """Where it may run; empty: not known."""
+    t_monotonic_s: float
+    """When its CPU time was read."""
 
 
 def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKey, ThreadTime] | None:
@@ -67,6 +70,7 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
         if len(found) + len(threads) > THREADS_MOST:
             return None
         for thread in threads:
+            read_s = time.monotonic()
             name, _, rest = (read_bytes(f"/proc/{pid}/task/{thread}/stat") or b"").rpartition(b")")
             fields = rest.split()
             if len(fields) <= _STARTED:
@@ -75,6 +79,7 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
                 name=name.partition(b"(")[2].decode(errors="replace"),
                 cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,
                 cpus=_allowed(thread) if where else frozenset(),
+                t_monotonic_s=read_s,
             )
     return found or None
 
@@ -99,10 +104,19 @@ def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
         for key, cpu_s in used.items()
         if closed is not None and not closed[key].name.startswith(SERVE_NOTHING)
     }
-    if closed is None or not serving:
+    if opened is None or closed is None or not serving:
         return None
     key = max(serving, key=lambda one: serving[one])
-    return ThreadUse(pid=key[0], tid=key[1], name=closed[key].name, cpu_s=serving[key])
+    from_s = min(thread.t_monotonic_s for thread in opened.values())
+    if key in opened:
+        from_s = opened[key].t_monotonic_s
+    return ThreadUse(
+        pid=key[0],
+        tid=key[1],
+        name=closed[key].name,
+        cpu_s=serving[key],
+        wall_s=closed[key].t_monotonic_s - from_s,
+    )
 
 
 def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:

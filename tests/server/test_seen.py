@@ -226,14 +226,31 @@ def test_the_busiest_thread_is_found_and_where_it_may_run() -> None:
 )
 def test_a_compiler_or_a_collector_is_not_the_busiest_thread(name: str) -> None:
     def reading(cpu_s: float) -> threads.Readings:
-        one = threads.ThreadTime(name, cpu_s, frozenset({0}))
-        two = threads.ThreadTime("worker", cpu_s / 2, frozenset({1}))
+        one = threads.ThreadTime(name, cpu_s, frozenset({0}), cpu_s)
+        two = threads.ThreadTime("worker", cpu_s / 2, frozenset({1}), cpu_s)
         return {(1, 2, 0): one, (1, 3, 0): two}
 
     used = threads.busiest(reading(0.0), reading(8.0))
     assert used is not None
     assert (used.name, used.cpu_s) == ("worker", 4.0)
     assert threads.working_cpus(reading(0.0), reading(8.0)) == (0, 1)
+
+
+def test_a_threads_share_is_of_the_time_between_its_own_two_readings() -> None:
+    """A slow reading before it makes its span another than that of its process."""
+
+    def thread(cpu_s: float, t_s: float) -> threads.ThreadTime:
+        return threads.ThreadTime("worker", cpu_s, frozenset(), t_s)
+
+    first = {(1, 1, 0): thread(0.5, 100.0), (1, 2, 0): thread(1.0, 100.004)}
+    used = threads.busiest(first, {(1, 1, 0): thread(0.6, 110.0), (1, 2, 0): thread(10.9, 110.054)})
+    assert used is not None
+    assert used.tid == 2
+    assert used.cpu_s == pytest.approx(9.9)
+    assert used.wall_s == pytest.approx(10.05)
+    began = threads.busiest(first, {(1, 3, 0): thread(4.0, 110.0)})
+    assert began is not None
+    assert began.wall_s == pytest.approx(10.0), "since the first reading of all"
 
 
 def test_a_server_elsewhere_is_not_seen() -> None:
