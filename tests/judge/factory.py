@@ -353,6 +353,14 @@ def probed(evidence: Evidence, ratio: float, cv: float = 0.01, **changes: Any) -
     return evidence.model_copy(update={"scaling_probe": probe})
 
 
+def threads(*cpu_shares: float, lag_ms: float = 0.06) -> tuple[EngineThread, ...]:
+    """Threads of the engine that used these shares of a CPU over the window."""
+    return tuple(
+        EngineThread(cpu=1, cpu_s=share * 10, wall_s=10.0, loop_lag_p99_ns=int(lag_ms * 1e6))
+        for share in cpu_shares
+    )
+
+
 def window(evidence: Evidence, **changes: Any) -> Evidence:
     """The same evidence with other values in the measured window."""
     assert evidence.engine is not None

@@ -1,0 +1,184 @@
+"""client: a busy load generator is one only where it can have moved the figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prony.evidence.engine import EngineThread
+from prony.evidence.server import ThreadUse
+from prony.judge.checks.bound_by import bound_by
+from prony.judge.checks.client import client
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from tests.judge import factory as f
+
+LIMITS = CheckLimits()
+
+
+class TestClient:
+    ROOM = f.part(
+        f.window(f.healthy(), users_integral_s=100.0), "server_window", cpu_user_s=6.0, cpu_system_s=0.0
+    )
+    """Its server had 40 % of its CPU left, so that a faster client could have had more of it."""
+
+    def status(self, **changes: Any) -> Status:
+        return client(f.window(self.ROOM, **changes), LIMITS).status
+
+    def test_quiet(self) -> None:
+        assert client(f.healthy(), LIMITS).status is Status.VALID
+
+    def test_one_signal_is_suspect(self) -> None:
+        assert self.status(threads=f.threads(0.9)) is Status.SUSPECT
+        assert self.status(threads=f.threads(0.4, lag_ms=1.5)) is Status.SUSPECT
+        assert self.status(completed=490_000) is Status.SUSPECT  # 49,000/s of 60,000/s
+
+    def test_a_kernel_that_puts_off_is_a_signal(self) -> None:
+        assert self.status(submissions_put_off=0) is Status.VALID
+        finding = client(f.window(self.ROOM, submissions_put_off=3), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "put off what it sent, 3 times" in finding.reason
+
+    def test_watching_the_clock_is_not_work(self) -> None:
+        watching = EngineThread(cpu=1, cpu_s=9.5, polled_s=4.0, wall_s=10.0, loop_lag_p99_ns=60_000)
+        assert watching.busy_share == pytest.approx(0.55)
+        assert self.status(threads=(watching,)) is Status.VALID
+
+    def test_two_signals_convict(self) -> None:
+        assert self.status(threads=f.threads(0.93, lag_ms=3)) is Status.INVALID
+
+    def test_the_busiest_thread_counts_not_the_mean(self) -> None:
+        finding = client(f.window(self.ROOM, threads=f.threads(0.1, 0.1, 0.95)), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.value == pytest.approx(0.95)
+
+    def test_one_readable_signal_does_not_acquit(self) -> None:
+        blind = f.healthy().model_copy(update={"calibration": None})
+        lag_only = (EngineThread(cpu=1, loop_lag_p99_ns=50_000),)
+        assert client(f.window(blind, threads=lag_only), LIMITS).status is Status.UNKNOWN
+
+    def test_one_unreadable_thread_spoils_the_signal(self) -> None:
+        blind = f.healthy().model_copy(update={"calibration": None})
+        mixed = (*f.threads(0.1), EngineThread(cpu=2))
+        assert client(f.window(blind, threads=mixed), LIMITS).status is Status.UNKNOWN
+
+    def test_a_busy_client_cost_no_throughput_where_the_server_had_no_cpu_left(self) -> None:
+        """64 users, an epoll server at 98 % of its CPU: the client at 93 % could have had 2 % more."""
+        full = f.part(self.ROOM, "server_window", cpu_user_s=9.8, cpu_system_s=0.0)
+        busy = f.window(full, threads=f.threads(0.93), clipped_turnaround_s=10.5)
+        finding = client(busy, LIMITS)
+        assert finding.status is Status.VALID
+        assert "2.04 % at most: the server's CPU" in finding.reason
+        late = client(f.window(busy, threads=f.threads(0.93, lag_ms=3)), LIMITS)
+        assert late.status is Status.SUSPECT
+        assert late.reason == "the load generator may have moved latency: loop lag p99 3 ms"
+
+    def test_the_busiest_thread_of_a_single_threaded_server_is_its_cpu(self) -> None:
+        use = ThreadUse(pid=1, tid=1, name="node", cpu_s=9.9)
+        koa = f.part(
+            self.ROOM,
+            "server_window",
+            granted_cpus=4,
+            cpu_user_s=10.0,
+            cpu_system_s=0.0,
+            busiest_thread=use,
+        )
+        late = f.window(koa, threads=f.threads(0.8, lag_ms=0.2), clipped_turnaround_s=10.5)
+        assert client(late, LIMITS).status is Status.VALID
+        assert bound_by(late, LIMITS).status is Status.VALID
+        idle = f.part(koa, "server_window", busiest_thread=None)
+        assert client(f.window(idle, threads=f.threads(0.93), clipped_turnaround_s=10.5), LIMITS).status is (
+            Status.INVALID
+        )
+
+    def test_a_busy_thread_beside_a_busy_client_may_have_polled(self) -> None:
+        """It clears nobody, and as it may have served, nobody is convicted."""
+        use = ThreadUse(pid=1, tid=1, name="reactor-0", cpu_s=9.9)
+        polls = f.part(self.ROOM, "server_window", granted_cpus=4, cpu_user_s=10.0, busiest_thread=use)
+        busy = f.window(polls, threads=f.threads(0.93, lag_ms=3), clipped_turnaround_s=10.5)
+        finding = client(busy, LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.reason.startswith("the load generator may have moved throughput and latency")
+        unknown = bound_by(busy, LIMITS)
+        assert unknown.status is Status.UNKNOWN
+        assert unknown.advice.startswith("give the client more CPUs")
+        level = f.probed(busy, 1.0)
+        assert client(level, LIMITS).reason.startswith("the load generator may have moved latency:")
+        assert bound_by(level, LIMITS).status is Status.VALID
+        blocked = f.probed(busy, 1.0, client_cpu=0.97)
+        assert "throughput" in client(blocked, LIMITS).reason
+        assert bound_by(blocked, LIMITS).status is Status.UNKNOWN
+
+    def test_turnaround_is_named_with_its_share_of_user_time(self) -> None:
+        finding = client(f.window(self.ROOM, clipped_turnaround_s=10.5), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert "may have moved throughput" in finding.reason
+        assert "10.5 % of user time between a response and the next request" in finding.reason
+        assert self.status(clipped_turnaround_s=4.0) is Status.VALID
+        assert self.status(clipped_turnaround_s=None) is Status.VALID
+
+    def test_the_p99_of_the_turnaround_stands_beside_its_share(self) -> None:
+        """A few long ones or many short ones make the same share."""
+        each = f.of_values([100_000] * 9800 + [5_000_000] * 200)
+        finding = client(f.window(self.ROOM, clipped_turnaround_s=10.5, turnaround=each), LIMITS)
+        assert "10.5 % of user time between a response and the next request (p99 5 ms each)" in finding.reason
+        few = f.of_values([100_000] * 9)
+        assert "p99 0" not in client(f.window(self.ROOM, turnaround=few), LIMITS).reason
+
+    def test_turnaround_moves_no_latency_claim_and_no_open_loop(self) -> None:
+        latency = f.part(self.ROOM, "load", claim="latency")
+        slow = f.window(latency, clipped_turnaround_s=30.0, threads=f.threads(0.9))
+        assert client(slow, LIMITS).status is Status.SUSPECT
+        assert client(f.window(f.open_model(), clipped_turnaround_s=30.0), LIMITS).status is Status.VALID
+
+    def test_turnaround_and_a_busy_thread_convict_only_where_the_server_was_seen_to_have_room(self) -> None:
+        slow = {"clipped_turnaround_s": 10.5, "threads": f.threads(0.93)}
+        assert client(f.window(self.ROOM, **slow), LIMITS).status is Status.INVALID
+        unread = f.window(f.by_url(), users_integral_s=100.0, **slow)
+        assert client(unread, LIMITS).status is Status.SUSPECT
+
+    def test_a_thread_that_waited_for_a_cpu_is_named_although_its_loop_lag_is_low(self) -> None:
+        """Measured beside nine busy processes: loop lag p99 0.18 ms, waiting for 59 % of the time."""
+        waiting = EngineThread(
+            cpu=1, cpu_s=0.45, wall_s=10.0, loop_lag_p99_ns=176_127, run_delay_s=5.9, timeslices=745
+        )
+        finding = client(f.window(self.ROOM, threads=(waiting,)), LIMITS)
+        assert finding.status is Status.INVALID
+        assert finding.reason.startswith(
+            "the load generator was kept from its CPU: its thread was runnable and not running for 59 %"
+        )
+        assert finding.advice.startswith("keep other processes off the client's CPUs")
+        assert "mean 7.92 ms per wake-up" in finding.reason
+
+    def test_a_kernel_that_does_not_count_waiting_is_named(self) -> None:
+        unread = client(f.window(self.ROOM, threads=f.threads(0.4)), LIMITS)
+        assert unread.status is Status.VALID
+        assert unread.reason.endswith("how long its threads waited for a CPU could not be read")
+        assert "could not be read" not in client(f.healthy(), LIMITS).reason
+
+    def test_short_waits_beside_long_service_times_convict_nobody(self) -> None:
+        """80 requests/s of 100 ms, each wake-up 2 ms late: 16 % of the window, 2 % of a service time."""
+        waiting = EngineThread(
+            cpu=1, cpu_s=0.1, wall_s=10.0, loop_lag_p99_ns=50_000, run_delay_s=1.6, timeslices=800
+        )
+        slow = f.window(self.ROOM, threads=(waiting,), service_time=f.histogram(800, mean_ms=100.0))
+        assert client(slow, LIMITS).status is Status.SUSPECT
+        # The same where the 100 ms are a handshake: what is printed has it in it.
+        handshakes = f.window(slow, service_time=f.histogram(), response_time=f.histogram(800, mean_ms=100.0))
+        assert client(handshakes, LIMITS).status is Status.SUSPECT
+
+    def test_one_thread_whose_waiting_cannot_be_read_is_no_pass_for_it(self) -> None:
+        both = (EngineThread(cpu=1, cpu_s=1, wall_s=10, run_delay_s=0.0, timeslices=1), EngineThread(cpu=2))
+        blind = f.healthy().model_copy(update={"calibration": None})
+        unread = f.window(blind, threads=both, clipped_turnaround_s=None)
+        assert client(unread, LIMITS).status is Status.UNKNOWN
+
+    def test_a_ceiling_that_was_not_the_clients_or_was_exceeded_accuses_nobody(self) -> None:
+        def with_ceiling(**changes: Any) -> Status:
+            return client(f.part(self.ROOM, "calibration", **changes), LIMITS).status
+
+        assert with_ceiling(ceiling_per_s=8_100) is Status.SUSPECT
+        assert with_ceiling(ceiling_per_s=8_100, client_cpu=0.4) is Status.VALID
+        assert with_ceiling(ceiling_per_s=8_100, client_cpu=None) is Status.VALID
+        assert with_ceiling(ceiling_per_s=1_500) is Status.VALID
