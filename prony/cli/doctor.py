@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from prony.cli import options
 
 if TYPE_CHECKING:
-    from prony.host.check import HostCheck
+    from prony.host.check import Health, HostCheck
+
+STYLES: dict[Health, str] = {"ok": "green", "warn": "yellow", "bad": "bold red", "unknown": "cyan"}
 
 
 def command(json: options.Json = False) -> int:
@@ -29,16 +31,11 @@ def command(json: options.Json = False) -> int:
         print_model(DoctorOut(checks=[HostCheckOut(**asdict(check)) for check in checks]))
         return 0
     console = Console()
-    style = {"ok": "green", "warn": "yellow", "bad": "bold red", "unknown": "cyan"}
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("", "Check", "Found", "Why it matters, what to do"):
         table.add_column(heading, overflow="fold")
     for check in checks:
-        status = str(check.status)
-        advice = check.what_to_do and f"[bold]{escape(check.what_to_do)}[/bold]"
-        wanted = status != "ok"
-        text = " ".join(part for part in (escape(check.why) if wanted else "", advice) if part)
-        table.add_row(f"[{style[status]}]{status}[/]", escape(check.name), escape(check.found), text)
+        table.add_row(coloured(check), escape(check.name), escape(check.found), advice(check))
     console.print(table)
     worst = [check for check in checks if str(check.status) == "bad"]
     if worst:
@@ -46,6 +43,19 @@ def command(json: options.Json = False) -> int:
             f"\n{len(worst)} of {len(checks)} checks are bad: figures from this host would be questioned."
         )
     return 0
+
+
+def coloured(check: HostCheck) -> str:
+    """The status in its colour."""
+    return f"[{STYLES[check.status]}]{check.status}[/]"
+
+
+def advice(check: HostCheck) -> str:
+    """Why it matters where it is not ok, and what to do."""
+    from rich.markup import escape
+
+    what_to_do = check.what_to_do and f"[bold]{escape(check.what_to_do)}[/bold]"
+    return " ".join(part for part in (escape(check.why) if check.status != "ok" else "", what_to_do) if part)
 
 
 def _toolchain() -> list[HostCheck]:

@@ -26,6 +26,7 @@ from prony.cli import (
     compare_results,
     doctor,
     frontends,
+    hosts,
     importing,
     load,
     report,
@@ -63,6 +64,7 @@ app.command("capacity", short_help="The highest rate at which an objective holds
 app.command("aa", short_help="How often is a server called different from itself?")(aa.command)
 app.command("second-opinion", short_help="Cross-check with other load generators.")(second_opinion.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
+app.add_typer(hosts.app, name="hosts", short_help="Several hosts: check, start and end them.")
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
 app.command("selftest", short_help="Are injected faults detected and clean runs left alone?")(
     selftest.command

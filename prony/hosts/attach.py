@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,102 +26,142 @@ from prony.hosts.process import Lives, Settings
 REGISTERED_S = 10.0
 
 
-@dataclass
-class _Started:
-    """What one command started for its own time."""
-
-    scheduler: subprocess.Popen[str] | None = None
-    workers: list[ssh.SshWorker] = field(default_factory=list)
-
-
 @contextlib.contextmanager
-def attached(
-    file: HostsFile, *, say: Callable[[str], None] = lambda _line: None, check: bool = True
-) -> Iterator[Laboratory]:
+def attached(file: HostsFile, *, say: Callable[[str], None] = lambda _line: None) -> Iterator[Laboratory]:
     """All hosts of the file, for the time of one command: what is not up yet is started, and ended
-    afterwards. With `check` a host that runs another version is refused. Raises EnvironmentFault, UsageError.
+    afterwards. A host that is missing or runs another version is refused. Raises EnvironmentFault,
+    UsageError.
     """
-    require()
-    here = facts()
     with connected(file, say=say) as laboratory:
-        found: list[Attached] = []
-        workers = laboratory.workers()
         for host in file.hosts():
-            worker = workers.get(host.worker)
-            if worker is None:
-                raise EnvironmentFault(missing(host, file))
-            there = from_registration(worker.get("prony"))
-            if there is None:
-                raise EnvironmentFault(
-                    f"{host.name}: the worker there is not one of Prony's; {_by_hand(host, file)}"
-                )
-            if host.role not in worker["resources"]:
-                raise EnvironmentFault(
-                    f"{host.name}: its worker is for {', '.join(worker['resources']) or 'nothing'}, "
-                    f"hosts.yaml says {host.role}; {_by_hand(host, file)}"
-                )
-            if check and differs(here, there):
-                raise EnvironmentFault(refusal(host.name, host.keys.ssh, here, there))
-            found.append(Attached(host, worker["address"], there))
-        laboratory.hosts = tuple(found)
+            fault = laboratory.faults.get(host.name) or fault_of(host, file, laboratory)
+            if fault is not None:
+                raise fault
         try:
             yield laboratory
         finally:
             laboratory.end()
 
 
-@contextlib.contextmanager
-def connected(file: HostsFile, *, say: Callable[[str], None], lives: Lives = "stdin") -> Iterator[Laboratory]:
-    """Scheduler and workers, without looking at versions. Who is late by ten seconds is left out."""
-    from distributed import Client
+def fault_of(host: Host, file: HostsFile, laboratory: Laboratory) -> EnvironmentFault | None:
+    """Why no trial can use the host as it is; None when it can."""
+    found = next((one for one in laboratory.hosts if one.host == host), None)
+    if found is None:
+        return EnvironmentFault(missing(host, file))
+    here = facts()
+    if host.role not in found.roles:
+        return EnvironmentFault(
+            f"{host.name}: its worker is for {', '.join(found.roles) or 'nothing'}, hosts.yaml says "
+            f"{host.role}; {_by_hand(host, file)}"
+        )
+    if differs(here, found.facts):
+        return EnvironmentFault(refusal(host.name, host.keys.ssh, here, found.facts))
+    return None
 
+
+@contextlib.contextmanager
+def connected(
+    file: HostsFile,
+    *,
+    say: Callable[[str], None] = lambda _line: None,
+    keep: bool = False,
+    start: bool = True,
+) -> Iterator[Laboratory]:
+    """Scheduler and workers, as far as they come; `faults` of the laboratory has the others. With `keep` what
+    was started stays when the command ends, without `start` nothing is started. Raises EnvironmentFault.
+    """
+    require()
     from prony.hosts.node import prepare
 
     prepare()
+    facts()  # here, before anything is started: without an engine there is no laboratory
     own = identity(file)
-    begun = _Started()
-    client: Any = None
-    try:
+    with contextlib.ExitStack() as stack:
         if not listens(file):
-            begun.scheduler = start_scheduler(file, own, lives="stdin")
-        try:
-            client = Client(
-                file.lab.scheduler,
-                security=own.security() if own else None,
-                timeout=REGISTERED_S,
-                set_as_default=False,
-                direct_to_workers=True,
-            )
-        except (OSError, TimeoutError) as fault:
-            raise EnvironmentFault(
-                f"the scheduler at {file.lab.scheduler} does not let the laboratory in: {fault}; is it "
-                "another one's, or of other certificates?"
-            ) from fault
+            if not start:
+                raise EnvironmentFault(f"nothing listens at {file.lab.scheduler}: the hosts are not up")
+            scheduler = start_scheduler(file, own, lives="ever" if keep else "stdin")
+            if not keep:
+                stack.callback(_end_scheduler, scheduler)
+        client = _client(file, own)
+        stack.callback(_close, client)
         laboratory = Laboratory(client)
-        there = laboratory.workers()
-        by_ssh = [host for host in file.hosts() if host.keys.ssh and host.worker not in there]
-        if by_ssh:
-            say(f"starting workers over ssh: {', '.join(host.name for host in by_ssh)}")
-        for future in [laboratory.run(ssh.start(host, settings(host, file, lives))) for host in by_ssh]:
-            begun.workers.append(future.result(timeout=ssh.CONNECT_S + ssh.READY_S + 5.0))
-        _until_registered(laboratory, file)
+        if start:
+            there = laboratory.workers()
+            missing_ssh = [host for host in file.hosts() if host.keys.ssh and host.worker not in there]
+            if missing_ssh:
+                say(f"starting workers over ssh: {', '.join(host.name for host in missing_ssh)}")
+                stack.callback(_end_workers, laboratory, _start_workers(laboratory, missing_ssh, file, keep))
+        _register(laboratory, file, wait=start)
         yield laboratory
-    finally:
-        for ending in [laboratory.run(worker.end()) for worker in begun.workers]:
-            with contextlib.suppress(Exception):
-                ending.result(timeout=2 * ssh.END_S)
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close(timeout=5)
-        if begun.scheduler is not None:
-            _end_scheduler(begun.scheduler)
 
 
-def _until_registered(laboratory: Laboratory, file: HostsFile) -> None:
-    until_s = time.monotonic() + REGISTERED_S
-    wanted = {host.worker for host in file.hosts()}
-    while wanted - laboratory.workers().keys() and time.monotonic() < until_s:
+def _client(file: HostsFile, own: Identity | None) -> Any:
+    from distributed import Client
+
+    try:
+        return Client(
+            file.lab.scheduler,
+            security=own.security() if own else None,
+            timeout=REGISTERED_S,
+            set_as_default=False,
+            direct_to_workers=True,
+        )
+    except (OSError, TimeoutError) as fault:
+        raise EnvironmentFault(
+            f"the scheduler at {file.lab.scheduler} does not let the laboratory in: {fault}; is it "
+            "another one's, or of other certificates?"
+        ) from fault
+
+
+def _close(client: Any) -> None:
+    with contextlib.suppress(Exception):
+        client.close(timeout=5)
+
+
+def _start_workers(
+    laboratory: Laboratory, hosts: list[Host], file: HostsFile, keep: bool
+) -> list[ssh.SshWorker]:
+    """Those that came; the faults of the others are the laboratory's."""
+    lives: Lives = "scheduler" if keep else "stdin"
+    begun = [
+        (host, laboratory.run(ssh.start(host, settings(host, file, lives), detached=keep))) for host in hosts
+    ]
+    found: list[ssh.SshWorker] = []
+    for host, future in begun:
+        try:
+            found.append(future.result(timeout=ssh.CONNECT_S + ssh.READY_S + 5.0))
+        except EnvironmentFault as fault:
+            laboratory.faults[host.name] = fault
+    return found
+
+
+def _end_workers(laboratory: Laboratory, workers: list[ssh.SshWorker]) -> None:
+    for ending in [laboratory.run(worker.end()) for worker in workers]:
+        with contextlib.suppress(Exception):
+            ending.result(timeout=2 * ssh.END_S)
+
+
+def _register(laboratory: Laboratory, file: HostsFile, *, wait: bool) -> None:
+    """Waits for workers that can still come, and names those that are there."""
+    until_s = time.monotonic() + (REGISTERED_S if wait else 0.0)
+    wanted = {host.worker for host in file.hosts() if host.name not in laboratory.faults}
+    while wanted - (there := laboratory.workers()).keys() and time.monotonic() < until_s:
         time.sleep(LOOK_S)
+    found = []
+    for host in file.hosts():
+        worker = there.get(host.worker)
+        said = from_registration(worker.get("prony")) if worker else None
+        if worker is not None and said is not None:
+            found.append(Attached(host, worker["address"], said, tuple(worker["resources"])))
+    laboratory.hosts = tuple(found)
+
+
+def end_all(laboratory: Laboratory) -> None:
+    """Ends the scheduler and with it every worker: those that Prony started end, those that somebody started
+    wait for the next scheduler.
+    """
+    laboratory.terminate()
 
 
 def identity(file: HostsFile) -> Identity | None:

@@ -22,6 +22,13 @@ LABORATORY = "prony laboratory"
 HOST = "prony host"
 VALID_DAYS = 365
 CA, CA_KEY, LAB, ON_HOST = "ca.pem", "ca-key.pem", "laboratory.pem", "host.pem"
+USES = (
+    "goes to every host whose worker is started by hand",
+    "signs; keep it off every host",
+    "the laboratory's: who has it can run programs on every host",
+    "goes to every host whose worker is started by hand",
+)
+"""Of the files that `make` gives, in its order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,27 @@ def is_loopback(host: str) -> bool:
     return host.strip("[]").startswith(LOOPBACK)
 
 
+def transport_fault(scheduler: str, certificates: bool, insecure: bool) -> str | None:
+    """Why a scheduler may not be reached so; None when it may. TLS takes certificates, plain TCP a loopback
+    address or the user's word.
+    """
+    try:
+        parts = urlsplit(scheduler)
+        port = parts.port
+    except ValueError:
+        port = None
+    if port is None or parts.scheme not in ("tls", "tcp") or not parts.hostname:
+        return f"'{scheduler}' is no address of a scheduler; expected tls://ADDRESS:PORT, such as tls://10.0.0.1:8786"
+    if parts.scheme == "tls":
+        return None if certificates else "tls:// needs certificates; prony hosts certificates DIR makes them"
+    if insecure or is_loopback(parts.hostname):
+        return None
+    return (
+        "tcp:// beyond loopback lets everybody who reaches the port run programs on every host; use tls:// "
+        "with certificates, or insecure (hosts.yaml: insecure: true, the worker: --insecure)"
+    )
+
+
 class _Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,20 +72,9 @@ class LabKeys(_Keys):
 
     @model_validator(mode="after")
     def _transport(self) -> LabKeys:
-        try:
-            parts = urlsplit(self.scheduler)
-            port = parts.port
-        except ValueError as fault:
-            raise ValueError(f"the scheduler's address has no port of 1 to 65535: {fault}") from fault
-        if parts.scheme not in ("tls", "tcp") or not parts.hostname or not port:
-            raise ValueError("scheduler: expected tls://ADDRESS:PORT, such as tls://10.0.0.1:8786")
-        if parts.scheme == "tls" and self.certificates is None:
-            raise ValueError("tls:// needs certificates: DIR (prony hosts certificates DIR makes them)")
-        if parts.scheme == "tcp" and not (self.insecure or is_loopback(parts.hostname)):
-            raise ValueError(
-                "tcp:// beyond loopback lets everybody who reaches the port run programs on every host; "
-                "use tls:// with certificates, or say insecure: true"
-            )
+        fault = transport_fault(self.scheduler, self.certificates is not None, self.insecure)
+        if fault is not None:
+            raise ValueError(fault)
         return self
 
     @property

@@ -35,6 +35,8 @@ class Attached:
     address: str
     """The worker's, such as tls://10.0.0.3:41234."""
     facts: Facts
+    roles: tuple[str, ...]
+    """What its worker was started for."""
 
     @property
     def reached_at(self) -> str:
@@ -99,6 +101,8 @@ class Laboratory:
     def __init__(self, client: Any) -> None:
         self._client = client
         self.hosts: tuple[Attached, ...] = ()
+        self.faults: dict[str, EnvironmentFault] = {}
+        """Why a host's worker could not be started, by the host's name."""
         self.liveness = Liveness(client.loop.asyncio_loop)
         self._remotes: list[Remote] = []
 
@@ -184,6 +188,11 @@ class Laboratory:
         except (OSError, TimeoutError) as fault:
             raise EnvironmentFault("the laboratory's scheduler has ended; start again") from fault
         return {str(one["name"]): {**one, "address": at} for at, one in found["workers"].items()}
+
+    def terminate(self) -> None:
+        """Ends the scheduler, which ends its workers."""
+        with contextlib.suppress(OSError, TimeoutError):
+            self.run(self._client.scheduler.terminate()).result(timeout=CALL_S)
 
     def end(self) -> None:
         """Ends every actor that was started here."""

@@ -121,7 +121,7 @@ class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
         )
         self.bar()
         for name in ("update-data", "cancel-keys", "subscribe-topic", "unsubscribe-topic", "log-event"):
-            self.stream_handlers.pop(name, None)
+            self.stream_handlers[name] = _unheard
 
     def admit(self, comm: Any) -> None:
         """A host's worker may register and say that it lives, and nothing else."""
@@ -219,6 +219,10 @@ class HostWorker(_Quiet, Worker):  # type: ignore[misc]
             return await super().close(*args, **options)
         finally:
             self._scratch.cleanup()
+
+
+def _unheard(**_message: object) -> None:
+    """A message on a stream that Prony has no use for; one without a handler would end the stream."""
 
 
 def _refuse(name: str) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 from prony.errors import EnvironmentFault, PronyError, UsageError
 from prony.hosts.certificates import Identity
+from prony.server.cache import cache_dir
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -83,15 +85,17 @@ def own_address(scheduler: str) -> str:
         ) from fault
 
 
-def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Runs the scheduler or the worker until its end; `ready` gets its address. Raises EnvironmentFault."""
+def serve(settings: Settings, ready: Callable[[str], None], waits: Callable[[], None] = lambda: None) -> None:
+    """Runs the scheduler or the worker until its end; `ready` gets its address, `waits` is called before each
+    wait for a scheduler. Raises EnvironmentFault.
+    """
     from prony.hosts.extra import require
 
     require()
     from prony.hosts.node import prepare
 
     prepare()
-    asyncio.run(_worker(settings, ready) if settings.name else _scheduler(settings, ready))
+    asyncio.run(_worker(settings, ready, waits) if settings.name else _scheduler(settings, ready))
 
 
 async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -114,23 +118,31 @@ async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
     await scheduler.finished()
 
 
-async def _worker(settings: Settings, ready: Callable[[str], None]) -> None:
+async def _worker(settings: Settings, ready: Callable[[str], None], waits: Callable[[], None]) -> None:
     """One worker after the other, as schedulers come and go, where it lives for ever."""
     while True:
+        waits()
         worker = _new_worker(settings)
-        ended = _ends(worker, settings.lives)
-        try:
-            await asyncio.wait_for(_started(worker), FIRST_CONTACT_S if settings.lives != "ever" else None)
-        except TimeoutError as fault:
+        told = _ends(worker, settings.lives)
+        starting = asyncio.ensure_future(_started(worker))
+        telling = asyncio.ensure_future(told.wait())
+        first_s = None if settings.lives == "ever" else FIRST_CONTACT_S
+        await asyncio.wait({starting, telling}, timeout=first_s, return_when=asyncio.FIRST_COMPLETED)
+        telling.cancel()
+        if not starting.done():
+            starting.cancel()
             await worker.close()
+            if told.is_set():
+                return
             raise EnvironmentFault(
                 f"no scheduler at {settings.scheduler} within {FIRST_CONTACT_S:g} s; is it running there, "
                 "and does a firewall let its port through?"
-            ) from fault
-        if worker.status.name == "running":
+            )
+        if not told.is_set():
+            starting.result()
             ready(worker.address)
-            await worker.finished()
-        if settings.lives != "ever" or ended.is_set():
+        await worker.finished()
+        if settings.lives != "ever" or told.is_set():
             return
         await asyncio.sleep(AGAIN_S)
 
@@ -178,6 +190,26 @@ def _ends(server: Server, lives: Lives) -> asyncio.Event:
 
         threading.Thread(target=wait, daemon=True, name="stdin").start()
     return told
+
+
+def detached() -> int:
+    """The process of `main` on its own: this one hands the settings over and ends with what it says first."""
+    log = cache_dir("hosts") / f"worker-{os.getpid()}.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prony.hosts.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(sys.stdin.readline())
+    process.stdin.close()
+    print(process.stdout.readline(), end="", flush=True)
+    return 0
 
 
 def main() -> int:

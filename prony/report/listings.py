@@ -5,11 +5,13 @@ Must not import what judges or compares: these commands answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Literal
 
 from pydantic import Field
 
-from prony.host.check import Health
+from prony.host.check import Health, HostCheck
 from prony.report.out import Out
 
 
@@ -80,6 +82,29 @@ class DoctorOut(Out):
     schema_: Literal[1] = Field(default=1, alias="schema")
     kind: Literal["doctor"] = "doctor"
     checks: list[HostCheckOut]
+
+
+class CheckedHostOut(Out):
+    """One host of hosts.yaml, or the laboratory."""
+
+    name: str
+    checks: list[HostCheckOut]
+
+
+class HostsCheckOut(Out):
+    """`prony hosts check --json`."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["hosts-check"] = "hosts-check"
+    hosts: list[CheckedHostOut]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, HostCheck]]) -> HostsCheckOut:
+        """From (host, check), a host's checks one after the other."""
+        grouped: dict[str, list[HostCheckOut]] = {}
+        for name, check in rows:
+            grouped.setdefault(name, []).append(HostCheckOut(**asdict(check)))
+        return cls(hosts=[CheckedHostOut(name=name, checks=checks) for name, checks in grouped.items()])
 
 
 class ListedServerOut(Out):
