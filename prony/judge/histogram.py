@@ -83,14 +83,12 @@ def decode(histogram: Histogram) -> Decoded:
     return _decode(histogram.v2)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _decode(text: str) -> Decoded:
     try:
         library = HdrHistogram.decode(text)
-        counts = np.asarray(
-            [library.get_count_at_index(i) for i in range(library.encoder.payload.counts_len)],
-            dtype=np.float64,
-        )
+        payload = library.encoder.payload
+        counts = np.frombuffer(payload.counts, dtype=f"u{payload.word_size}").astype(np.float64)
     except Exception as cause:  # the library raises anything from zlib.error to IndexError on damaged text
         raise HistogramError(f"not an HdrHistogram (V2 compressed, base64): {cause}") from cause
     indices = np.flatnonzero(counts > 0)

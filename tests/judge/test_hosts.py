@@ -9,7 +9,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.bound_by import bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.host import host
-from prony.judge.checks.hosts import distance, hosts
+from prony.judge.checks.hosts import cumulative, distances, hosts
 from prony.judge.checks.isolation import isolation
 from prony.judge.checks.network import network
 from prony.judge.finding import Finding, Status
@@ -110,10 +110,12 @@ def test_of_two_that_differ_both_are_named() -> None:
 
 def test_few_requests_differ_by_chance() -> None:
     a, b = (decode(f.of_values(values)) for values in ([1000, 2000, 3000], [2500, 3500, 4500]))
-    apart, critical = distance(a, b)
-    assert apart == pytest.approx(2 / 3)
-    assert critical > apart
-    assert distance(a, a)[0] == 0
+    apart, critical = distances(cumulative([a, b]))
+    assert apart == pytest.approx([2 / 3, 2 / 3])
+    assert (critical > apart).all()
+    assert distances(cumulative([a, a]))[0] == pytest.approx([0, 0])
+    # Of three, each against the two others together.
+    assert distances(cumulative([a, a, b]))[0] == pytest.approx([1 / 3, 1 / 3, 2 / 3])
 
 
 def test_a_host_that_fails_more_than_the_others() -> None:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.finding import Finding, Status, no_window, worst
-from prony.judge.histogram import Decoded, HistogramError, decode, merge
+from prony.judge.histogram import Decoded, HistogramError, decode
 from prony.judge.load_hosts import load_hosts
 from prony.judge.window import measured
 from prony.numbers import milliseconds, percent
@@ -165,36 +166,44 @@ def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]
     """The host that is furthest from the others, then of those that are left, and so on: one host that is
     different moves the others' sum, too. Of two hosts neither is the odd one: both are named.
     """
-    left, found = dict(times), []
-    while len(left) > 1:
-        distances = {
-            name: distance(own, merge(other for key, other in left.items() if key != name))
-            for name, own in left.items()
-        }
-        name = max(distances, key=lambda key: distances[key][0])
-        apart, critical = distances[name]
-        if apart <= max(limit, critical):
+    found: list[tuple[str, float]] = []
+    names, counts = list(times), cumulative(list(times.values()))
+    while len(names) > 1:
+        apart, critical = distances(counts)
+        furthest = int(apart.argmax())
+        if apart[furthest] <= max(limit, critical[furthest]):
             break
-        if len(left) == 2:
-            found.append((f"{' and '.join(left)} differ", apart))
+        if len(names) == 2:
+            found.append((f"{' and '.join(names)} differ", float(apart[furthest])))
             break
-        found.append((f"{name} differ from the others'", apart))
-        del left[name]
+        found.append((f"{names.pop(furthest)} differ from the others'", float(apart[furthest])))
+        counts = np.delete(counts, furthest, axis=0)
     return found
 
 
-def distance(a: Decoded, b: Decoded) -> tuple[float, float]:
-    """The largest difference of two distribution functions (Kolmogorov-Smirnov, 0..1), and what chance alone
-    exceeds once in a hundred times.
+def cumulative(times: Sequence[Decoded]) -> NDArray[np.float64]:
+    """Samples up to each bucket that any of these has: a row for each distribution."""
+    if not times:
+        return np.empty((0, 0))
+    at = np.unique(np.concatenate([one.high_ns for one in times]))
+    return np.stack(
+        [
+            np.concatenate(([0.0], np.cumsum(one.counts)))[np.searchsorted(one.high_ns, at, side="right")]
+            for one in times
+        ]
+    )
+
+
+def distances(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each distribution (rows of `cumulative`): the largest difference of its distribution function from
+    that of all others together (Kolmogorov-Smirnov, 0..1), and what chance alone exceeds once in a hundred
+    times.
     """
-    at = np.union1d(a.high_ns, b.high_ns)
-    shares = [
-        np.concatenate(([0.0], np.cumsum(one.counts)))[np.searchsorted(one.high_ns, at, side="right")]
-        / one.count
-        for one in (a, b)
-    ]
-    critical = SIGNIFICANT * math.sqrt((a.count + b.count) / (a.count * b.count))
-    return float(np.abs(shares[0] - shares[1]).max()), critical
+    rest = counts.sum(axis=0) - counts
+    own_total, rest_total = counts[:, -1], rest[:, -1]
+    apart = np.abs(counts / own_total[:, None] - rest / rest_total[:, None]).max(axis=1)
+    critical = SIGNIFICANT * np.sqrt((own_total + rest_total) / (own_total * rest_total))
+    return apart, critical
 
 
 def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, float]]:
