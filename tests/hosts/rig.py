@@ -128,16 +128,18 @@ class Rig:
         clock_ahead_s: int = 0,
         env: Mapping[str, str] | None = None,
         output: Path | None = None,
+        errors: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a process on a host, in a group of its own; stdout and stderr go to `output`. `Popen.pid` is
-        the process itself, but with a moved clock its parent: see `processes`.
+        """Start a process on a host, in a group of its own; stdout goes to `output`, stderr to `errors` or to
+        the same file. `Popen.pid` is the process itself, but with a moved clock its parent: see `processes`.
         """
-        with (output or Path(os.devnull)).open("ab") as out:
+        nowhere = Path(os.devnull)
+        with (output or nowhere).open("ab") as out, (errors or output or nowhere).open("ab") as err:
             process = subprocess.Popen(
                 self.command(host, words, clock_ahead_s=clock_ahead_s),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
-                stderr=out,
+                stderr=err,
                 env=self.environment(env),
                 start_new_session=True,
             )
@@ -267,7 +269,7 @@ class Rig:
         self.start(host, [str(_program("sshd")), "-D", "-e", "-f", str(config)], output=log)
         self._has_ssh.append(host)
         self._write_client_files(ssh)
-        self._until_listening(host, SSH_PORT, log)
+        self.until_listening(host, SSH_PORT)
 
     def _client_files(self) -> Path:
         ssh = self.home / ".ssh"
@@ -289,13 +291,14 @@ class Rig:
         ]
         (ssh / "known_hosts").write_text("".join(keys))
 
-    def _until_listening(self, host: str, port: int, log: Path) -> None:
+    def until_listening(self, host: str, port: int) -> None:
+        """Wait for a socket that the laboratory can connect to."""
         with self.inside("lab"):
-            for _ in range(100):
+            for _ in range(200):
                 with suppress(OSError), socket.create_connection((self.address(host), port), timeout=1):
                     return
                 time.sleep(0.05)
-        raise AssertionError(f"nothing listens on {host}:{port}: {log.read_text()}")
+        raise AssertionError(f"nothing listens on {host}:{port}")
 
     @contextmanager
     def inside(self, host: str) -> Iterator[None]:

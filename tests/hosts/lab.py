@@ -1,0 +1,138 @@
+"""A laboratory on the rig: the command `prony`, started in the namespace of the laboratory, with the other
+hosts behind ssh and TLS. Must not know what is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.hosts.rig import Rig
+
+BIN = Path(sys.executable).parent
+PRONY, ENGINE = str(BIN / "prony"), str(BIN / "prony-engine")
+PATIENCE_S = 30.0
+"""For what takes a second on a machine with nothing else to do."""
+
+
+def until(happens: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> None:
+    """Wait for it. AssertionError that says what did not happen."""
+    ends_s = time.monotonic() + within_s
+    while not happens():
+        assert time.monotonic() < ends_s, f"{what}: not within {within_s:g} s"
+        time.sleep(0.05)
+
+
+@dataclass
+class Run:
+    """A command that was started on the laboratory's host."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+    errors: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def said(self) -> str:
+        """What it printed so far, both ways."""
+        return self.output.read_text() + self.errors.read_text()
+
+    def ended(self, within_s: float = 60.0) -> int:
+        """Its exit code; AssertionError with what it said where it does not end."""
+        try:
+            return self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {within_s:g} s: {self.said()[-3000:]}") from None
+
+    def json(self) -> dict[str, Any]:
+        """The result that it printed with --json."""
+        text = self.output.read_text()
+        assert text, self.errors.read_text()[-3000:]
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+class Lab:
+    """hosts.yaml with a server's host (unless `server` is False) and two load hosts, reached by ssh."""
+
+    def __init__(self, rig: Rig, *, server: bool = True, link: str = "1 Gbit/s", more: str = "") -> None:
+        self.rig = rig
+        self.file = rig.folder / "hosts.yaml"
+        self._runs = 0
+        names = (["server"] if server else []) + ["load1", "load2"]
+        for name in names:
+            rig.sshd(name)
+        certificates = rig.folder / "certs"
+        made = rig.run("lab", [PRONY, "hosts", "certificates", str(certificates)])
+        assert made.returncode == 0, made.stderr
+        text = f"lab: {{scheduler: 'tls://{rig.address('lab')}:8786', certificates: {certificates}}}\n"
+        if server:
+            text += f"server: {{ssh: server, prony: {PRONY}, link: {link}}}\n"
+        loads = (f"{{ssh: {name}, prony: {PRONY}, link: {link}}}" for name in ("load1", "load2"))
+        self.file.write_text(f"{text}load: [{', '.join(loads)}]\n{more}")
+
+    @property
+    def remote(self) -> tuple[str, ...]:
+        return self.rig.hosts[1:]
+
+    def serve(self, *options: str) -> str:
+        """A reference server on the server's host that nobody launched for a trial; its URL."""
+        address = f"{self.rig.address('server')}:8080"
+        self.rig.start("server", [ENGINE, "serve", "--listen", address, *options])
+        self.rig.until_listening("server", 8080)
+        return f"http://{address}/"
+
+    def start(self, *words: str) -> Run:
+        """`prony WORDS --hosts FILE --json`, with a store of its own."""
+        self._runs += 1
+        output, errors = (self.rig.folder / f"run{self._runs}.{end}" for end in ("out", "err"))
+        store = self.rig.folder / "results.db"
+        process = self.rig.start(
+            "lab",
+            [PRONY, *words, "--hosts", str(self.file), "--db", str(store), "--json"],
+            output=output,
+            errors=errors,
+        )
+        return Run(process, output, errors)
+
+    def stored(self) -> list[dict[str, Any]]:
+        """The experiments of the store."""
+        store = self.rig.folder / "results.db"
+        listed = self.rig.run("lab", [PRONY, "results", "--db", str(store), "--json"])
+        assert listed.returncode == 0, listed.stderr
+        found: list[dict[str, Any]] = json.loads(listed.stdout)["experiments"]
+        return found
+
+    def engines(self, host: str) -> list[int]:
+        """The engines that offer a load there."""
+        return self.rig.processes(host, "prony-engine run")
+
+    def until_load(self, hosts: Sequence[str] = ("load1", "load2")) -> None:
+        """Until every load host's engine runs."""
+        until(lambda: all(self.engines(host) for host in hosts), "no engine on the load hosts")
+
+    def assert_nothing_left(self, *, besides: str = "", within_s: float = 15.0) -> None:
+        """No process of Prony on any host, within seconds: what is held by a lease outlives the laboratory
+        for so long. `besides`: words of what the test itself started.
+        """
+
+        def left() -> list[str]:
+            return [
+                f"{host}: {line}"
+                for host in self.rig.hosts
+                for line in self.rig.left(host)
+                if not (besides and besides in line)
+            ]
+
+        try:
+            until(lambda: not left(), "processes are left over", within_s)
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {left()}") from None
