@@ -61,27 +61,42 @@ class Run:
 
 
 class Lab:
-    """hosts.yaml with a server's host (unless `server` is False) and two load hosts, reached by ssh."""
+    """hosts.yaml with a server's host (unless `server` is False) and two load hosts, reached by ssh; those of
+    `by_hand` by workers that `worker` starts.
+    """
 
-    def __init__(self, rig: Rig, *, server: bool = True, link: str = "1 Gbit/s", more: str = "") -> None:
+    def __init__(
+        self, rig: Rig, *, server: bool = True, link: str = "1 Gbit/s", by_hand: Sequence[str] = ()
+    ) -> None:
         self.rig = rig
         self.file = rig.folder / "hosts.yaml"
         self._runs = 0
-        names = (["server"] if server else []) + ["load1", "load2"]
-        for name in names:
-            rig.sshd(name)
-        certificates = rig.folder / "certs"
-        made = rig.run("lab", [PRONY, "hosts", "certificates", str(certificates)])
+        self._certificates = rig.folder / "certs"
+        self._scheduler = f"tls://{rig.address('lab')}:8786"
+        made = rig.run("lab", [PRONY, "hosts", "certificates", str(self._certificates)])
         assert made.returncode == 0, made.stderr
-        text = f"lab: {{scheduler: 'tls://{rig.address('lab')}:8786', certificates: {certificates}}}\n"
+        names = (["server"] if server else []) + ["load1", "load2"]
+        reached = {}
+        for name in names:
+            if name in by_hand:
+                reached[name] = f"{{connect: {name}, link: {link}}}"
+            else:
+                rig.sshd(name)
+                reached[name] = f"{{ssh: {name}, prony: {PRONY}, link: {link}}}"
+        text = f"lab: {{scheduler: '{self._scheduler}', certificates: {self._certificates}}}\n"
         if server:
-            text += f"server: {{ssh: server, prony: {PRONY}, link: {link}}}\n"
-        loads = (f"{{ssh: {name}, prony: {PRONY}, link: {link}}}" for name in ("load1", "load2"))
-        self.file.write_text(f"{text}load: [{', '.join(loads)}]\n{more}")
+            text += f"server: {reached['server']}\n"
+        self.file.write_text(f"{text}load: [{reached['load1']}, {reached['load2']}]\n")
 
-    @property
-    def remote(self) -> tuple[str, ...]:
-        return self.rig.hosts[1:]
+    def worker(self, name: str, *, role: str = "load", clock_ahead_s: int = 0) -> None:
+        """`prony hosts worker` as somebody starts it by hand on that host."""
+        words = ["hosts", "worker", self._scheduler, "--name", name, "--role", role]
+        self.rig.start(
+            name,
+            [PRONY, *words, "--certificates", str(self._certificates)],
+            clock_ahead_s=clock_ahead_s,
+            output=self.rig.folder / f"worker-{name}.log",
+        )
 
     def serve(self, *options: str) -> str:
         """A reference server on the server's host that nobody launched for a trial; its URL."""
